@@ -167,6 +167,8 @@ type MeshSettings struct {
 	IngressClass          string      `json:"ingressClass,omitempty"`
 	IngressService        string      `json:"ingressService,omitempty"` // NAME in the root namespace, or NAMESPACE/NAME
 	IngressSelector       string      `json:"ingressSelector,omitempty"`
+	// IngressStatus has the hub write status.loadBalancer of Ingresses.
+	IngressStatus bool `json:"ingressStatus,omitempty"`
 }
 
 // GatewayLabel is the label by which the proxies of a Gateway of the Gateway API have its name.
@@ -193,6 +195,7 @@ type ResourceSource struct {
 	Namespaces []string  `json:"namespaces,omitempty"` // "*": all, and objects without a namespace; none: nothing is read
 	Kinds      []string  `json:"kinds,omitempty"`      // such as VirtualService.networking.istio.io; none: all that the hub knows
 	Scope      string    `json:"scope,omitempty"`      // whose proxies the objects concern: ScopeCluster, ScopeMesh; empty: ScopeCluster
+	Status     bool      `json:"status,omitempty"`     // the hub writes the status of the objects
 }
 
 // The scopes of custom resources: the proxies of their own cluster alone, or all proxies.

@@ -34,6 +34,7 @@ import (
 	"isthmus.dev/isthmus/internal/seal"
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/tenure"
 	"isthmus.dev/isthmus/internal/version"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/mcp"
@@ -55,6 +56,7 @@ type rooms struct {
 	clusters   *clusters.Clusters
 	mesh       *mesh.Mesh
 	attaching  clusters.Attaching
+	writer     *tenure.Tenure // of the status of objects in clusters
 
 	fleet    *fleet.Fleet
 	presence mesh.Presence
@@ -125,9 +127,18 @@ func (r *rooms) openClusters(context.Context) (err error) {
 
 // openMesh joins the configuration.
 func (r *rooms) openMesh(context.Context) (err error) {
+	owner := tenure.Options{What: "the status of objects in clusters", Logger: r.logger}
+	owner.Hub, err = r.dir.Replica()
+	if err != nil {
+		return err
+	}
+	if len(r.settings.Etcd.Endpoints) > 0 {
+		owner.Record = r.store.Shared(sharedStatus)
+	}
+	r.writer = tenure.New(owner)
 	r.mesh, err = mesh.New(mesh.Options{
 		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir, Servers: r.settings.MCPServers,
-		Limits: r.settings.Limits, Logger: r.logger, Metrics: r.metrics.Config,
+		Limits: r.settings.Limits, Owner: r.writer, Logger: r.logger, Metrics: r.metrics.Config,
 	})
 	return err
 }
@@ -201,6 +212,8 @@ func (r *rooms) core() map[string]func(context.Context) error {
 		"measures":      func(ctx context.Context) error { return r.mesh.Measure(ctx, r.metrics.Config) },
 		"secrets":       r.secrets.Run,
 		"identities":    r.identities.Run,
+		"writer":        r.writer.Run,
+		"status":        r.writeStatus,
 		"readiness":     r.ready.run,
 		"memory":        memory.Release,
 		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: r.snapshots, To: resolver, Logger: r.logger}).Run,
@@ -213,6 +226,12 @@ func (r *rooms) core() map[string]func(context.Context) error {
 	}
 	maps.Copy(core, r.clusters.Run)
 	return core
+}
+
+// writeStatus writes the status of objects into clusters.
+func (r *rooms) writeStatus(ctx context.Context) error {
+	objects := &status.Objects{Hub: r.settings.ClusterID, Proxies: r.proxies}
+	return r.mesh.WriteStatus(ctx, status.Written{Objects: objects, Fleet: r.fleet}, r.presence)
 }
 
 // serveGRPC serves xDS, and Istio's certificate service where the hub signs.

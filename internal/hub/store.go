@@ -17,6 +17,7 @@ import (
 const (
 	sharedAuthority = "authority"       // the certificate authority
 	sharedKnown     = "known-clusters/" // who the clusters of files are, by ID
+	sharedStatus    = "status-writer"   // which hub writes the status of objects into clusters
 )
 
 func openStore(ctx context.Context, s settings.Settings, dir *datadir.Dir, logger *slog.Logger) (*etcd.Store, error) {

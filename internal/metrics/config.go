@@ -13,6 +13,8 @@ type Config struct {
 	objects  prometheus.Gauge
 	open     *prometheus.GaugeVec
 	writable *prometheus.GaugeVec
+	wrote    *prometheus.CounterVec
+	unwrote  *prometheus.CounterVec
 	source   struct{ revision, updated, trouble *prometheus.GaugeVec }
 }
 
@@ -31,6 +33,8 @@ func newConfig(r *prometheus.Registry) *Config {
 	}
 	m.open = gauge(r, "config_policies_not_enforced", "Stored policies that mean to restrict traffic and are not enforced.", "kind")
 	m.writable = gauge(r, "config_store_writable", "1 while the disk of the embedded store takes changes; else 0.", "folder")
+	m.wrote = counter(r, "config_status_writes_total", "Statuses of objects that this hub wrote into clusters.", "cluster")
+	m.unwrote = counter(r, "config_status_write_failures_total", "Writes of a status that failed.", "cluster", "reason")
 	m.source.revision = gauge(r, "config_source_revision", "Revision of a source when it was last heard of.", "source")
 	m.source.updated = gauge(r, "config_source_last_update_timestamp_seconds", "When the last update of a source came.", "source")
 	m.source.trouble = gauge(r, "config_source_problems", "What is wrong with a source or with what it holds.", "source")
@@ -48,6 +52,14 @@ func (m *Config) Count(what string, n int) {
 func (m *Config) InForce(revision int64, objects int) {
 	m.revision.Set(float64(revision))
 	m.objects.Set(float64(objects))
+}
+
+// StatusWrote counts a status that was written into a cluster.
+func (m *Config) StatusWrote(cluster string) { m.wrote.WithLabelValues(cluster).Inc() }
+
+// StatusFailed counts a status that was not.
+func (m *Config) StatusFailed(cluster, reason string) {
+	m.unwrote.WithLabelValues(cluster, reason).Inc()
 }
 
 // Unenforced says how many stored policies of the kind mean to restrict traffic

@@ -34,9 +34,10 @@ type Options struct {
 	Patience  time.Duration     // how long the first Update waits for clusters; 0: 10 s
 	Logger    *slog.Logger
 	// Everywhere reports whether the kinds are read in all namespaces of every attached
-	// cluster, whatever sources of the settings say; the settings may be nil. Nil: sources
-	// say what is read.
-	Everywhere func(*federation.MeshSettings) bool
+	// cluster, whatever sources of the settings say, and whether their status is written; the
+	// settings may be nil. Nil: sources say what is read.
+	Everywhere func(*federation.MeshSettings) (wanted, status bool)
+	Originals  Originals // hears of the objects whose status is written; nil: nobody
 }
 
 // withheld are kinds that no cluster can give: its objects would attach clusters, or say

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/retry"
 )
@@ -39,6 +38,7 @@ type follower struct {
 // running is a list and its watch.
 type running struct {
 	resource apischema.GroupVersionResource
+	status   bool
 	to       *placeSink
 	stop     context.CancelFunc
 }
@@ -128,7 +128,7 @@ func (f *follower) keepOnly(places map[place]served) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	for p, r := range f.running {
-		if at, wanted := places[p]; !wanted || at.resource != r.resource || f.dropped(p, r.to) {
+		if at, wanted := places[p]; !wanted || at.resource != r.resource || at.status != r.status || f.dropped(p, r.to) {
 			r.stop()
 			delete(f.running, p)
 		}
@@ -149,9 +149,9 @@ func (f *follower) dropped(p place, to *placeSink) bool {
 func (f *follower) start(ctx context.Context, p place, at served) {
 	ctx, stop := context.WithCancel(ctx)
 	to := &placeSink{by: f, to: f.of, place: p, share: f.budget.Share(), name: at.resource.GroupResource().String()}
-	f.running[p] = running{at.resource, to, stop}
+	f.running[p] = running{at.resource, at.status, to, stop}
 	r := listwatch.Of(to.name, f.cluster.Dynamic().Resource(at.resource).Namespace(p.namespace), func(in *unstructured.Unstructured) *item {
-		return f.reread(p, at.kind, in)
+		return f.reread(p, at, in)
 	}, (*item).size)
 	r.Tries, r.Reconcile, r.Doubtful = f.tries, true, to.doubtful
 	r.Fault = func(k listwatch.Key, cause any, stack []byte) *item {
@@ -164,15 +164,19 @@ func (f *follower) start(ctx context.Context, p place, at served) {
 }
 
 // reread reads an object, unless it is the one that was read before.
-func (f *follower) reread(p place, kind schema.Kind, in *unstructured.Unstructured) *item {
+func (f *follower) reread(p place, at served, in *unstructured.Unstructured) *item {
 	f.of.mu.Lock()
 	var before *item
 	if c := f.of.clusters[f.id]; c != nil && c.tables[p] != nil {
 		before = c.tables[p].items[listwatch.Key{Namespace: in.GetNamespace(), Name: in.GetName()}]
 	}
 	f.of.mu.Unlock()
-	if before != nil && before.uid == in.GetUID() && before.version == in.GetResourceVersion() && before.version != "" {
+	if before != nil && before.uid == in.GetUID() && before.version == in.GetResourceVersion() && before.version != "" && (before.state != nil) == at.status {
 		return before
 	}
-	return f.of.item(kind, in)
+	read := f.of.item(at.kind, in)
+	if at.status {
+		read.state = stateOf(at.resource, in)
+	}
+	return read
 }

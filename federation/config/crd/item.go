@@ -21,6 +21,7 @@ type item struct {
 	version  string         // of the cluster; an object that has it again is the same
 	object   *config.Object // nil: not valid, and never was
 	problems []schema.Problem
+	state    *state // nil: its status is not written
 }
 
 // itemOverhead is about what an item takes beside its manifest, which is kept as text and
@@ -31,6 +32,9 @@ func (i *item) size() int64 {
 	n := int64(itemOverhead + len(i.at.Namespace) + len(i.at.Name))
 	if i.object != nil {
 		n += 2 * int64(len(i.object.Manifest))
+	}
+	if i.state != nil {
+		n += i.state.size
 	}
 	return n
 }

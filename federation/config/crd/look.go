@@ -22,6 +22,7 @@ import (
 type served struct {
 	kind     schema.Kind
 	resource apischema.GroupVersionResource
+	status   bool // what is needed to write the status of objects is kept
 }
 
 // findings are what a look at a cluster found.
@@ -46,7 +47,7 @@ func (f *follower) look(ctx context.Context, w *want) (found findings, err error
 				found.kinds[k.Kind] = problem
 				continue
 			}
-			at[k.Kind] = served{k, apischema.GroupVersionResource{Group: k.Group, Version: version, Resource: k.Plural}}
+			at[k.Kind] = served{k, apischema.GroupVersionResource{Group: k.Group, Version: version, Resource: k.Plural}, w.status}
 		}
 		for p := range w.places() {
 			if s, serves := at[p.kind]; serves {

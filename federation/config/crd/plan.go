@@ -27,6 +27,7 @@ type want struct {
 	namespaces []string // "" alone: all
 	kinds      []schema.Kind
 	scope      federation.ClusterID // for whose proxies alone the objects are; empty: for all proxies
+	status     bool                 // what is needed to write their status is kept
 }
 
 // place is what one list and its watch read: a kind in one namespace, or in all of them.
@@ -53,7 +54,8 @@ func (p *plan) read(state *config.State, snapshot *federation.Snapshot, o *Optio
 	}
 	switch {
 	case o.Everywhere != nil:
-		next.everywhere(snapshot, o.Everywhere(settings), kinds)
+		wanted, status := o.Everywhere(settings)
+		next.everywhere(snapshot, wanted, status, kinds)
 	case settings != nil:
 		next.add(settings.Sources, kinds)
 	}
@@ -78,26 +80,26 @@ func (p *plan) isOf(snapshot *federation.Snapshot) bool {
 }
 
 // everywhere wants everything of every attached Kubernetes cluster, or nothing.
-func (p *plan) everywhere(snapshot *federation.Snapshot, wanted bool, kinds map[federation.Kind]schema.Kind) {
+func (p *plan) everywhere(snapshot *federation.Snapshot, wanted, status bool, kinds map[federation.Kind]schema.Kind) {
 	var sources []federation.ResourceSource
 	for c := range snapshot.Clusters() {
 		p.attached = append(p.attached, c.ID)
 		if wanted && c.Spec.Provider == federation.Kubernetes {
-			sources = append(sources, federation.ResourceSource{Cluster: c.ID, Namespaces: []string{everyNamespace}})
+			sources = append(sources, federation.ResourceSource{Cluster: c.ID, Namespaces: []string{everyNamespace}, Status: status})
 		}
 	}
 	p.add(sources, kinds)
 }
 
 func (w *want) equal(o *want) bool {
-	return w.scope == o.scope && slices.Equal(w.namespaces, o.namespaces) &&
+	return w.scope == o.scope && w.status == o.status && slices.Equal(w.namespaces, o.namespaces) &&
 		slices.EqualFunc(w.kinds, o.kinds, func(a, b schema.Kind) bool { return a.Kind == b.Kind })
 }
 
 // add takes up the sources of the settings.
 func (p *plan) add(sources []federation.ResourceSource, kinds map[federation.Kind]schema.Kind) {
 	for _, source := range sources {
-		w := &want{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster}
+		w := &want{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster, status: source.Status}
 		if source.Scope == federation.ScopeMesh {
 			w.scope = ""
 		}

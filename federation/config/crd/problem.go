@@ -86,6 +86,7 @@ func (c *cluster) problems() (all []config.Problem) {
 			all = append(all, p)
 		}
 	}
+	all = append(all, c.unwritten...)
 	for p, t := range c.tables {
 		for at, i := range t.bad {
 			for _, wrong := range i.problems {

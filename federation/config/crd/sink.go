@@ -109,12 +109,14 @@ func (p *placeSink) set(c *cluster, t *table, i *item) {
 	p.to.stale = p.to.stale || len(i.problems) > 0 || before != nil && len(before.problems) > 0
 	t.put(i)
 	p.to.touch(c.keyOf(p.place.kind, i.at))
+	p.to.tell(c, p.place, t.items[i.at])
 }
 
 func (p *placeSink) drop(c *cluster, t *table, at listwatch.Key) {
 	p.to.stale = p.to.stale || t.bad[at] != nil
 	t.remove(at)
 	p.to.touch(c.keyOf(p.place.kind, at))
+	p.to.untell(c, p.place, at)
 }
 
 // Following is part of listwatch.Sink.

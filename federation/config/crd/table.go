@@ -20,6 +20,7 @@ type cluster struct {
 	unlooked   *config.Problem                    // why it is not known which kinds are served
 	kinds      map[federation.Kind]config.Problem // kinds that cannot be read
 	failed     map[place]config.Problem           // why they cannot be read
+	unwritten  []config.Problem                   // why their status is not written
 	looked     bool
 	pending    map[place]bool // neither read nor refused so far
 	// complete: everything was read or refused once. Before, nothing of the cluster counts:

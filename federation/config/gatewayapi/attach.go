@@ -165,7 +165,7 @@ func parentField(i int) string { return fmt.Sprintf("spec.parentRefs[%d]", i) }
 
 // statusOf is the status of a route.
 func statusOf(r *federation.Reader, v *routeView) Status {
-	s := Status{Object: v.Key}
+	s := Status{Object: v.Key, Digest: v.Digest}
 	var backends faults
 	v.backendFaults(r, &s, &backends)
 	for i, ref := range v.parents {
@@ -189,7 +189,7 @@ func statusOf(r *federation.Reader, v *routeView) Status {
 			parent += "/" + string(*ref.SectionName)
 		}
 		_, why := v.attach(g, ref, field)
-		s.Parents = append(s.Parents, ParentStatus{parent, append(why, backends...).conditions(accepted, resolved)})
+		s.Parents = append(s.Parents, ParentStatus{parent, ref, g.class, append(why, backends...).conditions(accepted, resolved)})
 	}
 	if len(v.parents) == 0 {
 		s.unsupported("spec.parentRefs", "a route without parentRefs attaches to no Gateway and has no effect")

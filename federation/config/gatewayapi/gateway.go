@@ -40,6 +40,7 @@ type gatewayView struct {
 	*federation.Object
 	spec      *gateway.GatewaySpec
 	listeners []*listener
+	class     string // its controller
 	status    Status
 }
 
@@ -55,13 +56,22 @@ type listener struct {
 }
 
 // serves reports whether the class is one of the hub's. Without a class, exists is false.
-func serves(r *federation.Reader, class string) (ours, exists bool) {
+func serves(r *federation.Reader, class string) (controller gateway.GatewayController, ours, exists bool) {
 	o, exists := r.Object(federation.ObjectKey{Group: classKind.Group, Kind: classKind.Name, Name: class})
 	if !exists {
-		return false, false
+		return "", false, false
 	}
-	spec, _ := o.Spec.(*gateway.GatewayClassSpec)
-	return spec != nil && slices.Contains(controllers, spec.ControllerName), true
+	controller, ours = Controls(o)
+	return controller, ours, true
+}
+
+// Controls is the controller of a GatewayClass, and whether the hub is that controller.
+func Controls(class *federation.Object) (controller gateway.GatewayController, ours bool) {
+	spec, _ := class.Spec.(*gateway.GatewayClassSpec)
+	if spec == nil {
+		return "", false
+	}
+	return spec.ControllerName, slices.Contains(controllers, spec.ControllerName)
 }
 
 // view reads a Gateway. It is nil if the Gateway does not exist, or another controller has it.
@@ -74,8 +84,8 @@ func view(r *federation.Reader, key federation.ObjectKey) *gatewayView {
 	if !ok {
 		return nil
 	}
-	g := &gatewayView{Object: o, spec: spec, status: Status{Object: o.Key}}
-	ours, exists := serves(r, string(spec.GatewayClassName))
+	g := &gatewayView{Object: o, spec: spec, status: Status{Object: o.Key, Digest: o.Digest}}
+	controller, ours, exists := serves(r, string(spec.GatewayClassName))
 	switch {
 	case !exists:
 		g.status.tell(codeClass, "spec.gatewayClassName", "there is no GatewayClass %s; the Gateway has no effect", federation.Quote(string(spec.GatewayClassName)))
@@ -84,6 +94,7 @@ func view(r *federation.Reader, key federation.ObjectKey) *gatewayView {
 		g.status.unsupported("spec.gatewayClassName", "the GatewayClass %s is of another controller, and the hub does not serve the Gateway", federation.Quote(string(spec.GatewayClassName)))
 		return g
 	}
+	g.class = string(controller)
 	g.readUnsupported()
 	for i := range spec.Listeners {
 		g.listeners = append(g.listeners, g.listener(r, i))
@@ -291,12 +302,13 @@ func (g *gatewayView) finish(attached []int) {
 			faulty = append(faulty, Condition{Type: programmed, Reason: string(gateway.ListenerReasonInvalid), Field: l.field})
 		}
 		g.status.Listeners = append(g.status.Listeners, ListenerStatus{
-			Name: string(l.Name), Attached: attached[i], Conditions: faulty.conditions(accepted, programmed, resolved),
+			Name: string(l.Name), Attached: attached[i], Kinds: l.kinds, Conditions: faulty.conditions(accepted, programmed, resolved),
 		})
 	}
 	if g.listeners == nil {
 		return
 	}
+	g.status.Controller = g.class
 	var f faults
 	if !slices.ContainsFunc(g.listeners, (*listener).listens) {
 		f = append(f, Condition{Type: programmed, Reason: string(gateway.GatewayReasonInvalid), Field: "spec.listeners"})

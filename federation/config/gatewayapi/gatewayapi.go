@@ -29,6 +29,7 @@ type Options struct {
 type Source struct {
 	o     Options
 	views interface{ Latest() *config.View }
+	kept  statuses
 
 	// Of Run alone.
 	revision int64
@@ -52,7 +53,7 @@ func (*Source) Kinds() []federation.Kind { return []federation.Kind{kind.Gateway
 // sources of the objects, and, where there are Gateways, for the services of clusters that
 // are being read: a backend that is not known yet would be reported and refused.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
-	b, first, waited := newBook(), true, false
+	b, first, waited := newBook(&s.kept), true, false
 	s.said = nil
 	patience := time.NewTimer(s.o.Patience)
 	defer patience.Stop()
@@ -140,6 +141,7 @@ type book struct {
 	// having counts the Gateways of each cluster that have routes for a host.
 	having map[string]map[federation.ClusterID]int
 	shared map[string]struct{} // hosts of several clusters
+	kept   *statuses           // nil: nobody reads the statuses
 }
 
 // unit is what one Gateway or route was translated to.
@@ -149,8 +151,8 @@ type unit struct {
 	read     federation.Deps
 }
 
-func newBook() *book {
-	return &book{index: derive.NewIndex[federation.ObjectKey](), units: map[federation.ObjectKey]unit{}, having: map[string]map[federation.ClusterID]int{}, shared: map[string]struct{}{}}
+func newBook(kept *statuses) *book {
+	return &book{kept: kept, index: derive.NewIndex[federation.ObjectKey](), units: map[federation.ObjectKey]unit{}, having: map[string]map[federation.ClusterID]int{}, shared: map[string]struct{}{}}
 }
 
 // unitKinds are the kinds of objects that are translated or have a status.
@@ -205,7 +207,9 @@ func (b *book) take(s *federation.Snapshot) []config.Event {
 		} else {
 			delete(b.units, key)
 		}
+		b.kept.set(key, exists, now.status)
 	}
+	b.kept.tell(len(dirty) > 0)
 	var events []config.Event
 	for key, o := range come {
 		if gone[key] != o {

@@ -31,23 +31,29 @@ type Condition struct {
 // ListenerStatus is how a listener of a Gateway is.
 type ListenerStatus struct {
 	Name       string
-	Attached   int // routes
+	Attached   int      // routes
+	Kinds      []string // of routes that may attach
 	Conditions []Condition
 }
 
 // ParentStatus is how a route attaches to one of its parents.
 type ParentStatus struct {
 	Parent     string // NAMESPACE/NAME, with /SECTION if the reference has one
+	Ref        gateway.ParentReference
+	Controller string // of the class of the Gateway
 	Conditions []Condition
 }
 
 // Status is how an object is, as the Gateway API tells it. It is a function of the snapshot.
 type Status struct {
 	Object     federation.ObjectKey
-	Conditions []Condition      // of a Gateway and a GatewayClass
-	Listeners  []ListenerStatus // of a Gateway
-	Parents    []ParentStatus   // of a route
-	notes      []config.Problem // what is wrong beside conditions
+	Digest     string                 // of the object of which this is the status
+	Controller string                 // of the class of a Gateway that the hub serves
+	Made       []federation.ObjectKey // what a Gateway was translated to
+	Conditions []Condition            // of a Gateway and a GatewayClass
+	Listeners  []ListenerStatus       // of a Gateway
+	Parents    []ParentStatus         // of a route
+	notes      []config.Problem       // what is wrong beside conditions
 }
 
 // problems are what the status says that is wrong, each once.

@@ -91,6 +91,9 @@ func (g *gatewayView) translate(r *federation.Reader) (m made) {
 	slices.Sort(m.hosts)
 	m.hosts = slices.Compact(m.hosts)
 	slices.SortFunc(m.objects, func(a, b *config.Object) int { return a.Key.Compare(b.Key) })
+	for _, o := range m.objects {
+		g.status.Made = append(g.status.Made, o.Key)
+	}
 	g.finish(attached)
 	m.status = g.status
 	return m
@@ -221,7 +224,7 @@ func (g *gatewayView) object(of federation.Kind, name string, spec object) *conf
 // Translate is what all objects of the Gateway API in the snapshot mean, and what is wrong
 // with them. A Source gives the same.
 func Translate(s *federation.Snapshot) (objects []*config.Object, problems []config.Problem) {
-	b := newBook()
+	b := newBook(nil)
 	for _, e := range b.take(s) {
 		objects = append(objects, e.New)
 	}

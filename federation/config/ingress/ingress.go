@@ -29,6 +29,7 @@ type Options struct {
 	Look      time.Duration     // as in crd.Options
 	Patience  time.Duration     // as in crd.Options
 	Logger    *slog.Logger
+	Originals crd.Originals // as in crd.Options
 }
 
 // Source is a config.Source. Follow reads the clusters, Run gives what was read.
@@ -61,7 +62,10 @@ func New(o Options) *Source {
 			{Kind: classKind, Plural: "ingressclasses", Singular: "ingressclass", Versions: []string{"v1"}, Storage: "v1"},
 		},
 		Schema: essence{}, Snapshots: o.Snapshots, Limits: o.Limits, Look: o.Look, Patience: o.Patience, Logger: o.Logger,
-		Everywhere: func(m *federation.MeshSettings) bool { return settingsOf(m).mode != federation.IngressOff },
+		Everywhere: func(m *federation.MeshSettings) (wanted, status bool) {
+			return settingsOf(m).mode != federation.IngressOff, m != nil && m.IngressStatus
+		},
+		Originals: o.Originals,
 	})
 	return s
 }
@@ -78,6 +82,11 @@ func (*Source) Kinds() []federation.Kind { return []federation.Kind{gatewayKind,
 // Follow reads a cluster, as far as the settings want, until the context ends.
 func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
 	s.read.Follow(ctx, id, cluster)
+}
+
+// StatusTrouble is crd.Source.StatusTrouble.
+func (s *Source) StatusTrouble(id federation.ClusterID, problems []config.Problem) {
+	s.read.StatusTrouble(id, problems)
 }
 
 // essence keeps of an Ingress and an IngressClass what decides about requests. The API

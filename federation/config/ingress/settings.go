@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -64,4 +65,27 @@ func (s settings) serves(in *networkingv1.Ingress, controllers map[string]string
 		return false, *in.Spec.IngressClassName
 	}
 	return of == controller, ""
+}
+
+// GatewayService is the Service of the gateways that serve Ingresses; the settings may be nil.
+func GatewayService(m *federation.MeshSettings) (namespace, name string) {
+	service := defaultService
+	if m != nil {
+		service = cmp.Or(m.IngressService, service)
+	}
+	if namespace, name, has := strings.Cut(service, "/"); has {
+		return namespace, name
+	}
+	return m.Root(), service
+}
+
+// Serves reports whether the hub serves the Ingress of the manifest. controllers are those of
+// the cluster's IngressClasses, by name.
+func Serves(m *federation.MeshSettings, manifest []byte, controllers map[string]string) bool {
+	var in networkingv1.Ingress
+	if json.Unmarshal(manifest, &in) != nil {
+		return false
+	}
+	served, _ := settingsOf(m).serves(&in, controllers)
+	return served
 }

@@ -45,7 +45,7 @@ func labelsOfNodes(d Decoded, labels []string) []federation.Problem {
 }
 
 // settingsOfSources are those that say what the hub reads of clusters.
-var settingsOfSources = []string{"sources", "ingressControllerMode", "ingressClass", "ingressService", "ingressSelector"}
+var settingsOfSources = []string{"sources", "ingressControllerMode", "ingressClass", "ingressService", "ingressSelector", "ingressStatus"}
 
 // MeshSettingsFields are the fields of MeshSettings that proxies are configured by.
 var MeshSettingsFields = []string{

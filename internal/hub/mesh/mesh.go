@@ -19,6 +19,7 @@ import (
 	configkind "isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/mcp"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/config/writeback"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/internal/hub/memory"
 	"isthmus.dev/isthmus/internal/hub/status"
@@ -38,6 +39,8 @@ type Mesh struct {
 
 	snapshots *federation.Aggregate
 	logger    *slog.Logger
+	status    *writeback.Writer
+	statusOf  writeback.Parts
 }
 
 // Follower reads what is configuration of a cluster until the context ends.
@@ -53,6 +56,7 @@ type Options struct {
 	Dir       string            // of manifests; empty: none
 	Servers   []mcp.Server      // of configuration
 	Limits    federation.Limits // of the custom resources of one cluster, and of its Ingresses
+	Owner     writeback.Owner   // of the status of objects in clusters
 	Logger    *slog.Logger
 	Metrics   *metrics.Config
 }
@@ -92,8 +96,11 @@ func New(o Options) (*Mesh, error) {
 	read := apply.NewValidated(stored, set, o.Logger)
 	in := config.Options{Hub: o.Hub, Logger: o.Logger}
 	writer := o.Snapshots.Open(config.NewState(in).Source())
-	custom := crd.New(crd.Options{Kinds: set.Kinds(), Schema: configkind.Schema{Set: set}, Snapshots: o.Snapshots, Limits: o.Limits, Logger: o.Logger})
-	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Logger: o.Logger})
+	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Owner: o.Owner, Meter: o.Metrics, Logger: o.Logger})
+	custom := crd.New(crd.Options{
+		Kinds: set.Kinds(), Schema: configkind.Schema{Set: set}, Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Logger: o.Logger,
+	})
+	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Logger: o.Logger})
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: o.Snapshots, Logger: o.Logger})
 	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set, custom, ingresses, gateways)...)...)
 	custom.Settings(views)
@@ -101,8 +108,18 @@ func New(o Options) (*Mesh, error) {
 	gateways.Views(views)
 	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set, Validated: read, Logger: o.Logger})
 	return &Mesh{
-		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), Followers: []Follower{custom, ingresses}, snapshots: o.Snapshots, logger: o.Logger,
+		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), Followers: []Follower{custom, ingresses, written},
+		status: written, statusOf: writeback.Parts{Views: views, Gateways: gateways.Statuses(written.Changed), Resources: custom, Ingresses: ingresses},
+		snapshots: o.Snapshots, logger: o.Logger,
 	}, nil
+}
+
+// WriteStatus writes the status of objects into clusters until the context ends.
+func (m *Mesh) WriteStatus(ctx context.Context, proxies status.Written, here Presence) error {
+	parts := m.statusOf
+	proxies.Others = here.others
+	parts.Proxies = proxies
+	return m.status.Run(ctx, parts)
 }
 
 // Graph is what the API reads and changes.

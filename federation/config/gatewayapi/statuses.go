@@ -1,0 +1,76 @@
+package gatewayapi
+
+import (
+	"slices"
+	"sync"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// statuses are those of all objects, for readers beside Run.
+type statuses struct {
+	mu  sync.Mutex
+	of  map[federation.ObjectKey]Status
+	say func()
+}
+
+// Statuses is how objects are, as of the last snapshot that Run took up.
+type Statuses struct{ kept *statuses }
+
+// Statuses are those of the objects that the source translates. It calls changed, which may
+// be nil, whenever some may have changed.
+func (s *Source) Statuses(changed func()) Statuses {
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	s.kept.say = changed
+	return Statuses{&s.kept}
+}
+
+// Of is the status of an object; false: it is not known.
+func (s Statuses) Of(key federation.ObjectKey) (Status, bool) {
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	status, known := s.kept.of[key]
+	return status, known
+}
+
+func (s *statuses) set(key federation.ObjectKey, exists bool, status Status) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[federation.ObjectKey]Status{}
+	}
+	if exists {
+		s.of[key] = status
+	} else {
+		delete(s.of, key)
+	}
+}
+
+func (s *statuses) tell(changed bool) {
+	if s == nil || !changed {
+		return
+	}
+	s.mu.Lock()
+	say := s.say
+	s.mu.Unlock()
+	if say != nil {
+		say()
+	}
+}
+
+// Routes are the kinds of routes that have a status.
+func Routes() []federation.Kind { return slices.Clone(routeKinds) }
+
+// Translates reports whether objects of the kind have a status among those of a Source.
+func Translates(kind federation.Kind) bool { return slices.Contains(unitKinds, kind) }
+
+// IsController reports whether the hub is the controller of that name.
+func IsController(name string) bool {
+	return slices.Contains(controllers, gateway.GatewayController(name))
+}

@@ -1,0 +1,41 @@
+package writeback
+
+import (
+	"encoding/json"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/federation/config/ingress"
+	"isthmus.dev/isthmus/federation/config/writeback/wanted"
+)
+
+var (
+	ingressKind = federation.Kind{Group: networkingv1.GroupName, Name: "Ingress"}
+	classKind   = federation.Kind{Group: networkingv1.GroupName, Name: "IngressClass"}
+)
+
+// readClass takes up an IngressClass; the caller holds mu.
+func (w *Writer) readClass(o *crd.Original) {
+	var class networkingv1.IngressClass
+	if json.Unmarshal(o.Manifest, &class) != nil {
+		return
+	}
+	if w.classes[o.Cluster] == nil {
+		w.classes[o.Cluster] = map[string]string{}
+	}
+	if w.classes[o.Cluster][o.Key.Name] != class.Spec.Controller {
+		w.classes[o.Cluster][o.Key.Name] = class.Spec.Controller
+		w.touchAll(o.Cluster)
+	}
+}
+
+// ofIngress is the status of an Ingress; nil: the hub does not serve it.
+func (l look) ofIngress(o *crd.Original) *wanted.Status {
+	namespace, name := ingress.GatewayService(l.settings)
+	if !ingress.Serves(l.settings, o.Manifest, l.classes[o.Cluster]) {
+		return nil
+	}
+	return wanted.ForIngress(l.mesh.Snapshot, o.Cluster, wanted.Service{Namespace: namespace, Name: name})
+}

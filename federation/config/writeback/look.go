@@ -1,0 +1,128 @@
+package writeback
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/federation/config/writeback/wanted"
+)
+
+// look is what the statuses of one round are computed from.
+type look struct {
+	view     *config.View
+	settings *federation.MeshSettings
+	sources  map[federation.ClusterID]federation.ResourceSource
+	mesh     wanted.Mesh
+	classes  map[federation.ClusterID]map[string]string
+}
+
+// look takes the newest of everything: the view first, so that the snapshot has what it says.
+func (w *Writer) look() look {
+	l := look{view: w.parts.Views.Latest(), sources: map[federation.ClusterID]federation.ResourceSource{}}
+	s := w.o.Snapshots.Latest()
+	l.settings = s.Mesh()
+	if l.settings != nil {
+		for _, source := range l.settings.Sources {
+			l.sources[source.Cluster] = source
+		}
+	}
+	l.mesh = wanted.Mesh{Snapshot: s, Gateways: w.parts.Gateways.Of, Delivered: w.parts.Proxies.Delivered, OtherHubs: w.parts.Proxies.OtherHubs()}
+	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return w.parts.Proxies.Findings(s, key) }
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l.classes = map[federation.ClusterID]map[string]string{}
+	for id, classes := range w.classes {
+		l.classes[id] = maps.Clone(classes)
+	}
+	return l
+}
+
+// covers reports whether the settings have the status of the object written.
+func (l look) covers(o *crd.Original) bool {
+	if o.Key.Of() == ingressKind {
+		return l.settings != nil && l.settings.IngressStatus && l.settings.IngressControllerMode != "" && l.settings.IngressControllerMode != federation.IngressOff
+	}
+	source, named := l.sources[o.Cluster]
+	if !named || !source.Status || len(source.Kinds) > 0 && !slices.Contains(source.Kinds, o.Key.Of().String()) {
+		return false
+	}
+	return slices.Contains(source.Namespaces, "*") || o.Key.Namespace != "" && slices.Contains(source.Namespaces, o.Key.Namespace)
+}
+
+// writable reports whether the cluster is one that may be written: attached, proven, and in
+// no trouble.
+func (l look) writable(id federation.ClusterID) bool {
+	c, attached := l.mesh.Snapshot.Cluster(id)
+	return attached && c.Identity.UID != "" && c.Status.Phase == federation.Ready
+}
+
+func (l look) attached(id federation.ClusterID) bool {
+	_, attached := l.mesh.Snapshot.Cluster(id)
+	return attached
+}
+
+// change is the merge patch for the status of an object; nil: none. known is false as long
+// as the hub does not know yet what the object means as it is now.
+func (l look) change(o *crd.Original, now time.Time) (patch map[string]any, known bool) {
+	kind := o.Key.Of()
+	switch {
+	case !l.covers(o):
+		if !o.Ours {
+			return nil, true
+		}
+		return wanted.Change(kind, o.Status, nil, now), true
+	case kind == ingressKind:
+		status := l.ofIngress(o)
+		if status == nil && !o.Ours {
+			return nil, true
+		}
+		return wanted.Change(kind, o.Status, status, now), true
+	}
+	object, known := l.object(o)
+	if !known {
+		return nil, false
+	}
+	status, known := wanted.For(l.mesh, object)
+	if !known || status == nil && !o.Ours {
+		return nil, known
+	}
+	return wanted.Change(kind, o.Status, status, now), true
+}
+
+// object is the object as configuration. It is not known if the hub has not taken it up yet.
+func (l look) object(o *crd.Original) (wanted.Object, bool) {
+	key := o.Key
+	if l.sources[o.Cluster].Scope != federation.ScopeMesh {
+		key.Cluster = o.Cluster
+	}
+	object := wanted.Object{Cluster: o.Cluster, Key: key, Generation: o.Generation, Invalid: o.Problems}
+	if o.Manifest == nil {
+		return object, true
+	}
+	counts, exists := l.view.State.Object(key)
+	switch {
+	case !exists:
+		return object, false
+	case bytes.Equal(counts.Manifest, o.Manifest):
+		return object, true
+	case bytes.Contains(counts.Manifest, []byte(strconv.Quote(o.UID))):
+		return object, false
+	}
+	by, _ := l.view.SourceOf(key)
+	object.Hidden = fmt.Sprintf("another object of this name counts: that of the source %s", by)
+	return object, true
+}
+
+// older reports whether a version of a cluster is older than another one.
+func older(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	return errX == nil && errY == nil && x < y
+}

@@ -1,0 +1,200 @@
+package wanted
+
+import (
+	"slices"
+	"strings"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
+)
+
+func ofGroup(name string) federation.Kind {
+	return federation.Kind{Group: gateway.GroupName, Name: name}
+}
+
+const (
+	accepted   = string(gateway.GatewayConditionAccepted)
+	programmed = string(gateway.GatewayConditionProgrammed)
+	conflicted = string(gateway.ListenerConditionConflicted)
+)
+
+func ofClass(m Mesh, o Object) *Status {
+	class, exists := m.Snapshot.Object(o.Key)
+	if !exists || o.Hidden != "" {
+		return nil
+	}
+	if _, ours := gatewayapi.Controls(class); !ours {
+		return nil
+	}
+	return &Status{Conditions: []Condition{{Type: accepted, Status: yes, Reason: accepted, Message: "the hub serves Gateways of this class"}}}
+}
+
+func ofGateway(m Mesh, o Object) *Status {
+	status, known := m.Gateways(o.Key)
+	if !known || status.Controller == "" || o.Hidden != "" {
+		return nil
+	}
+	delivered := ofProxies(m, status.Made)
+	s := &Status{Conditions: withDelivery(merged(status.Conditions), delivered), Addresses: addresses(m.Snapshot, o)}
+	s.Listeners = []Listener{}
+	for _, l := range status.Listeners {
+		kinds := []federation.Kind{}
+		for _, name := range l.Kinds {
+			kinds = append(kinds, ofGroup(name))
+		}
+		s.Listeners = append(s.Listeners, Listener{
+			Name: l.Name, Attached: l.Attached, Kinds: kinds, Conditions: append(withDelivery(merged(l.Conditions), delivered), conflict(l.Conditions)),
+		})
+	}
+	return s
+}
+
+// conflict is the condition that says whether listeners contest a port.
+func conflict(conditions []gatewayapi.Condition) Condition {
+	for _, c := range conditions {
+		switch gateway.ListenerConditionReason(c.Reason) {
+		case gateway.ListenerReasonProtocolConflict, gateway.ListenerReasonHostnameConflict:
+			return Condition{Type: conflicted, Status: yes, Reason: c.Reason, Message: c.Message}
+		}
+	}
+	return Condition{Type: conflicted, Status: no, Reason: string(gateway.ListenerReasonNoConflicts)}
+}
+
+// merged has one condition of each type: of several faults, the first says what it is.
+func merged(conditions []gatewayapi.Condition) (all []Condition) {
+	for _, c := range conditions {
+		at := slices.IndexFunc(all, func(o Condition) bool { return o.Type == c.Type })
+		switch {
+		case at < 0:
+			all = append(all, Condition{Type: c.Type, Status: truth(c.Status), Reason: c.Reason, Message: sentence(c)})
+		case c.Message != "":
+			all[at].Message = cut(strings.TrimPrefix(all[at].Message+"; "+sentence(c), "; "))
+		}
+	}
+	return all
+}
+
+func sentence(c gatewayapi.Condition) string {
+	if c.Field == "" || c.Message == "" {
+		return c.Message
+	}
+	return c.Field + ": " + c.Message
+}
+
+// mostMessage is what the API allows for the message of a condition, in bytes.
+const mostMessage = 32768
+
+func cut(message string) string { return message[:min(len(message), mostMessage)] }
+
+// ofProxies is whether the proxies of a Gateway have what was made of it.
+func ofProxies(m Mesh, made []federation.ObjectKey) Condition {
+	d, _ := m.Delivered(made...)
+	c := Condition{Type: programmed, Status: no}
+	switch {
+	case d.Refused > 0:
+		c.Reason, c.Message = string(gateway.GatewayReasonInvalid), "a proxy rejected what was made of the Gateway; isthmus describe names it"
+	case d.Waiting > 0:
+		c.Reason, c.Message, c.Unsettled = string(gateway.GatewayReasonPending), "proxies have not accepted the Gateway yet", true
+	case d.Accepted == 0 && m.OtherHubs == 0:
+		c.Reason, c.Message = string(gateway.GatewayReasonNoResources), "no proxy of the Gateway is connected to the hub; deploy proxies with the label "+federation.GatewayLabel
+	default:
+		c.Status, c.Reason = yes, programmed
+	}
+	return c
+}
+
+// withDelivery has Programmed say what proxies have, where what was made is valid.
+func withDelivery(conditions []Condition, delivered Condition) []Condition {
+	for i, c := range conditions {
+		if c.Type == programmed && c.Status == yes {
+			conditions[i] = delivered
+		}
+	}
+	return conditions
+}
+
+// mostAddresses is what the API allows for a Gateway.
+const mostAddresses = 16
+
+// addresses are those of the Services of the Gateway's proxies: NAME, and NAME-CLASS as
+// GEP-1762 has it.
+func addresses(s *federation.Snapshot, o Object) []Address {
+	found := []Address{}
+	names := []string{o.Key.Name}
+	if object, exists := s.Object(o.Key); exists {
+		if spec, is := object.Spec.(*gateway.GatewaySpec); is {
+			names = append(names, o.Key.Name+"-"+string(spec.GatewayClassName))
+		}
+	}
+	for _, name := range names {
+		key, shard := serviceOf(s, o.Cluster, o.Key.Namespace, name)
+		if shard == nil || !isFor(shard, o.Key.Name) {
+			continue
+		}
+		at := external(shard)
+		if len(at) == 0 {
+			at = []Address{{Host: string(key.Hostname)}}
+		}
+		found = append(found, at...)
+	}
+	return found[:min(len(found), mostAddresses)]
+}
+
+// isFor reports whether a Service or one of its endpoints has the label of the Gateway.
+func isFor(shard *federation.Shard, name string) bool {
+	return shard.Labels[federation.GatewayLabel] == name || slices.ContainsFunc(shard.Endpoints, func(e federation.Endpoint) bool {
+		return e.Labels[federation.GatewayLabel] == name
+	})
+}
+
+// serviceOf is what a cluster says about its Service; nil: there is none.
+func serviceOf(s *federation.Snapshot, cluster federation.ClusterID, namespace, name string) (federation.ServiceKey, *federation.Shard) {
+	key := federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace}
+	service, exists := s.Service(key)
+	if !exists {
+		return key, nil
+	}
+	return key, service.Shards.Of(federation.ShardKey{Provider: federation.Kubernetes, Cluster: cluster})
+}
+
+// external are the addresses of a Service from outside.
+func external(shard *federation.Shard) []Address {
+	found := []Address{}
+	for _, a := range shard.External {
+		if ip, is := a.IP(); is {
+			found = append(found, Address{IP: ip.String()})
+		} else if host, is := a.Host(); is {
+			found = append(found, Address{Host: host})
+		}
+	}
+	return found
+}
+
+func ofRoute(m Mesh, o Object) *Status {
+	status, known := m.Gateways(o.Key)
+	if !known || len(status.Parents) == 0 || o.Hidden != "" {
+		return nil
+	}
+	s := &Status{Parents: []Parent{}}
+	for _, p := range status.Parents {
+		s.Parents = append(s.Parents, Parent{Ref: reference(p.Ref), Controller: p.Controller, Conditions: merged(p.Conditions)})
+	}
+	return s
+}
+
+// reference is a reference as the route has it.
+func reference(ref gateway.ParentReference) map[string]any {
+	fields := map[string]any{"group": gateway.GroupName, "kind": "Gateway", "name": string(ref.Name)}
+	if ref.Namespace != nil {
+		fields["namespace"] = string(*ref.Namespace)
+	}
+	if ref.SectionName != nil {
+		fields["sectionName"] = string(*ref.SectionName)
+	}
+	if ref.Port != nil {
+		fields["port"] = int64(*ref.Port)
+	}
+	return fields
+}

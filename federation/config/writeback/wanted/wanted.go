@@ -1,0 +1,141 @@
+// Package wanted computes the status that the hub writes into the objects of clusters: what
+// is wanted as a function of a snapshot, of findings and of what proxies accepted, and what
+// the status comes to beside what others wrote into it (ADR 144).
+package wanted
+
+import (
+	"strings"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
+	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/schema"
+)
+
+// Finding is something that is wrong with an object.
+type Finding struct {
+	Code, Field, Message string
+	Error                bool // else it is a warning
+}
+
+// Delivery counts the proxies of this hub that get something of an object.
+type Delivery struct {
+	Accepted, Waiting, Refused int
+}
+
+// Mesh is what the status of objects is computed from.
+type Mesh struct {
+	Snapshot *federation.Snapshot
+	// Gateways is how an object of the Gateway API is.
+	Gateways func(federation.ObjectKey) (gatewayapi.Status, bool)
+	// Findings are those of an object.
+	Findings func(federation.ObjectKey) []Finding
+	// Delivered counts the proxies that get something of the objects; false: it is not known.
+	Delivered func(...federation.ObjectKey) (Delivery, bool)
+	OtherHubs int // that serve proxies, too
+}
+
+// Object is an object whose status is written.
+type Object struct {
+	Cluster    federation.ClusterID // that has it
+	Key        federation.ObjectKey // under which it is configuration
+	Generation int64                // of the cluster
+	Hidden     string               // why another object of the key counts; empty: it counts
+	Invalid    []schema.Problem     // why the hub does not use it as it is
+}
+
+// Status is what the hub says about an object. A field that is nil is not the hub's.
+type Status struct {
+	Generation   int64
+	Conditions   []Condition
+	Listeners    []Listener
+	Parents      []Parent
+	Addresses    []Address
+	Messages     []Message
+	LoadBalancer []Address
+}
+
+// Condition is one of the conditions that are the hub's.
+type Condition struct {
+	Type, Status, Reason, Message string
+	// Unsettled: the condition stays as it is if it is of this generation.
+	Unsettled bool
+}
+
+// Listener is how a listener of a Gateway is.
+type Listener struct {
+	Name       string
+	Attached   int
+	Kinds      []federation.Kind
+	Conditions []Condition
+}
+
+// Parent is how a route attaches to one of its parents.
+type Parent struct {
+	Ref        map[string]any
+	Controller string
+	Conditions []Condition
+}
+
+// Address is an IP address or a DNS name.
+type Address struct{ IP, Host string }
+
+// Message is one of Istio's validation messages.
+type Message struct{ Code, Level string }
+
+// of are the kinds whose status is written, each with its function. A nil status means that
+// the hub has nothing to say, and that nothing of its own may stay.
+var of = rows()
+
+func rows() map[federation.Kind]func(Mesh, Object) *Status {
+	all := map[federation.Kind]func(Mesh, Object) *Status{ofGroup("GatewayClass"): ofClass, ofGroup("Gateway"): ofGateway}
+	for _, kind := range gatewayapi.Routes() {
+		all[kind] = ofRoute
+	}
+	for _, row := range kind.All() {
+		if strings.HasSuffix(row.Group, ".istio.io") {
+			all[row.Kind] = ofIstio
+		}
+	}
+	return all
+}
+
+// Writes reports whether the status of objects of the kind is written.
+func Writes(kind federation.Kind) bool { return of[kind] != nil }
+
+// For is what the hub says about the object; nil: nothing. It is not known yet if known is
+// false.
+func For(m Mesh, o Object) (status *Status, known bool) {
+	if gatewayapi.Translates(o.Key.Of()) {
+		if !upToDate(m, o) {
+			return nil, false
+		}
+	}
+	status = of[o.Key.Of()](m, o)
+	if status != nil {
+		status.Generation = o.Generation
+	}
+	return status, true
+}
+
+// upToDate reports whether the status of the Gateway API is of the object as it is now.
+func upToDate(m Mesh, o Object) bool {
+	now, exists := m.Snapshot.Object(o.Key)
+	if !exists || o.Hidden != "" {
+		return true
+	}
+	status, known := m.Gateways(o.Key)
+	return known && status.Digest == now.Digest
+}
+
+const (
+	yes = "True"
+	no  = "False"
+)
+
+func truth(is bool) string {
+	if is {
+		return yes
+	}
+	return no
+}

@@ -1,0 +1,242 @@
+package writeback
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/text"
+)
+
+// The codes of problems, which are those of the source that gave the objects.
+const (
+	codeForbidden = "STATUS_FORBIDDEN" // the account may not write the status of a kind
+	codeRefused   = "STATUS_REFUSED"   // the API server does not accept the status
+	codeContested = "STATUS_CONTESTED" // somebody else writes the status of an object, too
+)
+
+// Pauses after a write that failed, and between writes that repeat.
+const (
+	firstPause = time.Second
+	mostPause  = 5 * time.Minute
+	contested  = 4 // writes of the same status in a row, from which on it is a problem
+)
+
+// block keeps a cluster, a resource or an object from being written for some time.
+type block struct {
+	until   time.Time
+	pause   time.Duration
+	problem config.Problem // Code is empty for a cluster: its own status says why
+}
+
+func (b *block) again(now time.Time) {
+	b.pause = min(max(2*b.pause, firstPause), mostPause)
+	b.until = now.Add(b.pause)
+}
+
+// write writes into one cluster, and returns the objects that are to be looked at again.
+func (w *Writer) write(ctx context.Context, id federation.ClusterID, batch []job) (again []ref) {
+	for _, j := range batch {
+		again = append(again, j.at)
+	}
+	cluster, limit := w.client(id)
+	if cluster == nil {
+		return nil // a follower that comes has all looked at
+	}
+	ctx, cancel := context.WithTimeout(ctx, batchTime)
+	defer cancel()
+	err := cluster.Write(ctx, func(ctx context.Context, client dynamic.Interface) error {
+		for _, j := range batch {
+			if !w.o.Owner.Owns() || !limit.Allow() {
+				return nil
+			}
+			if w.waits(j.at, j.r, time.Now()) > 0 {
+				continue // the resource was refused for an object before
+			}
+			err := w.writeOne(ctx, client, j)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if apierrors.IsConflict(err) {
+				w.refresh(ctx, client, j)
+			}
+			if !w.wrote(j, err) {
+				again = slices.DeleteFunc(again, func(at ref) bool { return at == j.at })
+			}
+		}
+		return nil
+	})
+	w.reached(id, err)
+	return again
+}
+
+// client is the latest client of a cluster, and how often it may be used.
+func (w *Writer) client(id federation.ClusterID) (*listwatch.Cluster, interface{ Allow() bool }) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.clusters[id]
+	if t == nil || len(t.clusters) == 0 {
+		return nil, nil
+	}
+	return t.clusters[len(t.clusters)-1], t.rate
+}
+
+// writeOne writes one status, unless somebody changed the object meanwhile.
+func (w *Writer) writeOne(ctx context.Context, client dynamic.Interface, j job) error {
+	metadata := map[string]any{"uid": j.r.UID, "resourceVersion": j.r.Version}
+	body, err := json.Marshal(map[string]any{"metadata": metadata, "status": j.patch})
+	if err != nil {
+		return fmt.Errorf("writing the status as JSON: %w", err)
+	}
+	on := client.Resource(j.r.Resource).Namespace(j.at.key.Namespace)
+	after, err := on.Patch(ctx, j.at.key.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: crd.StatusManager}, "status")
+	if err != nil {
+		return listwatch.AccessError{Verb: "patch", Resource: j.r.Resource.GroupResource().String(), Err: err}
+	}
+	w.took(j, after)
+	return nil
+}
+
+// refresh reads what somebody else changed meanwhile. A watch tells more, and may be over.
+func (w *Writer) refresh(ctx context.Context, client dynamic.Interface, j job) {
+	list, err := client.Resource(j.r.Resource).Namespace(j.at.key.Namespace).List(ctx, metav1.ListOptions{FieldSelector: listwatch.Named(j.at.key.Name)})
+	if err != nil {
+		return // the next write conflicts, too, and asks again
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.records[j.at]
+	if r == nil {
+		return
+	}
+	if len(list.Items) == 0 || string(list.Items[0].GetUID()) != r.UID {
+		if j.removes {
+			delete(w.records, j.at)
+		}
+		return
+	}
+	if now := &list.Items[0]; j.removes || now.GetGeneration() == r.Generation {
+		w.replace(r, now)
+	}
+}
+
+// replace takes up a later form of the object; the caller holds mu.
+func (w *Writer) replace(r *record, now *unstructured.Unstructured) {
+	if !older(r.Version, now.GetResourceVersion()) {
+		return
+	}
+	next := *r.Original
+	next.Version, next.Ours = now.GetResourceVersion(), crd.IsOurs(now)
+	next.Status, _, _ = unstructured.NestedMap(now.Object, "status")
+	r.Original = &next
+}
+
+// took notes what an object is after a write.
+func (w *Writer) took(j job, after *unstructured.Unstructured) {
+	said, _ := json.Marshal(j.patch) //nolint:errchkjson // it was written
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.records[j.at]
+	if r == nil || r.UID != j.r.UID {
+		return
+	}
+	now := time.Now()
+	if r.pause = min(max(2*r.pause, firstPause), mostPause); now.Sub(r.wrote) > 4*r.pause {
+		r.pause = firstPause
+	}
+	if timeless(said) == r.body {
+		r.undone++
+	} else {
+		r.undone = 0
+	}
+	r.body, r.wrote, r.notBefore = timeless(said), now, now.Add(r.pause)
+	w.replace(r, after)
+}
+
+// wrote notes how a write went. It reports whether the object is to be looked at again
+// without a change of it.
+func (w *Writer) wrote(j job, err error) (again bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t, resource := w.clusters[j.at.cluster], j.r.Resource
+	switch {
+	case err == nil:
+		delete(t.blocked, resource.Resource)
+		w.count(j.at.cluster, "")
+		return false
+	case apierrors.IsConflict(err):
+		w.count(j.at.cluster, "conflict")
+		if r := w.records[j.at]; r != nil {
+			r.notBefore = time.Now().Add(firstPause) // the watch tells what it is now
+		}
+		return true
+	case apierrors.IsNotFound(err):
+		w.count(j.at.cluster, "gone")
+		return false
+	}
+	code, reason := codeRefused, "refused"
+	message := fmt.Sprintf("the API server does not accept the status: %s", listwatch.Message(err, kube.Explain))
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		code, reason = codeForbidden, "forbidden"
+		message = fmt.Sprintf("the hub may not write the status: grant its account the verb patch on %s/status of the API group %s, or set status to false",
+			resource.Resource, resource.Group)
+	}
+	w.count(j.at.cluster, reason)
+	b := t.blocked[resource.Resource]
+	if b == nil {
+		b = &block{}
+		t.blocked[resource.Resource] = b
+	}
+	b.again(time.Now())
+	problem := config.Problem{Code: code, Object: fmt.Sprintf("%s of cluster %s", resource.GroupResource(), j.at.cluster), Field: "status", Message: text.Cut(message, mostMessage)}
+	if b.problem != problem {
+		b.problem = problem
+		w.o.Logger.Warn("status of objects is not written", slog.String("cluster", string(j.at.cluster)), slog.String("code", code), slog.String("problem", message))
+	}
+	return true
+}
+
+const mostMessage = 1024 // bytes
+
+// reached notes whether the cluster could be written at all.
+func (w *Writer) reached(id federation.ClusterID, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.clusters[id]
+	if err == nil {
+		delete(t.blocked, "")
+		return
+	}
+	if !errors.Is(err, context.Canceled) {
+		w.count(id, "unreachable")
+	}
+	if t.blocked[""] == nil {
+		t.blocked[""] = &block{}
+	}
+	t.blocked[""].again(time.Now())
+}
+
+func (w *Writer) count(id federation.ClusterID, failed string) {
+	switch {
+	case w.o.Meter == nil:
+	case failed == "":
+		w.o.Meter.StatusWrote(string(id))
+	default:
+		w.o.Meter.StatusFailed(string(id), failed)
+	}
+}

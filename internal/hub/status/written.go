@@ -1,0 +1,48 @@
+package status
+
+import (
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/writeback/wanted"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy/supported"
+)
+
+// Written tells what the status of objects says that is written into clusters.
+type Written struct {
+	Objects *Objects
+	Fleet   *fleet.Fleet
+	Others  func() int // hubs that run beside this one
+}
+
+// Changed is part of writeback.Proxies.
+func (w Written) Changed() <-chan struct{} { return w.Fleet.Latest().Superseded() }
+
+// OtherHubs is part of writeback.Proxies.
+func (w Written) OtherHubs() int { return w.Others() }
+
+// Findings is part of writeback.Proxies.
+func (w Written) Findings(s *federation.Snapshot, key federation.ObjectKey) (all []wanted.Finding) {
+	if o, exists := s.Object(key); exists {
+		for _, n := range w.Objects.NotHonoured(s, o) {
+			all = append(all, wanted.Finding{Code: notHonoured, Field: n.Field, Message: n.Reason})
+		}
+	}
+	for _, f := range w.Objects.Findings(s, w.Fleet.Latest(), key) {
+		all = append(all, wanted.Finding{Code: f.Code, Field: f.Field, Message: f.Message, Error: f.Severity != apply.Warning})
+	}
+	return all
+}
+
+// Delivered is part of writeback.Proxies.
+func (w Written) Delivered(keys ...federation.ObjectKey) (d wanted.Delivery, known bool) {
+	now := w.Fleet.Latest()
+	for _, key := range keys {
+		if supported.Selects(key.Of()) {
+			return wanted.Delivery{}, false
+		}
+		a := w.Objects.Proxies.Object(now, key)
+		d.Accepted, d.Waiting, d.Refused = d.Accepted+a.Accepted, d.Waiting+a.Waiting+a.Delivered, d.Refused+a.Refused
+	}
+	return d, true
+}

@@ -1,0 +1,154 @@
+// Package tenure decides which of several hubs over one store does what only one may do.
+package tenure
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/internal/retry"
+)
+
+// Record is one value of the store that all hubs share, written only where nobody else
+// wrote meanwhile; etcd.Shared is one.
+type Record interface {
+	Load(ctx context.Context) (value []byte, revision int64, err error)
+	Save(ctx context.Context, value []byte, revision int64) (saved bool, err error)
+}
+
+// Options say who the hub is. Record is nil for a hub that is alone: it is the owner.
+type Options struct {
+	Hub    string // of several over one store
+	What   string // only one does, for the log
+	Record Record
+	TTL    time.Duration // after which another hub takes over from one that was killed; 0: 15 s
+	Logger *slog.Logger
+}
+
+// Tenure is whether this hub is the owner. It needs no clock that hubs share: each measures
+// how long it saw the same entry.
+type Tenure struct {
+	o       Options
+	changed chan struct{}
+
+	mu    sync.Mutex
+	until time.Time // this hub is the owner before it
+}
+
+// New makes a Tenure that Run keeps.
+func New(o Options) *Tenure {
+	o.TTL = cmp.Or(o.TTL, 15*time.Second)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	return &Tenure{o: o, changed: make(chan struct{}, 1)}
+}
+
+// Changed has a value after Owns may have changed, for one reader.
+func (t *Tenure) Changed() <-chan struct{} { return t.changed }
+
+// Owns reports whether this hub is the owner now. An owner that cannot renew its entry stops
+// before another one may take over.
+func (t *Tenure) Owns() bool {
+	if t.o.Record == nil {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Now().Before(t.until)
+}
+
+// entry is what the record says. Each renewal is another value.
+type entry struct {
+	Hub  string `json:"hub"`
+	Term int64  `json:"term"` // grows with each renewal; 0: nobody is the owner
+}
+
+// sight is the entry as it was seen first.
+type sight struct {
+	entry
+	revision int64
+	since    time.Time
+}
+
+// Run keeps the tenure until the context ends. Then it lets another hub have it.
+func (t *Tenure) Run(ctx context.Context) error {
+	if t.o.Record == nil {
+		return nil
+	}
+	var seen sight
+	failed := false
+	for ctx.Err() == nil {
+		err := t.turn(ctx, &seen)
+		if err != nil && ctx.Err() == nil && !failed {
+			t.o.Logger.Warn("the store does not say which hub is the owner", slog.String("of", t.o.What), slog.Any("err", err))
+		}
+		failed = err != nil
+		retry.Sleep(ctx, t.o.TTL/5)
+	}
+	t.release(context.WithoutCancel(ctx))
+	return nil
+}
+
+// turn renews the entry, or takes it over where its owner was silent for the TTL.
+func (t *Tenure) turn(ctx context.Context, seen *sight) error {
+	asked := time.Now()
+	value, revision, err := t.o.Record.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the entry: %w", err)
+	}
+	if revision != seen.revision || seen.since.IsZero() {
+		*seen = sight{revision: revision, since: asked}
+		_ = json.Unmarshal(value, &seen.entry) // what cannot be read has no owner
+	}
+	if seen.Hub != t.o.Hub && seen.Term > 0 && asked.Sub(seen.since) < t.o.TTL {
+		t.own(time.Time{}, seen.Hub)
+		return nil
+	}
+	next, err := json.Marshal(entry{t.o.Hub, seen.Term + 1})
+	if err != nil {
+		return fmt.Errorf("writing the entry: %w", err)
+	}
+	saved, err := t.o.Record.Save(ctx, next, seen.revision)
+	if err != nil || !saved {
+		seen.since = time.Time{} // it is read again
+		return err
+	}
+	seen.Hub, seen.Term, seen.since = t.o.Hub, seen.Term+1, time.Time{}
+	t.own(asked.Add(t.o.TTL*4/5), t.o.Hub)
+	return nil
+}
+
+// own notes until when this hub is the owner.
+func (t *Tenure) own(until time.Time, owner string) {
+	t.mu.Lock()
+	was := time.Now().Before(t.until)
+	t.until = until
+	t.mu.Unlock()
+	if is := !until.IsZero(); was != is {
+		t.o.Logger.Info("the owner changed", slog.String("of", t.o.What), slog.String("hub", owner), slog.Bool("own", is))
+		select {
+		case t.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// goodbye is how long a hub that stops tries to let another one take over at once.
+const goodbye = 500 * time.Millisecond
+
+func (t *Tenure) release(ctx context.Context) {
+	if !t.Owns() {
+		return
+	}
+	t.own(time.Time{}, "")
+	ctx, cancel := context.WithTimeout(ctx, goodbye)
+	defer cancel()
+	value, revision, err := t.o.Record.Load(ctx)
+	var now entry
+	if err == nil && json.Unmarshal(value, &now) == nil && now.Hub == t.o.Hub {
+		_, _ = t.o.Record.Save(ctx, nil, revision) // else its time ends
+	}
+}
