@@ -84,57 +84,76 @@ func (w *Writer) round(ctx context.Context) time.Duration {
 		w.left = nil // all are looked at once it does
 		return 0
 	}
-	l, now := w.look(), time.Now()
-	jobs := map[federation.ClusterID][]job{}
-	pause := time.Duration(0)
-	later := func(at ref, d time.Duration) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.records[at] != nil {
-			w.dirty[at] = struct{}{}
-		}
-		if pause == 0 || d < pause {
-			pause = max(d, w.o.Pace)
-		}
-	}
+	t := &turn{w: w, look: w.look(), now: time.Now(), jobs: map[federation.ClusterID][]job{}}
 	looked := w.next()
 	if len(looked) == mostLooked {
-		pause = w.o.Pace
+		t.pause = w.o.Pace
 	}
 	for _, at := range looked {
-		r, exists := w.record(at)
-		if !exists {
-			continue
-		}
-		patch, known := l.change(r.Original, now)
-		switch wait := w.waits(at, r, now); {
-		case !l.attached(at.cluster):
-			w.Deleted(at.cluster, at.key)
-		case !known:
-			later(at, 0)
-		case patch == nil:
-			w.settled(l, at, r)
-		case !l.writable(at.cluster):
-			// Its phase changes with a snapshot.
-		case wait > 0:
-			later(at, wait)
-		case len(jobs[at.cluster]) >= mostBatch:
-			later(at, 0)
-		default:
-			jobs[at.cluster] = append(jobs[at.cluster], job{at, r, patch, !l.covers(r.Original)})
-		}
+		t.consider(at)
 	}
+	t.write(ctx)
+	w.complain()
+	return t.pause
+}
+
+// turn is one round.
+type turn struct {
+	w     *Writer
+	look  look
+	now   time.Time
+	jobs  map[federation.ClusterID][]job
+	pause time.Duration // guarded by mu of the writer
+}
+
+// consider finds out whether the status of an object is to be written.
+func (t *turn) consider(at ref) {
+	r, exists := t.w.record(at)
+	if !exists {
+		return
+	}
+	patch, known := t.look.change(r.Original, t.now)
+	switch wait := t.w.waits(at, r, t.now); {
+	case !t.look.attached(at.cluster):
+		t.w.Deleted(at.cluster, at.key)
+	case !known:
+		t.later(at, 0)
+	case patch == nil:
+		t.w.settled(t.look, at, r)
+	case !t.look.writable(at.cluster):
+		// Its phase changes with a snapshot.
+	case wait > 0:
+		t.later(at, wait)
+	case len(t.jobs[at.cluster]) >= mostBatch:
+		t.later(at, 0)
+	default:
+		t.jobs[at.cluster] = append(t.jobs[at.cluster], job{at, r, patch, !t.look.covers(r.Original)})
+	}
+}
+
+// write writes into all clusters at the same time: one that does not answer delays no other.
+func (t *turn) write(ctx context.Context) {
 	var writing sync.WaitGroup
-	for id, batch := range jobs {
+	for id, batch := range t.jobs {
 		writing.Go(func() {
-			for _, at := range w.write(ctx, id, batch) {
-				later(at, 0)
+			for _, at := range t.w.write(ctx, id, batch) {
+				t.later(at, 0)
 			}
 		})
 	}
 	writing.Wait()
-	w.complain()
-	return pause
+}
+
+// later has an object looked at again.
+func (t *turn) later(at ref, after time.Duration) {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	if t.w.records[at] != nil {
+		t.w.dirty[at] = struct{}{}
+	}
+	if t.pause == 0 || after < t.pause {
+		t.pause = max(after, t.w.o.Pace)
+	}
 }
 
 func (w *Writer) record(at ref) (record, bool) {
@@ -153,7 +172,7 @@ func (w *Writer) waits(at ref, r record, now time.Time) time.Duration {
 	defer w.mu.Unlock()
 	wait := r.notBefore.Sub(now)
 	if t := w.clusters[at.cluster]; t != nil {
-		for _, b := range []*block{t.blocked[""], t.blocked[r.Resource.Resource]} {
+		for _, b := range []*block{t.blocked[""], t.blocked[named(r.Resource)]} {
 			if b != nil {
 				wait = max(wait, b.until.Sub(now))
 			}

@@ -15,6 +15,9 @@ var transition = regexp.MustCompile(`"lastTransitionTime":"[^"]*"`)
 // timeless is a patch without times.
 func timeless(patch []byte) string { return string(transition.ReplaceAll(patch, nil)) }
 
+// ingresses is the resource of Ingresses.
+const ingresses = "ingresses.networking.k8s.io"
+
 // mostContested bounds the objects of a cluster that are named as contested.
 const mostContested = 20
 
@@ -45,7 +48,7 @@ func (w *Writer) complain() {
 // problems are those of one cluster, of its Ingresses or of the others; the caller holds mu.
 func (w *Writer) problems(id federation.ClusterID, t *target, ofIngresses bool) (all []config.Problem) {
 	for resource, b := range t.blocked {
-		if resource != "" && (resource == "ingresses") == ofIngresses {
+		if resource != "" && (resource == ingresses) == ofIngresses {
 			all = append(all, b.problem)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -36,6 +37,9 @@ const (
 	mostPause  = 5 * time.Minute
 	contested  = 4 // writes of the same status in a row, from which on it is a problem
 )
+
+// named names a resource: two groups have gateways.
+func named(resource schema.GroupVersionResource) string { return resource.GroupResource().String() }
 
 // block keeps a cluster, a resource or an object from being written for some time.
 type block struct {
@@ -173,10 +177,9 @@ func (w *Writer) took(j job, after *unstructured.Unstructured) {
 func (w *Writer) wrote(j job, err error) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t, resource := w.clusters[j.at.cluster], j.r.Resource
 	switch {
 	case err == nil:
-		delete(t.blocked, resource.Resource)
+		delete(w.clusters[j.at.cluster].blocked, named(j.r.Resource))
 		w.count(j.at.cluster, "")
 		return false
 	case apierrors.IsConflict(err):
@@ -189,26 +192,34 @@ func (w *Writer) wrote(j job, err error) (again bool) {
 		w.count(j.at.cluster, "gone")
 		return false
 	}
-	code, reason := codeRefused, "refused"
-	message := fmt.Sprintf("the API server does not accept the status: %s", listwatch.Message(err, kube.Explain))
+	w.block(j, err)
+	return true
+}
+
+// block puts off all writes of a resource, and notes why; the caller holds mu.
+func (w *Writer) block(j job, err error) {
+	code, reason, resource := codeRefused, "refused", j.r.Resource
+	message := "the API server does not accept the status: " + listwatch.Message(err, kube.Explain)
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		code, reason = codeForbidden, "forbidden"
 		message = fmt.Sprintf("the hub may not write the status: grant its account the verb patch on %s/status of the API group %s, or set status to false",
 			resource.Resource, resource.Group)
 	}
 	w.count(j.at.cluster, reason)
-	b := t.blocked[resource.Resource]
+	blocked := w.clusters[j.at.cluster].blocked
+	b := blocked[named(resource)]
 	if b == nil {
 		b = &block{}
-		t.blocked[resource.Resource] = b
+		blocked[named(resource)] = b
 	}
 	b.again(time.Now())
-	problem := config.Problem{Code: code, Object: fmt.Sprintf("%s of cluster %s", resource.GroupResource(), j.at.cluster), Field: "status", Message: text.Cut(message, mostMessage)}
+	problem := config.Problem{
+		Code: code, Object: fmt.Sprintf("%s of cluster %s", resource.GroupResource(), j.at.cluster), Field: "status", Message: text.Cut(message, mostMessage),
+	}
 	if b.problem != problem {
 		b.problem = problem
 		w.o.Logger.Warn("status of objects is not written", slog.String("cluster", string(j.at.cluster)), slog.String("code", code), slog.String("problem", message))
 	}
-	return true
 }
 
 const mostMessage = 1024 // bytes

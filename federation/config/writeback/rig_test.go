@@ -1,0 +1,300 @@
+package writeback_test
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/dynamic"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
+	"isthmus.dev/isthmus/federation/config/ingress"
+	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/config/writeback"
+	"isthmus.dev/isthmus/federation/config/writeback/wanted"
+	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var loaded = sync.OnceValues(func() (*schema.Set, error) { return schema.Load(kind.Expressions) })
+
+// owner says whether a hub writes.
+type owner struct {
+	mu      sync.Mutex
+	owns    bool
+	changed chan struct{}
+}
+
+func (o *owner) Owns() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.owns
+}
+
+func (o *owner) Changed() <-chan struct{} { return o.changed }
+
+func (o *owner) set(owns bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.owns = owns
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// proxies are what a test says about them.
+type proxies struct {
+	mu       sync.Mutex
+	changed  chan struct{}
+	findings map[string][]wanted.Finding // by name of the object
+	delivery wanted.Delivery
+}
+
+func (p *proxies) Changed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+func (*proxies) OtherHubs() int { return 0 }
+
+func (p *proxies) Findings(_ *federation.Snapshot, key federation.ObjectKey) []wanted.Finding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.findings[key.Name]
+}
+
+func (p *proxies) Delivered(...federation.ObjectKey) (wanted.Delivery, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delivery, true
+}
+
+func (p *proxies) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// counts are the writes of a hub.
+type counts struct {
+	mu            sync.Mutex
+	wrote, failed int
+}
+
+func (c *counts) StatusWrote(string)          { c.mu.Lock(); defer c.mu.Unlock(); c.wrote++ }
+func (c *counts) StatusFailed(string, string) { c.mu.Lock(); defer c.mu.Unlock(); c.failed++ }
+
+func (c *counts) now() (wrote, failed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wrote, c.failed
+}
+
+// rig is a hub that writes status.
+type rig struct {
+	t         *testing.T
+	snapshots *federation.Aggregate
+	views     *config.Aggregate
+	settings  *memory.Store
+	revision  int64
+	owner     *owner
+	proxies   *proxies
+	counts    *counts
+	operator  *federation.Writer
+	registry  *federation.Writer
+	sources   []interface {
+		Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
+	}
+	ctx   context.Context //nolint:containedctx // of the test
+	ended sync.WaitGroup
+}
+
+// newRig starts a hub that reads and writes the cluster c1.
+func newRig(t *testing.T, access testbed.Access, owns bool) *rig {
+	t.Helper()
+	set, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	r := &rig{
+		t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind), counts: &counts{},
+		owner: &owner{owns: owns, changed: make(chan struct{}, 1)}, proxies: &proxies{changed: make(chan struct{}), findings: map[string][]wanted.Finding{}},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.ctx = ctx
+	writer := writeback.New(writeback.Options{Snapshots: r.snapshots, Owner: r.owner, Meter: r.counts, Pace: 20 * time.Millisecond, Logger: quiet})
+	custom := crd.New(crd.Options{
+		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Originals: writer, Logger: quiet,
+	})
+	ingresses := ingress.New(ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Originals: writer, Logger: quiet})
+	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: r.snapshots, Logger: quiet})
+	in := config.Options{Hub: "hub"}
+	r.views = config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), quiet, config.Named{Name: "ETCD", Source: r.settings},
+		config.Named{Name: "CRD", Source: custom}, config.Named{Name: "INGRESS", Source: ingresses}, config.Named{Name: "GATEWAY_API", Source: gateways})
+	custom.Settings(r.views)
+	ingresses.Settings(r.views)
+	gateways.Views(r.views)
+	r.sources = append(r.sources, custom, ingresses, writer)
+	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
+	parts := writeback.Parts{Views: r.views, Gateways: gateways.Statuses(writer.Changed), Proxies: r.proxies, Resources: custom, Ingresses: ingresses}
+	r.ended.Go(func() { _ = r.views.Run(ctx) })
+	r.ended.Go(func() { _ = writer.Run(ctx, parts) })
+	t.Cleanup(func() { cancel(); r.ended.Wait() })
+	r.attach("c1", access)
+	return r
+}
+
+// read sets the spec of MeshSettings.
+func (r *rig) read(spec string) {
+	r.t.Helper()
+	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":%s}`, spec)
+	revision, err := r.settings.Commit(r.ctx, config.Commit{Base: r.revision, Changes: []config.Change{{
+		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1", Manifest: []byte(manifest)},
+	}}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.revision = revision
+}
+
+const written = `{"sources":[{"cluster":"c1","namespaces":["*"],"status":true}]}`
+
+// attach shows the cluster, and has it followed.
+func (r *rig) attach(id federation.ClusterID, access testbed.Access) {
+	r.t.Helper()
+	r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes}},
+	}})
+	credentials, err := kube.Parse(access.Kubeconfig(), kube.ParseOptions{AllowLoopback: true})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: func(netip.AddrPort) error { return nil }})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	custom, err := dynamic.NewForConfig(client.Config())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.registry = r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
+	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	r.ended.Go(func() {
+		cluster.Run(r.ctx, func(uid string, trouble error) {
+			status := federation.RegistryStatus{Phase: federation.Ready}
+			if trouble != nil {
+				status = federation.RegistryStatus{Phase: federation.Stale, Message: trouble.Error()}
+			}
+			edit := federation.Edit{Status: &status}
+			if uid != "" {
+				edit.Identity = &federation.Identity{UID: uid}
+			}
+			r.registry.Update(edit)
+		})
+		client.Close()
+	})
+	for _, s := range r.sources {
+		r.ended.Go(func() { s.Follow(r.ctx, id, cluster) })
+	}
+}
+
+// service has the registry report a Service with addresses from outside.
+func (r *rig) service(namespace, name string, labels map[string]string, external ...string) {
+	shard := &federation.Shard{Labels: labels, Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}}}
+	for _, text := range external {
+		shard.External = append(shard.External, federation.IPAddress(netip.MustParseAddr(text)))
+	}
+	key := federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace}
+	r.registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}}})
+}
+
+// trouble has the problem of a source with that code.
+func (r *rig) trouble(code string) string {
+	for _, s := range r.views.Latest().Sources {
+		for _, p := range s.Trouble {
+			if p.Code == code {
+				return s.Name + ": " + p.Object + ": " + p.Message
+			}
+		}
+	}
+	return ""
+}
+
+// install has the server serve kinds.
+func install(t *testing.T, server *testbed.Kube, names ...string) {
+	t.Helper()
+	for _, file := range []string{"istio", "gateway-api"} {
+		packed, err := os.Open("../schema/crds/" + file + ".json.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpacked, err := gzip.NewReader(packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []json.RawMessage
+		if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
+			t.Fatal(err)
+		}
+		_ = packed.Close()
+		for _, text := range list {
+			var named struct{ Metadata struct{ Name string } }
+			if json.Unmarshal(text, &named) == nil && slices.Contains(names, named.Metadata.Name) {
+				server.Apply(string(text))
+			}
+		}
+	}
+}
+
+// object is an object of the server, as JSON; its status alone if there is one.
+func object(t *testing.T, server *testbed.Kube, path string) (version, status string) {
+	t.Helper()
+	answer := server.Do(http.MethodGet, path, nil)
+	var o struct {
+		Metadata struct{ ResourceVersion string }
+		Status   json.RawMessage
+	}
+	if answer.Err != nil || json.Unmarshal(answer.Body, &o) != nil {
+		t.Fatalf("GET %s: %v %s", path, answer.Err, answer.Body)
+	}
+	return o.Metadata.ResourceVersion, string(o.Status)
+}
+
+// says waits until the status of an object has all texts.
+func says(t *testing.T, server *testbed.Kube, path string, texts ...string) (status string) {
+	t.Helper()
+	testbed.WaitFor(t, time.Minute, "the status of "+path, func() error {
+		_, status = object(t, server, path)
+		for _, text := range texts {
+			if !strings.Contains(status, text) {
+				return fmt.Errorf("it lacks %s: %s", text, status)
+			}
+		}
+		return nil
+	})
+	return status
+}
