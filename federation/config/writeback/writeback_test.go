@@ -62,16 +62,16 @@ func TestStatusOfOneServer(t *testing.T) {
 	server := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	install(t, server, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io", "virtualservices.networking.istio.io")
 	server.Apply(gatewayObjects)
-	t.Run("TestG30GatewayAPI", func(t *testing.T) { gatewayStatus(t, server) })
-	t.Run("TestG31IstioKinds", func(t *testing.T) { istioStatus(t, server) })
-	t.Run("TestG32OtherWriters", func(t *testing.T) { otherWriters(t, server) })
-	t.Run("TestG33TwoHubs", func(t *testing.T) { twoHubs(t, server) })
-	t.Run("TestG34Forbidden", func(t *testing.T) { forbidden(t, server) })
-	t.Run("TestG35Ingress", func(t *testing.T) { ingressStatus(t, server) })
-	t.Run("TestG36StatusIsRemoved", func(t *testing.T) { removed(t, server) })
+	t.Run("G30GatewayAPI", func(t *testing.T) { gatewayStatus(t, server) })
+	t.Run("G31IstioKinds", func(t *testing.T) { istioStatus(t, server) })
+	t.Run("G32OtherWriters", func(t *testing.T) { otherWriters(t, server) })
+	t.Run("G33TwoHubs", func(t *testing.T) { twoHubs(t, server) })
+	t.Run("G34Forbidden", func(t *testing.T) { forbidden(t, server) })
+	t.Run("G35Ingress", func(t *testing.T) { ingressStatus(t, server) })
+	t.Run("G36StatusIsRemoved", func(t *testing.T) { removed(t, server) })
 }
 
-// gatewayStatus: conditions appear and change; nothing is written for what did not change.
+// gatewayStatus (G30): conditions appear and change; nothing is written for what did not change.
 func gatewayStatus(t *testing.T, server *testbed.Kube) {
 	server.Apply(route("nowhere"))
 	r := newRig(t, server.Admin, true)
@@ -99,7 +99,7 @@ func gatewayStatus(t *testing.T, server *testbed.Kube) {
 	}
 }
 
-// istioStatus: findings and what proxies have.
+// istioStatus (G31): findings and what proxies have.
 func istioStatus(t *testing.T, server *testbed.Kube) {
 	server.Apply(virtualService("web"))
 	r := newRig(t, server.Admin, true)
@@ -118,7 +118,7 @@ func istioStatus(t *testing.T, server *testbed.Kube) {
 	}
 }
 
-// otherWriters: entries of other controllers stay, and what they change meanwhile is no trouble.
+// otherWriters (G32): entries of other controllers stay, and what they change meanwhile is no trouble.
 func otherWriters(t *testing.T, server *testbed.Kube) {
 	r := newRig(t, server.Admin, true)
 	r.service("shop", "web", nil)
@@ -134,7 +134,7 @@ func otherWriters(t *testing.T, server *testbed.Kube) {
 	}
 }
 
-// twoHubs: the one that is not the owner writes nothing, until it is.
+// twoHubs (G33): the one that is not the owner writes nothing, until it is.
 func twoHubs(t *testing.T, server *testbed.Kube) {
 	first, second := newRig(t, server.Admin, true), newRig(t, server.Admin, false)
 	first.read(written)
@@ -154,7 +154,7 @@ func twoHubs(t *testing.T, server *testbed.Kube) {
 	}
 }
 
-// forbidden: without the right, a problem names it, and nothing is tried in a loop.
+// forbidden (G34): without the right, a problem names it, and nothing is tried in a loop.
 func forbidden(t *testing.T, server *testbed.Kube) {
 	server.GrantRead("reader")
 	server.Apply(virtualService("v5"))
@@ -179,7 +179,7 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 	})
 }
 
-// ingressStatus: an Ingress has the addresses of the Service of gateways.
+// ingressStatus (G35): an Ingress has the addresses of the Service of gateways.
 func ingressStatus(t *testing.T, server *testbed.Kube) {
 	server.Apply(`{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"web","namespace":"shop"},
 		"spec":{"defaultBackend":{"service":{"name":"web","port":{"number":80}}}}}`)
@@ -196,7 +196,7 @@ func ingressStatus(t *testing.T, server *testbed.Kube) {
 	})
 }
 
-// removed: what the hub wrote goes with its right to write, and what others wrote stays.
+// removed (G36): what the hub wrote goes with its right to write, and what others wrote stays.
 func removed(t *testing.T, server *testbed.Kube) {
 	r := newRig(t, server.Admin, true)
 	r.read(written)
