@@ -95,11 +95,11 @@ func TestListedAgainIsNotReadAgain(t *testing.T) {
 	to := filled(t, 3)
 	in := &unstructured.Unstructured{Object: custom(1, 1)}
 	before := to.to.clusters["c1"].tables[to.place].items[listwatch.Key{Namespace: "shop", Name: "route-00001"}]
-	if got := to.by.reread(to.place, to.to.kinds[routes], in); got != before {
+	if got := to.by.reread(to.place, served{kind: to.to.kinds[routes]}, in); got != before {
 		t.Error("an object of the same version is read again")
 	}
 	in.SetUID(types.UID("other"))
-	if got := to.by.reread(to.place, to.to.kinds[routes], in); got == before {
+	if got := to.by.reread(to.place, served{kind: to.to.kinds[routes]}, in); got == before {
 		t.Error("another object of that name is taken for the one before")
 	}
 }
