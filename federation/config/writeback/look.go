@@ -63,6 +63,15 @@ func (l look) writable(id federation.ClusterID) bool {
 	return attached && c.Identity.UID != "" && c.Status.Phase == federation.Ready
 }
 
+// identity is the UID of the cluster.
+func (l look) identity(id federation.ClusterID) string {
+	c, attached := l.mesh.Snapshot.Cluster(id)
+	if !attached {
+		return ""
+	}
+	return c.Identity.UID
+}
+
 func (l look) attached(id federation.ClusterID) bool {
 	_, attached := l.mesh.Snapshot.Cluster(id)
 	return attached

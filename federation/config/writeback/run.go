@@ -136,7 +136,7 @@ func (t *turn) write(ctx context.Context) {
 	var writing sync.WaitGroup
 	for id, batch := range t.jobs {
 		writing.Go(func() {
-			for _, at := range t.w.write(ctx, id, batch) {
+			for _, at := range t.w.write(ctx, id, t.look.identity(id), batch) {
 				t.later(at, 0)
 			}
 		})

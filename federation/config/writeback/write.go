@@ -54,11 +54,11 @@ func (b *block) again(now time.Time) {
 }
 
 // write writes into one cluster, and returns the objects that are to be looked at again.
-func (w *Writer) write(ctx context.Context, id federation.ClusterID, batch []job) (again []ref) {
+func (w *Writer) write(ctx context.Context, id federation.ClusterID, uid string, batch []job) (again []ref) {
 	for _, j := range batch {
 		again = append(again, j.at)
 	}
-	cluster, limit := w.client(id)
+	cluster, limit := w.client(id, uid)
 	if cluster == nil {
 		return nil // a follower that comes has all looked at
 	}
@@ -89,15 +89,21 @@ func (w *Writer) write(ctx context.Context, id federation.ClusterID, batch []job
 	return again
 }
 
-// client is the latest client of a cluster, and how often it may be used.
-func (w *Writer) client(id federation.ClusterID) (*listwatch.Cluster, interface{ Allow() bool }) {
+// client is the latest client of the cluster with that UID, and how often it may be used. A
+// client that is not in use yet may speak to another cluster.
+func (w *Writer) client(id federation.ClusterID, uid string) (*listwatch.Cluster, interface{ Allow() bool }) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.clusters[id]
-	if t == nil || len(t.clusters) == 0 {
+	if t == nil {
 		return nil, nil
 	}
-	return t.clusters[len(t.clusters)-1], t.rate
+	for _, c := range slices.Backward(t.clusters) {
+		if c.UID() == uid {
+			return c, t.rate
+		}
+	}
+	return nil, nil
 }
 
 // writeOne writes one status, unless somebody changed the object meanwhile.
