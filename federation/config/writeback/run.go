@@ -119,7 +119,7 @@ func (t *turn) consider(at ref) {
 	case !known:
 		t.later(at, 0)
 	case patch == nil:
-		t.w.settled(t.look, at, r)
+		t.settled(at, r)
 	case !t.look.writable(at.cluster):
 		// Its phase changes with a snapshot.
 	case wait > 0:
@@ -182,13 +182,13 @@ func (w *Writer) waits(at ref, r record, now time.Time) time.Duration {
 }
 
 // settled forgets an object whose status is not written any more.
-func (w *Writer) settled(l look, at ref, r record) {
-	if l.covers(r.Original) {
+func (t *turn) settled(at ref, r record) {
+	if t.look.covers(r.Original) {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if now := w.records[at]; now != nil && now.Original == r.Original {
-		delete(w.records, at)
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	if now := t.w.records[at]; now != nil && now.Original == r.Original {
+		delete(t.w.records, at)
 	}
 }

@@ -32,7 +32,7 @@ func (w *Writer) complain() {
 	w.mu.Lock()
 	for id, t := range w.clusters {
 		for ofIngresses, to := range map[bool]Reporter{false: w.parts.Resources, true: w.parts.Ingresses} {
-			problems := w.problems(id, t, ofIngresses)
+			problems := t.problems(id, w.records, ofIngresses)
 			if len(problems) > 0 || t.told[ofIngresses] > 0 {
 				all = append(all, told{to, id, problems})
 			}
@@ -46,13 +46,13 @@ func (w *Writer) complain() {
 }
 
 // problems are those of one cluster, of its Ingresses or of the others; the caller holds mu.
-func (w *Writer) problems(id federation.ClusterID, t *target, ofIngresses bool) (all []config.Problem) {
+func (t *target) problems(id federation.ClusterID, records map[ref]*record, ofIngresses bool) (all []config.Problem) {
 	for resource, b := range t.blocked {
 		if resource != "" && (resource == ingresses) == ofIngresses {
 			all = append(all, b.problem)
 		}
 	}
-	for at, r := range w.records {
+	for at, r := range records {
 		if at.cluster != id || r.undone < contested || (at.key.Of() == ingressKind) != ofIngresses {
 			continue
 		}

@@ -141,12 +141,12 @@ func (w *Writer) refresh(ctx context.Context, client dynamic.Interface, j job) {
 		return
 	}
 	if now := &list.Items[0]; j.removes || now.GetGeneration() == r.Generation {
-		w.replace(r, now)
+		r.replace(now)
 	}
 }
 
 // replace takes up a later form of the object; the caller holds mu.
-func (w *Writer) replace(r *record, now *unstructured.Unstructured) {
+func (r *record) replace(now *unstructured.Unstructured) {
 	if !older(r.Version, now.GetResourceVersion()) {
 		return
 	}
@@ -175,7 +175,7 @@ func (w *Writer) took(j job, after *unstructured.Unstructured) {
 		r.undone = 0
 	}
 	r.body, r.wrote, r.notBefore = timeless(said), now, now.Add(r.pause)
-	w.replace(r, after)
+	r.replace(after)
 }
 
 // wrote notes how a write went. It reports whether the object is to be looked at again
@@ -186,16 +186,16 @@ func (w *Writer) wrote(j job, err error) (again bool) {
 	switch {
 	case err == nil:
 		delete(w.clusters[j.at.cluster].blocked, named(j.r.Resource))
-		w.count(j.at.cluster, "")
+		w.o.count(j.at.cluster, "")
 		return false
 	case apierrors.IsConflict(err):
-		w.count(j.at.cluster, "conflict")
+		w.o.count(j.at.cluster, "conflict")
 		if r := w.records[j.at]; r != nil {
 			r.notBefore = time.Now().Add(firstPause) // the watch tells what it is now
 		}
 		return true
 	case apierrors.IsNotFound(err):
-		w.count(j.at.cluster, "gone")
+		w.o.count(j.at.cluster, "gone")
 		return false
 	}
 	w.block(j, err)
@@ -211,7 +211,7 @@ func (w *Writer) block(j job, err error) {
 		message = fmt.Sprintf("the hub may not write the status: grant its account the verb patch on %s/status of the API group %s, or set status to false",
 			resource.Resource, resource.Group)
 	}
-	w.count(j.at.cluster, reason)
+	w.o.count(j.at.cluster, reason)
 	blocked := w.clusters[j.at.cluster].blocked
 	b := blocked[named(resource)]
 	if b == nil {
@@ -240,7 +240,7 @@ func (w *Writer) reached(id federation.ClusterID, err error) {
 		return
 	}
 	if !errors.Is(err, context.Canceled) {
-		w.count(id, "unreachable")
+		w.o.count(id, "unreachable")
 	}
 	if t.blocked[""] == nil {
 		t.blocked[""] = &block{}
@@ -248,12 +248,13 @@ func (w *Writer) reached(id federation.ClusterID, err error) {
 	t.blocked[""].again(time.Now())
 }
 
-func (w *Writer) count(id federation.ClusterID, failed string) {
+// count counts a write; failed is why it failed, or empty.
+func (o Options) count(id federation.ClusterID, failed string) {
 	switch {
-	case w.o.Meter == nil:
+	case o.Meter == nil:
 	case failed == "":
-		w.o.Meter.StatusWrote(string(id))
+		o.Meter.StatusWrote(string(id))
 	default:
-		w.o.Meter.StatusFailed(string(id), failed)
+		o.Meter.StatusFailed(string(id), failed)
 	}
 }
