@@ -115,20 +115,7 @@ func (v *routeView) attach(g *gatewayView, ref gateway.ParentReference, field st
 
 // allowedAt reports whether the listener allows the kind and the namespace of the route.
 func (v *routeView) allowedAt(g *gatewayView, l *listener) bool {
-	if !slices.Contains(l.kinds, v.Key.Kind) {
-		return false
-	}
-	from := gateway.NamespacesFromSame
-	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && l.AllowedRoutes.Namespaces.From != nil {
-		from = *l.AllowedRoutes.Namespaces.From
-	}
-	switch from {
-	case gateway.NamespacesFromAll:
-		return true
-	case gateway.NamespacesFromSame:
-		return v.Key.Namespace == g.Key.Namespace
-	}
-	return false
+	return slices.Contains(l.kinds, v.Key.Kind) && l.namespaces.selects(g.Key.Namespace, v.Key.Namespace)
 }
 
 // hostsAt are the hosts that the route has at the listener.

@@ -67,8 +67,16 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 	if len(ports) == 0 {
 		return refuse(gateway.RouteReasonBackendNotFound, "there is no service %s", b.host)
 	}
-	if b.port = *ref.Port; !slices.ContainsFunc(ports, func(p federation.ServicePort) bool { return int32(p.Number) == b.port }) {
+	b.port = *ref.Port
+	at := slices.IndexFunc(ports, func(p federation.ServicePort) bool { return int32(p.Number) == b.port })
+	if at < 0 {
 		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d", b.host, b.port)
+	}
+	if hostname {
+		return b
+	}
+	if policy := tlsPolicy(r, namespace, string(ref.Name), ports[at].Name); policy != "" {
+		return refuse(gateway.RouteReasonUnsupportedProtocol, "gateways do not speak TLS as the BackendTLSPolicy %s/%s wants, and send nothing in plain text", namespace, policy)
 	}
 	return b
 }

@@ -47,12 +47,14 @@ type gatewayView struct {
 // listener is a listener of a Gateway.
 type listener struct {
 	gateway.Listener
-	field  string
-	host   string   // in lower case; anyHost without one
-	kinds  []string // of the routes that may attach
-	faults faults
-	from   string // namespace of its Secrets, if it is not the Gateway's
-	names  []string
+	field      string
+	host       string            // in lower case; anyHost without one
+	kinds      []string          // of the routes that may attach
+	namespaces namespaceSelector // of the routes that may attach
+	faults     faults
+	from       string // namespace of its Secrets
+	names      []string
+	roots      string // the Secret with the authorities of clients; "": clients need no certificate
 }
 
 // serves reports whether the class is one of the hub's. Without a class, exists is false.
@@ -133,9 +135,9 @@ func (g *gatewayView) listener(r *federation.Reader, i int) *listener {
 		l.kinds = []string{httpKind.Name, grpcKind.Name}
 		g.readTLS(r, l)
 	case gateway.TLSProtocolType:
-		if l.kinds = []string{tcpKind.Name}; l.passes() {
-			l.kinds = []string{tlsKind.Name}
-		} else {
+		l.kinds = []string{tlsKind.Name}
+		if !l.passes() {
+			l.kinds = []string{tlsKind.Name, tcpKind.Name}
 			g.readTLS(r, l)
 		}
 	case gateway.TCPProtocolType:
@@ -149,8 +151,13 @@ func (g *gatewayView) listener(r *federation.Reader, i int) *listener {
 	if l.AllowedRoutes != nil && len(l.AllowedRoutes.Kinds) > 0 {
 		l.narrowKinds()
 	}
-	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil && l.AllowedRoutes.Namespaces.From != nil && *l.AllowedRoutes.Namespaces.From == gateway.NamespacesFromSelector {
-		g.status.unsupported(l.field+".allowedRoutes.namespaces.selector", "the hub does not know the labels of namespaces; no route attaches: use Same or All")
+	l.namespaces.from = gateway.NamespacesFromSame
+	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil {
+		var unknown []string
+		l.namespaces, unknown = readNamespaces(l.AllowedRoutes.Namespaces.From, l.AllowedRoutes.Namespaces.Selector)
+		if unknown != nil {
+			g.status.unsupported(l.field+".allowedRoutes.namespaces.selector", "the hub knows the label %s of namespaces alone, and not %q; no route attaches: select by name", nameOfNamespace, unknown)
+		}
 	}
 	return l
 }
@@ -176,9 +183,6 @@ func (l *listener) narrowKinds() {
 
 // readTLS reads the certificates of a listener that ends TLS.
 func (g *gatewayView) readTLS(r *federation.Reader, l *listener) {
-	if frontend := g.spec.TLS; frontend != nil && frontend.Frontend != nil && validates(frontend.Frontend, l.Port) {
-		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), "spec.tls.frontend", "certificates of clients are not validated yet; nothing listens")
-	}
 	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
 		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), l.field+".tls.certificateRefs", "the listener names no certificate; nothing listens")
 		return
@@ -192,15 +196,9 @@ func (g *gatewayView) readTLS(r *federation.Reader, l *listener) {
 	for i, ref := range l.TLS.CertificateRefs {
 		g.readCertificate(r, l, fmt.Sprintf("%s.tls.certificateRefs[%d]", l.field, i), ref)
 	}
-}
-
-func validates(frontend *gateway.FrontendTLSConfig, port gateway.PortNumber) bool {
-	for _, at := range frontend.PerPort {
-		if at.Port == port {
-			return at.TLS.Validation != nil
-		}
+	if g.spec.TLS != nil && g.spec.TLS.Frontend != nil {
+		g.readFrontend(r, l, g.spec.TLS.Frontend)
 	}
-	return frontend.Default.Validation != nil
 }
 
 func (g *gatewayView) readCertificate(r *federation.Reader, l *listener, field string, ref gateway.SecretObjectReference) {
@@ -208,27 +206,33 @@ func (g *gatewayView) readCertificate(r *federation.Reader, l *listener, field s
 		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), field, "only Secrets are supported; nothing listens")
 		return
 	}
+	if g.mayUse(r, l, field, ref.Namespace, string(ref.Name), string(gateway.ListenerReasonInvalidCertificateRef)) {
+		l.names = append(l.names, string(ref.Name))
+	}
+}
+
+// mayUse reports whether the listener may use a Secret. All Secrets of a listener are of one
+// namespace; several is the reason that others are refused.
+func (g *gatewayView) mayUse(r *federation.Reader, l *listener, field string, namespace *gateway.Namespace, name, several string) bool {
 	from := g.Key.Namespace
-	if ref.Namespace != nil && *ref.Namespace != "" {
-		from = string(*ref.Namespace)
+	if namespace != nil && *namespace != "" {
+		from = string(*namespace)
 	}
-	if from != g.Key.Namespace {
-		switch {
-		case !permitted(r, g.Key, from, "", "Secret", string(ref.Name)):
-			l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
-				"no ReferenceGrant of namespace %s lets Gateways of namespace %s use the Secret %s; nothing listens", from, g.Key.Namespace, ref.Name)
-			return
-		case g.Key.Cluster == "":
-			l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
-				"a Gateway for all clusters cannot use Secrets of another namespace; nothing listens: read the Gateway from its cluster with the scope CLUSTER")
-			return
-		}
+	switch {
+	case from != g.Key.Namespace && !permitted(r, g.Key, from, "", "Secret", name):
+		l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
+			"no ReferenceGrant of namespace %s lets Gateways of namespace %s use the Secret %s; nothing listens", from, g.Key.Namespace, name)
+		return false
+	case from != g.Key.Namespace && g.Key.Cluster == "":
+		l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
+			"a Gateway for all clusters cannot use Secrets of another namespace; nothing listens: read the Gateway from its cluster with the scope CLUSTER")
+		return false
+	case len(l.names) > 0 && l.from != from:
+		l.faults.add(resolved, several, field, "the Secrets of one listener must be of one namespace; nothing listens")
+		return false
 	}
-	if len(l.names) > 0 && l.from != from {
-		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), field, "the Secrets of one listener must be of one namespace; nothing listens")
-		return
-	}
-	l.from, l.names = from, append(l.names, string(ref.Name))
+	l.from = from
+	return true
 }
 
 // permitted reports whether a ReferenceGrant of the namespace lets the object refer to a name in it.

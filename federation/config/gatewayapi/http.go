@@ -375,6 +375,8 @@ func (t *httpTranslation) filter(a *action, f gateway.HTTPRouteFilter, field str
 		t.replacePath(a, f.URLRewrite.Path, field+".urlRewrite.path")
 	case f.Type == gateway.HTTPRouteFilterRequestMirror && f.RequestMirror != nil:
 		t.mirror(a, f.RequestMirror, field+".requestMirror")
+	case f.Type == gateway.HTTPRouteFilterCORS && f.CORS != nil:
+		t.cors(a, f.CORS, field+".cors")
 	default:
 		t.status.unsupported(field, "the filter %s is not supported; requests of the rule get 500", f.Type)
 		a.refused = true

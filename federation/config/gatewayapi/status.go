@@ -86,6 +86,8 @@ var reasons = []struct{ Reason, Code string }{
 	{Reason: string(gateway.ListenerReasonHostnameConflict), Code: "HOSTNAME_CONFLICT"},
 	{Reason: string(gateway.ListenerReasonInvalidRouteKinds), Code: "INVALID_ROUTE_KINDS"},
 	{Reason: string(gateway.ListenerReasonInvalidCertificateRef), Code: "INVALID_CERTIFICATE_REF"},
+	{Reason: string(gateway.ListenerReasonInvalidCACertificateRef), Code: "INVALID_CA_CERTIFICATE_REF"},
+	{Reason: string(gateway.ListenerReasonInvalidCACertificateKind), Code: "INVALID_CA_CERTIFICATE_KIND"},
 	{Reason: string(gateway.RouteReasonRefNotPermitted), Code: "REF_NOT_PERMITTED"},
 	{Reason: string(gateway.RouteReasonNoMatchingParent), Code: "NO_MATCHING_PARENT"},
 	{Reason: string(gateway.RouteReasonNotAllowedByListeners), Code: "NOT_ALLOWED_BY_LISTENERS"},

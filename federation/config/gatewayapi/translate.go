@@ -74,7 +74,7 @@ func (g *gatewayView) translate(r *federation.Reader) (m made) {
 		if !l.listens() {
 			continue
 		}
-		m.objects = append(m.objects, g.server(l))
+		m.objects = append(m.objects, g.server(l, l.host))
 		if at := (slot{i, l.host}); l.routesHTTP() && slots[at] == nil && g.isNarrower(l) {
 			slots[at] = []*routeView{} // its requests are not those of the wider listener
 		}
@@ -82,6 +82,9 @@ func (g *gatewayView) translate(r *federation.Reader) (m made) {
 	for at, routes := range slots {
 		if l := g.listeners[at.at]; l.listens() {
 			routes = g.settle(at, routes)
+			if l.serverHost(at.host) != l.host {
+				m.objects = append(m.objects, g.server(l, at.host))
+			}
 			m.objects = append(m.objects, g.routes(r, l, at.host, routes))
 			if at.host != anyHost {
 				m.hosts = append(m.hosts, at.host)
@@ -130,9 +133,19 @@ func (g *gatewayView) isNarrower(l *listener) bool {
 	})
 }
 
-// server is the Gateway of a listener. Only proxies of the namespace of the Gateway have it.
-func (g *gatewayView) server(l *listener) *config.Object {
-	server := object{"hosts": []any{l.host}, "port": object{"name": "http", "number": l.Port, "protocol": "HTTP"}}
+// serverHost is the host of the server that has the routes of a host: where TLS ends and
+// connections are routed, the server name decides, and each host has a server.
+func (l *listener) serverHost(host string) string {
+	if l.Protocol == gateway.TLSProtocolType && !l.passes() {
+		return host
+	}
+	return l.host
+}
+
+// server is the Gateway of a host of a listener. Only proxies of the namespace of the Gateway
+// have it.
+func (g *gatewayView) server(l *listener, host string) *config.Object {
+	server := object{"hosts": []any{host}, "port": object{"name": "http", "number": l.Port, "protocol": "HTTP"}}
 	switch {
 	case l.Protocol == gateway.TCPProtocolType:
 		server["port"] = object{"name": "tcp", "number": l.Port, "protocol": "TCP"}
@@ -141,12 +154,9 @@ func (g *gatewayView) server(l *listener) *config.Object {
 		server["tls"] = object{"mode": "PASSTHROUGH"}
 	case l.Protocol != gateway.HTTPProtocolType:
 		server["port"] = object{"name": strings.ToLower(string(l.Protocol)), "number": l.Port, "protocol": l.Protocol}
-		server["tls"] = object{"mode": "SIMPLE", "credentialName": l.names[0]}
-		if len(l.names) > 1 {
-			server["tls"] = object{"mode": "SIMPLE", "credentialNames": l.names}
-		}
+		server["tls"] = l.serverTLS()
 	}
-	o := g.object(kind.Gateway, g.serverName(l), object{"selector": object{nameLabel: g.Key.Name}, "servers": []any{server}})
+	o := g.object(kind.Gateway, g.serverName(l, host), object{"selector": object{nameLabel: g.Key.Name}, "servers": []any{server}})
 	o.Credentials = federation.CredentialGrant{To: g.Key.Namespace, Only: true}
 	if l.from != "" && l.from != g.Key.Namespace {
 		o.Credentials.From = l.from
@@ -154,13 +164,29 @@ func (g *gatewayView) server(l *listener) *config.Object {
 	return o
 }
 
-func (g *gatewayView) serverName(l *listener) string {
-	return nameStart + text.Label(g.Key.Name+"."+string(l.Name), 63-len(nameStart))
+// serverTLS are the certificates of a listener that ends TLS.
+func (l *listener) serverTLS() object {
+	tls := object{"mode": "SIMPLE", "credentialName": l.names[0]}
+	if len(l.names) > 1 {
+		tls = object{"mode": "SIMPLE", "credentialNames": l.names}
+	}
+	if l.roots != "" {
+		tls["mode"], tls["caCertCredentialName"] = "MUTUAL", l.roots
+	}
+	return tls
+}
+
+func (g *gatewayView) serverName(l *listener, host string) string {
+	name := nameStart + text.Label(g.Key.Name+"."+string(l.Name), 63-len(nameStart))
+	if host == l.host {
+		return name
+	}
+	return name + "." + hostName(host)
 }
 
 // routes is the VirtualService of one host of a listener.
 func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, routes []*routeView) *config.Object {
-	spec := object{"hosts": []any{host}, "gateways": []any{g.Key.Namespace + "/" + g.serverName(l)}}
+	spec := object{"hosts": []any{host}, "gateways": []any{g.Key.Namespace + "/" + g.serverName(l, l.serverHost(host))}}
 	switch {
 	case l.routesHTTP():
 		spec["http"] = httpRoutes(r, l, routes)
@@ -169,7 +195,7 @@ func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, rou
 	default:
 		spec["tcp"] = []any{object{"route": routes[0].splits(r, &faults{})}}
 	}
-	return g.object(virtualServices, g.serverName(l)+"."+hostName(host), spec)
+	return g.object(virtualServices, g.serverName(l, l.host)+"."+hostName(host), spec)
 }
 
 func (l *listener) routesHTTP() bool {

@@ -181,18 +181,45 @@ func route(name, spec string) string {
 
 func rules(text string) string { return "  rules:\n" + text }
 
+// What is given for plain, and for requests to the service web.
+const (
+	server = "Gateway shop {hosts:[*],port:{name:http,number:80,protocol:HTTP}}"
+	all    = "VirtualService shop *"
+	web    = "route:[{to:{host:web.shop,port:{number:80}},weight:1}]"
+)
+
+// translation is what objects mean: what is given, and what is wrong.
+type translation struct {
+	in   string
+	want []string
+}
+
+func (test translation) run(t *testing.T) {
+	w := newWorld(t)
+	w.apply("", strings.TrimSpace(test.in))
+	objects, problems := Translate(w.aggregate.Latest())
+	var got []string
+	for _, o := range objects {
+		got = append(got, shown(o)...)
+		var value map[string]any
+		if err := utiljson.Unmarshal(o.Manifest, &value); err != nil {
+			t.Fatal(err)
+		}
+		if _, refused := w.set.Admit(value, nil); len(refused) > 0 {
+			t.Errorf("%s is refused: %v", o.Key, refused)
+		}
+	}
+	for _, p := range problems {
+		got = append(got, fmt.Sprintf("%s %s %s", p.Code, p.Object, p.Field))
+	}
+	if diff := cmp.Diff(test.want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestG19Translation is what Gateways and HTTPRoutes mean, as tables.
 func TestG19Translation(t *testing.T) {
-	set := schemas(t)
-	const (
-		server = "Gateway shop {hosts:[*],port:{name:http,number:80,protocol:HTTP}}"
-		all    = "VirtualService shop *"
-		web    = "route:[{to:{host:web.shop,port:{number:80}},weight:1}]"
-	)
-	for name, test := range map[string]struct {
-		in   string
-		want []string
-	}{
+	for name, test := range map[string]translation{
 		"a Gateway without routes listens": {plain, []string{server}},
 		"requests go to a service": {
 			plain + route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")),
@@ -331,9 +358,11 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 				strings.Replace(route("s", rules("  - backendRefs: [{name: none, port: 80}]\n")), "HTTPRoute", "TCPRoute", 1),
 			[]string{
 				"Gateway shop {hosts:[*],port:{name:tls,number:444,protocol:TLS},tls:{credentialName:cert,mode:SIMPLE}}",
+				"Gateway shop {hosts:[a.example],port:{name:tls,number:444,protocol:TLS},tls:{credentialName:cert,mode:SIMPLE}}",
 				"Gateway shop {hosts:[*],port:{name:tls,number:443,protocol:TLS},tls:{mode:PASSTHROUGH}}",
 				"Gateway shop {hosts:[*],port:{name:tcp,number:53,protocol:TCP}}",
 				all, "  {route:[{to:{host:refused.invalid,port:{number:1}},weight:1}]}",
+				"VirtualService shop a.example", "  {route:[{to:{host:web.shop,port:{number:80}},weight:1}]}",
 				"VirtualService shop a.example", "  {match:[{sniHosts:[a.example]}],route:[{to:{host:web.shop,port:{number:80}},weight:1}]}",
 				all, "  {route:[{to:{host:refused.invalid,port:{number:1}},weight:1}]}",
 				"BACKEND_NOT_FOUND TCPRoute.gateway.networking.k8s.io shop/s spec.rules[0].backendRefs[0]",
@@ -354,15 +383,6 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 				"  {fault:{abort:{grpcStatus:UNAVAILABLE,percentage:{value:50}}},match:[{uri:{prefix:/}}]," + web + "}",
 				"BACKEND_NOT_FOUND GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[1]",
 				"NOT_HONOURED GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[1].filters[0]",
-			},
-		},
-		"namespaces that are selected by labels": {
-			edge + "  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {a: b}}}}}\n" +
-				route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")),
-			[]string{
-				server,
-				"NOT_HONOURED Gateway.gateway.networking.k8s.io shop/edge spec.listeners[0].allowedRoutes.namespaces.selector",
-				"NOT_ALLOWED_BY_LISTENERS HTTPRoute.gateway.networking.k8s.io shop/r spec.parentRefs[0]",
 			},
 		},
 		"listeners that conflict are not used": {
@@ -405,27 +425,6 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.apply("", strings.TrimSpace(strings.ReplaceAll(test.in, "\n---\n", "\n---\n")))
-			objects, problems := Translate(w.aggregate.Latest())
-			var got []string
-			for _, o := range objects {
-				got = append(got, shown(o)...)
-				var value map[string]any
-				if err := utiljson.Unmarshal(o.Manifest, &value); err != nil {
-					t.Fatal(err)
-				}
-				if _, refused := set.Admit(value, nil); len(refused) > 0 {
-					t.Errorf("%s is refused: %v", o.Key, refused)
-				}
-			}
-			for _, p := range problems {
-				got = append(got, fmt.Sprintf("%s %s %s", p.Code, p.Object, p.Field))
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+		t.Run(name, test.run)
 	}
 }

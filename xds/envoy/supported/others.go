@@ -39,7 +39,7 @@ var (
 	_ = add(row{kind: ofNetworking("ProxyConfig"), idle: "proxies take their own settings from where they are started"})
 	_ = add(idle(ofGatewayAPI("UDPRoute")))
 	_ = add(idle(ofGatewayAPI("ListenerSet")))
-	_ = add(idle(ofGatewayAPI("BackendTLSPolicy")))
+	_ = add(row{kind: ofGatewayAPI("BackendTLSPolicy"), idle: "gateways do not speak TLS to backends; requests of routes for these Services get 500, and connections are closed"})
 	_ = add(row{kind: federation.ServiceImportKind, idle: "the hub derives imports from the ServiceExports of clusters: every proxy knows the names of exported services"})
 )
 
