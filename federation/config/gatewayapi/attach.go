@@ -69,13 +69,16 @@ func (v *routeView) isHTTP() bool { return v.Key.Kind == httpKind.Name || v.Key.
 
 func (v *routeView) isGRPC() bool { return v.Key.Kind == grpcKind.Name }
 
-// parentKey is the Gateway that a reference means; false for a parent of another kind.
+// parentKey is the Gateway or ListenerSet that a reference means; false for a parent of another kind.
 func (v *routeView) parentKey(ref gateway.ParentReference) (federation.ObjectKey, bool) {
 	key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: v.Key.Namespace, Name: string(ref.Name), Cluster: v.Key.Cluster}
 	if ref.Namespace != nil && *ref.Namespace != "" {
 		key.Namespace = string(*ref.Namespace)
 	}
-	return key, (ref.Group == nil || *ref.Group == gateway.GroupName) && (ref.Kind == nil || string(*ref.Kind) == gatewayKind.Name)
+	if ref.Kind != nil {
+		key.Kind = string(*ref.Kind)
+	}
+	return key, (ref.Group == nil || *ref.Group == gateway.GroupName) && (key.Kind == gatewayKind.Name || key.Kind == setKind.Name)
 }
 
 // attachment is a listener to which a route attaches, and the hosts that it has there.
@@ -84,15 +87,15 @@ type attachment struct {
 	hosts []string
 }
 
-// attach finds the listeners of the Gateway to which the reference attaches the route.
-func (v *routeView) attach(g *gatewayView, ref gateway.ParentReference, field string) (found []attachment, why faults) {
+// attach finds the listeners of the parent to which the reference attaches the route.
+func (v *routeView) attach(g *gatewayView, parent federation.ObjectKey, ref gateway.ParentReference, field string) (found []attachment, why faults) {
 	var named, allowed bool
 	for i, l := range g.listeners {
-		if ref.SectionName != nil && *ref.SectionName != "" && *ref.SectionName != l.Name || ref.Port != nil && *ref.Port != l.Port {
+		if l.of != parent || ref.SectionName != nil && *ref.SectionName != "" && *ref.SectionName != l.Name || ref.Port != nil && *ref.Port != l.Port {
 			continue
 		}
 		named = true
-		if !v.allowedAt(g, l) {
+		if !v.allowedAt(l) {
 			continue
 		}
 		allowed = true
@@ -103,19 +106,19 @@ func (v *routeView) attach(g *gatewayView, ref gateway.ParentReference, field st
 	switch {
 	case len(found) > 0:
 	case !named:
-		why.add(accepted, string(gateway.RouteReasonNoMatchingParent), field, "no listener of the Gateway %s has this name and port", g.Key.Namespace+"/"+g.Key.Name)
+		why.add(accepted, string(gateway.RouteReasonNoMatchingParent), field, "no listener of the %s has this name and port", parent.Title())
 	case !allowed:
 		why.add(accepted, string(gateway.RouteReasonNotAllowedByListeners), field,
-			"the listeners of the Gateway %s do not allow a %s of namespace %s; see allowedRoutes of the listeners", g.Key.Namespace+"/"+g.Key.Name, v.Key.Kind, v.Key.Namespace)
+			"the listeners of the %s do not allow a %s of namespace %s; see allowedRoutes of the listeners", parent.Title(), v.Key.Kind, v.Key.Namespace)
 	default:
-		why.add(accepted, string(gateway.RouteReasonNoMatchingListenerHostname), field, "no listener of the Gateway %s has a hostname of the route", g.Key.Namespace+"/"+g.Key.Name)
+		why.add(accepted, string(gateway.RouteReasonNoMatchingListenerHostname), field, "no listener of the %s has a hostname of the route", parent.Title())
 	}
 	return found, why
 }
 
 // allowedAt reports whether the listener allows the kind and the namespace of the route.
-func (v *routeView) allowedAt(g *gatewayView, l *listener) bool {
-	return slices.Contains(l.kinds, v.Key.Kind) && l.namespaces.selects(g.Key.Namespace, v.Key.Namespace)
+func (v *routeView) allowedAt(l *listener) bool {
+	return slices.Contains(l.kinds, v.Key.Kind) && l.namespaces.selects(l.of.Namespace, v.Key.Namespace)
 }
 
 // hostsAt are the hosts that the route has at the listener.
@@ -135,10 +138,10 @@ func (v *routeView) hostsAt(l *listener) (hosts []string) {
 func (v *routeView) attachments(g *gatewayView) (all []attachment) {
 	for i, ref := range v.parents {
 		key, is := v.parentKey(ref)
-		if !is || key != g.Key {
+		if !is || key != g.Key && !g.hasSet(key) {
 			continue
 		}
-		found, _ := v.attach(g, ref, parentField(i))
+		found, _ := v.attach(g, key, ref, parentField(i))
 		for _, a := range found {
 			if !slices.ContainsFunc(all, func(b attachment) bool { return a.at == b.at }) {
 				all = append(all, a)
@@ -159,23 +162,23 @@ func statusOf(r *federation.Reader, v *routeView) Status {
 		field := parentField(i)
 		key, is := v.parentKey(ref)
 		if !is {
-			s.unsupported(field, "parents of the kind %s are not supported; only Gateways are", kindOf(ref))
+			s.unsupported(field, "parents of the kind %s are not supported; only Gateways and ListenerSets are", kindOf(ref))
 			continue
 		}
-		g := view(r, key)
+		g := gatewayOf(r, key)
 		switch {
-		case g == nil || g.Key != key:
-			s.tell(codeOf(string(gateway.RouteReasonNoMatchingParent)), field, "there is no Gateway %s of the route's cluster; the reference has no effect", key.Namespace+"/"+key.Name)
+		case g == nil:
+			s.tell(codeOf(string(gateway.RouteReasonNoMatchingParent)), field, "there is no %s of the route's cluster; the reference has no effect", key.Title())
 			continue
 		case g.listeners == nil:
-			s.unsupported(field, "the hub does not serve the Gateway %s", key.Namespace+"/"+key.Name)
+			s.unsupported(field, "the hub does not serve the Gateway %s", g.Key.Namespace+"/"+g.Key.Name)
 			continue
 		}
 		parent := key.Namespace + "/" + key.Name
 		if ref.SectionName != nil && *ref.SectionName != "" {
 			parent += "/" + string(*ref.SectionName)
 		}
-		_, why := v.attach(g, ref, field)
+		_, why := v.attach(g, key, ref, field)
 		s.Parents = append(s.Parents, ParentStatus{parent, ref, g.class, append(why, backends...).conditions(accepted, resolved)})
 	}
 	if len(v.parents) == 0 {

@@ -22,6 +22,7 @@ var (
 	grpcKind    = ofGroup("GRPCRoute")
 	tlsKind     = ofGroup("TLSRoute")
 	tcpKind     = ofGroup("TCPRoute")
+	setKind     = ofGroup("ListenerSet")
 )
 
 // routeKinds are the kinds of routes that are translated.
@@ -39,14 +40,18 @@ const anyHost = "*"
 type gatewayView struct {
 	*federation.Object
 	spec      *gateway.GatewaySpec
-	listeners []*listener
+	listeners []*listener // those of ListenerSets come after its own
+	sets      []*setView
 	class     string // its controller
 	status    Status
 }
 
-// listener is a listener of a Gateway.
+// listener is a listener of a Gateway or of a ListenerSet.
 type listener struct {
 	gateway.Listener
+	of         federation.ObjectKey
+	notes      *Status // of what it is of
+	rank       int     // of what it is of: less goes before
 	field      string
 	host       string            // in lower case; anyHost without one
 	kinds      []string          // of the routes that may attach
@@ -98,9 +103,10 @@ func view(r *federation.Reader, key federation.ObjectKey) *gatewayView {
 	}
 	g.class = string(controller)
 	g.readUnsupported()
-	for i := range spec.Listeners {
-		g.listeners = append(g.listeners, g.listener(r, i))
+	for i, l := range spec.Listeners {
+		g.listeners = append(g.listeners, g.listener(r, l, i, g.Key, &g.status))
 	}
+	g.readSets(r)
 	g.findConflicts()
 	return g
 }
@@ -112,9 +118,6 @@ func (g *gatewayView) readUnsupported() {
 	if g.spec.Infrastructure != nil {
 		g.status.unsupported("spec.infrastructure", "the hub deploys no proxies; deploy them with the label %s: %s", nameLabel, g.Key.Name)
 	}
-	if g.spec.AllowedListeners != nil && g.spec.AllowedListeners.Namespaces != nil {
-		g.status.unsupported("spec.allowedListeners", "ListenerSets are not supported yet")
-	}
 	if g.spec.DefaultScope != "" {
 		g.status.unsupported("spec.defaultScope", "default Gateways are not supported; name the Gateway in parentRefs")
 	}
@@ -123,8 +126,9 @@ func (g *gatewayView) readUnsupported() {
 	}
 }
 
-func (g *gatewayView) listener(r *federation.Reader, i int) *listener {
-	l := &listener{Listener: g.spec.Listeners[i], field: fmt.Sprintf("spec.listeners[%d]", i), host: anyHost}
+// listener reads the i-th listener of a Gateway or ListenerSet.
+func (g *gatewayView) listener(r *federation.Reader, in gateway.Listener, i int, of federation.ObjectKey, notes *Status) *listener {
+	l := &listener{Listener: in, of: of, notes: notes, field: fmt.Sprintf("spec.listeners[%d]", i), host: anyHost}
 	if l.Hostname != nil && *l.Hostname != "" {
 		l.host = strings.ToLower(string(*l.Hostname))
 	}
@@ -156,7 +160,7 @@ func (g *gatewayView) listener(r *federation.Reader, i int) *listener {
 		var unknown []string
 		l.namespaces, unknown = readNamespaces(l.AllowedRoutes.Namespaces.From, l.AllowedRoutes.Namespaces.Selector)
 		if unknown != nil {
-			g.status.unsupported(l.field+".allowedRoutes.namespaces.selector", "the hub knows the label %s of namespaces alone, and not %q; no route attaches: select by name", nameOfNamespace, unknown)
+			l.notes.unsupported(l.field+".allowedRoutes.namespaces.selector", "the hub knows the label %s of namespaces alone, and not %q; no route attaches: select by name", nameOfNamespace, unknown)
 		}
 	}
 	return l
@@ -188,7 +192,7 @@ func (g *gatewayView) readTLS(r *federation.Reader, l *listener) {
 		return
 	}
 	if len(l.TLS.Options) > 0 {
-		g.status.unsupported(l.field+".tls.options", "options of TLS are not supported")
+		l.notes.unsupported(l.field+".tls.options", "options of TLS are not supported")
 	}
 	if l.TLS.Mode != nil && *l.TLS.Mode != gateway.TLSModeTerminate {
 		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), l.field+".tls.mode", "a listener of the protocol %s ends TLS; nothing listens", l.Protocol)
@@ -214,14 +218,14 @@ func (g *gatewayView) readCertificate(r *federation.Reader, l *listener, field s
 // mayUse reports whether the listener may use a Secret. All Secrets of a listener are of one
 // namespace; several is the reason that others are refused.
 func (g *gatewayView) mayUse(r *federation.Reader, l *listener, field string, namespace *gateway.Namespace, name, several string) bool {
-	from := g.Key.Namespace
+	from := l.of.Namespace
 	if namespace != nil && *namespace != "" {
 		from = string(*namespace)
 	}
 	switch {
-	case from != g.Key.Namespace && !permitted(r, g.Key, from, "", "Secret", name):
+	case from != l.of.Namespace && !permitted(r, l.of, from, "", "Secret", name):
 		l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
-			"no ReferenceGrant of namespace %s lets Gateways of namespace %s use the Secret %s; nothing listens", from, g.Key.Namespace, name)
+			"no ReferenceGrant of namespace %s lets a %s of namespace %s use the Secret %s; nothing listens", from, l.of.Kind, l.of.Namespace, name)
 		return false
 	case from != g.Key.Namespace && g.Key.Cluster == "":
 		l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
@@ -255,11 +259,12 @@ func permitted(r *federation.Reader, from federation.ObjectKey, namespace, group
 	return false
 }
 
-// findConflicts finds listeners that cannot share a port. None of them is used.
+// findConflicts finds listeners that cannot share a port. Of those of one object none is used,
+// of those of several the one that goes before.
 func (g *gatewayView) findConflicts() {
-	for i, l := range g.listeners {
-		for j, other := range g.listeners {
-			if i == j || l.Port != other.Port || speech(l.Protocol) == "" || speech(other.Protocol) == "" {
+	for _, l := range g.listeners {
+		for _, other := range g.listeners {
+			if l == other || l.rank < other.rank || l.Port != other.Port || speech(l.Protocol) == "" || speech(other.Protocol) == "" {
 				continue
 			}
 			switch {
@@ -298,14 +303,14 @@ func (l *listener) listens() bool {
 	})
 }
 
-// finish writes what is known of the listeners into the status. attached counts routes.
+// finish writes what is known of the listeners into the statuses. attached counts routes.
 func (g *gatewayView) finish(attached []int) {
 	for i, l := range g.listeners {
 		faulty := slices.Clone(l.faults)
 		if !l.listens() {
 			faulty = append(faulty, Condition{Type: programmed, Reason: string(gateway.ListenerReasonInvalid), Field: l.field})
 		}
-		g.status.Listeners = append(g.status.Listeners, ListenerStatus{
+		l.notes.Listeners = append(l.notes.Listeners, ListenerStatus{
 			Name: string(l.Name), Attached: attached[i], Kinds: l.kinds, Conditions: faulty.conditions(accepted, programmed, resolved),
 		})
 	}
@@ -313,12 +318,22 @@ func (g *gatewayView) finish(attached []int) {
 		return
 	}
 	g.status.Controller = g.class
+	g.status.Conditions = g.summary(g.Key)
+	for _, set := range g.sets {
+		if set.allowed {
+			set.status.Controller, set.status.Conditions = g.class, g.summary(set.Key)
+		}
+	}
+}
+
+// summary are the conditions of an object with the listeners that it has.
+func (g *gatewayView) summary(of federation.ObjectKey) []Condition {
 	var f faults
-	if !slices.ContainsFunc(g.listeners, (*listener).listens) {
+	if !slices.ContainsFunc(g.listeners, func(l *listener) bool { return l.of == of && l.listens() }) {
 		f = append(f, Condition{Type: programmed, Reason: string(gateway.GatewayReasonInvalid), Field: "spec.listeners"})
 		f = append(f, Condition{Type: accepted, Reason: string(gateway.GatewayReasonListenersNotValid), Field: "spec.listeners"})
 	}
-	g.status.Conditions = f.conditions(accepted, programmed)
+	return f.conditions(accepted, programmed)
 }
 
 // covers reports whether a host is the other, or a wildcard for it.

@@ -156,7 +156,7 @@ func newBook(kept *statuses) *book {
 }
 
 // unitKinds are the kinds of objects that are translated or have a status.
-var unitKinds = append([]federation.Kind{gatewayKind}, routeKinds...)
+var unitKinds = append([]federation.Kind{gatewayKind, setKind}, routeKinds...)
 
 // dirty are the objects that are to be translated again.
 func (b *book) dirty(changes federation.ChangeSet, s *federation.Snapshot) []federation.ObjectKey {

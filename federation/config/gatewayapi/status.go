@@ -88,6 +88,8 @@ var reasons = []struct{ Reason, Code string }{
 	{Reason: string(gateway.ListenerReasonInvalidCertificateRef), Code: "INVALID_CERTIFICATE_REF"},
 	{Reason: string(gateway.ListenerReasonInvalidCACertificateRef), Code: "INVALID_CA_CERTIFICATE_REF"},
 	{Reason: string(gateway.ListenerReasonInvalidCACertificateKind), Code: "INVALID_CA_CERTIFICATE_KIND"},
+	{Reason: string(gateway.ListenerSetReasonNotAllowed), Code: "NOT_ALLOWED"},
+	{Reason: string(gateway.ListenerEntryReasonTooManyListeners), Code: "TOO_MANY_LISTENERS"},
 	{Reason: string(gateway.RouteReasonRefNotPermitted), Code: "REF_NOT_PERMITTED"},
 	{Reason: string(gateway.RouteReasonNoMatchingParent), Code: "NO_MATCHING_PARENT"},
 	{Reason: string(gateway.RouteReasonNotAllowedByListeners), Code: "NOT_ALLOWED_BY_LISTENERS"},

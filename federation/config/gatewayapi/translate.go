@@ -31,19 +31,21 @@ type made struct {
 // translate translates a Gateway with its routes, or computes the status of a route.
 func translate(r *federation.Reader, key federation.ObjectKey) made {
 	r = r.For(key.Cluster)
-	if key.Of() != gatewayKind {
+	switch key.Of() {
+	case gatewayKind:
+		if g := view(r, key); g != nil && g.Key == key {
+			return g.translate(r)
+		}
+	case setKind:
+		return made{status: statusOfSet(r, key)}
+	default:
 		if o, exists := r.Object(key); exists && o.Key == key {
 			if v := readRoute(o); v != nil {
 				return made{status: statusOf(r, v)}
 			}
 		}
-		return made{}
 	}
-	g := view(r, key)
-	if g == nil || g.Key != key {
-		return made{}
-	}
-	return g.translate(r)
+	return made{}
 }
 
 // slot has the routes that a listener has for a host.
@@ -52,24 +54,47 @@ type slot struct {
 	host string
 }
 
-func (g *gatewayView) translate(r *federation.Reader) (m made) {
-	slots, attached := map[slot][]*routeView{}, make([]int, len(g.listeners))
-	for _, of := range routeKinds {
-		for o := range r.Objects().Named(of, kind.GatewayName(g.Key.Namespace, g.Key.Name)) {
-			v := readRoute(o)
-			if v == nil || o.Key.Cluster != g.Key.Cluster {
-				continue
-			}
-			for _, a := range v.attachments(g) {
-				attached[a.at]++
-				for _, host := range a.hosts {
-					if !g.belongsElsewhere(g.listeners[a.at], host) {
-						slots[slot{a.at, host}] = append(slots[slot{a.at, host}], v)
-					}
+// routesAt are the routes of each host of each listener, and how many routes each listener has.
+func (g *gatewayView) routesAt(r *federation.Reader) (slots map[slot][]*routeView, attached []int) {
+	slots, attached = map[slot][]*routeView{}, make([]int, len(g.listeners))
+	for _, v := range g.candidates(r) {
+		for _, a := range v.attachments(g) {
+			attached[a.at]++
+			for _, host := range a.hosts {
+				if !g.belongsElsewhere(g.listeners[a.at], host) {
+					slots[slot{a.at, host}] = append(slots[slot{a.at, host}], v)
 				}
 			}
 		}
 	}
+	return slots, attached
+}
+
+// candidates are the routes that name the Gateway or a ListenerSet of it.
+func (g *gatewayView) candidates(r *federation.Reader) (all []*routeView) {
+	names := []string{kind.GatewayName(g.Key.Namespace, g.Key.Name)}
+	for _, set := range g.sets {
+		names = append(names, kind.GatewayName(set.Key.Namespace, set.Key.Name))
+	}
+	seen := map[federation.ObjectKey]bool{}
+	for _, of := range routeKinds {
+		for _, name := range names {
+			for o := range r.Objects().Named(of, name) {
+				if o.Key.Cluster != g.Key.Cluster || seen[o.Key] {
+					continue
+				}
+				seen[o.Key] = true
+				if v := readRoute(o); v != nil {
+					all = append(all, v)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (g *gatewayView) translate(r *federation.Reader) (m made) {
+	slots, attached := g.routesAt(r)
 	for i, l := range g.listeners {
 		if !l.listens() {
 			continue
@@ -177,7 +202,11 @@ func (l *listener) serverTLS() object {
 }
 
 func (g *gatewayView) serverName(l *listener, host string) string {
-	name := nameStart + text.Label(g.Key.Name+"."+string(l.Name), 63-len(nameStart))
+	name := g.Key.Name + "." + string(l.Name)
+	if l.of != g.Key {
+		name = g.Key.Name + "." + l.of.Namespace + "." + l.of.Name + "." + string(l.Name)
+	}
+	name = nameStart + text.Label(name, 63-len(nameStart))
 	if host == l.host {
 		return name
 	}

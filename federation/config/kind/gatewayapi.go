@@ -44,6 +44,18 @@ var _ = add(of[gateway.UDPRouteSpec]{
 	names: func(d Decoded, s *gateway.UDPRouteSpec) []string { return d.route(nil, s.ParentRefs) },
 })
 
+var _ = add(of[gateway.ListenerSetSpec]{
+	kind: ofGatewayAPI("ListenerSet"),
+	names: func(d Decoded, s *gateway.ListenerSetSpec) []string {
+		namespace := d.Key.Namespace
+		if s.ParentRef.Namespace != nil {
+			namespace = string(*s.ParentRef.Namespace)
+		}
+		return []string{GatewayName(namespace, string(s.ParentRef.Name))}
+	},
+	columns: []Column{{"PARENT", "spec.parentRef.name"}, {"LISTENERS", "spec.listeners[].name"}},
+})
+
 var _ = add(of[gateway.GatewaySpec]{
 	kind:    ofGatewayAPI("Gateway"),
 	columns: []Column{{"CLASS", "spec.gatewayClassName"}, {"LISTENERS", "spec.listeners[].name"}},
@@ -53,7 +65,6 @@ var (
 	_ = add(of[gateway.GatewayClassSpec]{kind: ofGatewayAPI("GatewayClass")})
 	_ = add(of[gateway.ReferenceGrantSpec]{kind: ofGatewayAPI("ReferenceGrant")})
 	_ = add(of[gateway.BackendTLSPolicySpec]{kind: ofGatewayAPI("BackendTLSPolicy")})
-	_ = add(of[gateway.ListenerSetSpec]{kind: ofGatewayAPI("ListenerSet")})
 )
 
 // route names the hosts of a route, the gateways that it attaches to, and the
@@ -69,7 +80,7 @@ func (d Decoded) route(hosts []gateway.Hostname, parents []gateway.ParentReferen
 			namespace = string(*p.Namespace)
 		}
 		switch {
-		case p.Kind == nil || *p.Kind == "Gateway":
+		case p.Kind == nil || *p.Kind == "Gateway" || *p.Kind == "ListenerSet":
 			out = append(out, GatewayName(namespace, string(p.Name)))
 		case *p.Kind == "Service":
 			out = append(out, string(federation.ResolveHostIn(d.Domain, string(p.Name), namespace)))
