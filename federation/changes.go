@@ -52,13 +52,15 @@ type ChangeSet struct {
 	Addresses []AddressKey // where endpoints or workloads came, went or changed
 	Objects   []ObjectChange
 	Networks  []NetworkID
+	KeySets   []KeySource
 	Settings  bool
 	Labels    bool // the set of ProxyLabels
 }
 
 // Empty reports whether nothing changed.
 func (c ChangeSet) Empty() bool {
-	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 && len(c.Objects) == 0 && len(c.Networks) == 0
+	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 && len(c.Objects) == 0 && len(c.Networks) == 0 &&
+		len(c.KeySets) == 0
 }
 
 // Reasons are those of everything in the set (seeds 33–41: "full" is any of
@@ -74,6 +76,9 @@ func (c ChangeSet) Reasons() Reason {
 		if _, translated := contributors[o.Key.Of()]; !translated {
 			all |= ReasonConfig
 		}
+	}
+	if len(c.KeySets) > 0 {
+		all |= ReasonConfig
 	}
 	return all
 }
@@ -100,6 +105,8 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 			c.Objects = append(c.Objects, ObjectChange{Key: key, Gone: !stays})
 		case networkEntry:
 			c.Networks = append(c.Networks, NetworkID(key))
+		case keySetEntry:
+			c.KeySets = append(c.KeySets, keySourceOf(key))
 		case settingEntry:
 			c.Settings = true
 		case labelsEntry:

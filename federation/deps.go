@@ -22,6 +22,7 @@ type Deps struct {
 	Hosts    map[ObjectName]bool
 	Sets     map[ObjectSet]bool
 	Networks map[NetworkID]bool
+	KeySets  map[KeySource]bool
 	Settings bool
 	Labels   bool // the set of proxies' labels that decide about objects
 	AllSpecs bool // the specs of all services, of those that may come too
@@ -34,7 +35,7 @@ func Restart(r *Reader) {
 	r.deps = Deps{
 		Services: emptied(d.Services), Ports: emptied(d.Ports), VIPs: emptied(d.VIPs), Hostnames: emptied(d.Hostnames), Addresses: emptied(d.Addresses),
 		Anywhere: emptied(d.Anywhere), Clusters: emptied(d.Clusters), Objects: emptied(d.Objects), Names: emptied(d.Names), Hosts: emptied(d.Hosts),
-		Sets: emptied(d.Sets), Networks: emptied(d.Networks),
+		Sets: emptied(d.Sets), Networks: emptied(d.Networks), KeySets: emptied(d.KeySets),
 	}
 }
 
@@ -77,6 +78,7 @@ func (d Deps) With(more Deps) (all Deps, grown bool) {
 	grown = unite(&d.Hosts, more.Hosts) || grown
 	grown = unite(&d.Sets, more.Sets) || grown
 	grown = unite(&d.Networks, more.Networks) || grown
+	grown = unite(&d.KeySets, more.KeySets) || grown
 	grown = raise(&d.Settings, more.Settings) || grown
 	grown = raise(&d.Labels, more.Labels) || grown
 	grown = raise(&d.AllSpecs, more.AllSpecs) || grown

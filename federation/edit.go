@@ -76,6 +76,7 @@ type Edit struct {
 	Objects   Delta[ObjectKey, *Object]
 	Resolved  Delta[Hostname, []netip.Addr] // addresses of gateways that are given by name; see Snapshot.GatewayNames
 	Verdicts  Delta[VerdictKey, Verdict]    // what probes found of gateways; see Gateway.Verdicts
+	KeySets   Delta[KeySource, KeySet]      // keys that verify tokens, as they were fetched
 	Revision  int64                         // of the store of record that the edit brings the snapshot to; 0: as it was
 }
 

@@ -17,6 +17,7 @@ const (
 	objectEntry  entryKind = "o"
 	networkEntry entryKind = "n"
 	labelsEntry  entryKind = "l"
+	keySetEntry  entryKind = "k"
 )
 
 // record names what one version changed.

@@ -13,6 +13,7 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d.placing.apply()
 	d.networks.applyResolved(e.Resolved)
 	d.networks.applyVerdicts(e.Verdicts)
+	d.keySets.apply(e.KeySets)
 	if gone := e.Clusters.removed(d.clusters.ids()); len(gone) > 0 {
 		in.withdraw(gone)
 		ex.settle()
@@ -47,6 +48,7 @@ type draft struct {
 	workloads workloadsTxn
 	bindings  bindingsTxn
 	addresses addressesTxn
+	keySets   keySetsTxn
 
 	contributions contributions
 	placing       placing
@@ -57,8 +59,9 @@ func newDraft(s *Snapshot) *draft {
 		base: s, changes: changes{version: s.version + 1}, settings: s.settings, revision: s.revision,
 		objects: s.objects.txn(), networks: s.networks.txn(), clusters: s.clusters.txn(), services: s.services.txn(), workloads: s.workloads.txn(),
 		bindings: bindingsTxn{Txn: s.bindings.Txn()}, addresses: addressesTxn{Txn: s.addresses.Txn(), touched: map[AddressKey]bool{}},
+		keySets: keySetsTxn{Txn: s.keySets.Txn()},
 	}
-	d.objects.changes, d.networks.changes, d.clusters.changes = &d.changes, &d.changes, &d.changes
+	d.objects.changes, d.networks.changes, d.clusters.changes, d.keySets.changes = &d.changes, &d.changes, &d.changes, &d.changes
 	d.clusters.networks = &d.networks
 	d.contributions.services = &d.services
 	d.contributions.clear()
@@ -109,7 +112,7 @@ func (d *draft) commit() *Snapshot {
 	return &Snapshot{
 		version: d.changes.version, settings: d.settings, revision: d.revision, journal: d.base.journal.after(d.changes.version, d.changes.entries),
 		objects: d.objects.commit(), networks: d.networks.commit(), clusters: d.clusters.commit(), services: d.services.commit(), workloads: d.workloads.commit(),
-		bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), superseded: make(chan struct{}),
+		bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), keySets: d.keySets.Commit(), superseded: make(chan struct{}),
 	}
 }
 

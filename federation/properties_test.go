@@ -20,6 +20,7 @@ type view struct {
 	Problems  []Problem
 	Ports     map[uint16][]ServiceKey
 	Networks  map[NetworkID]Network
+	KeySets   map[KeySource]KeySet
 	Names     []Hostname
 }
 
@@ -46,6 +47,7 @@ func viewOf(s *Snapshot) view {
 		v.Networks[n.ID] = plain
 	}
 	v.Names = slices.Collect(s.GatewayNames())
+	v.KeySets = maps.Collect(s.KeySets())
 	for port := uint16(79); port < 84; port++ {
 		for svc := range s.Services().OnPort(port) {
 			v.Ports[port] = append(v.Ports[port], svc.Key)
@@ -181,6 +183,11 @@ func drawNetworks(t *rapid.T) Edit {
 	e.Verdicts.Set = map[VerdictKey]Verdict{way: {Observer: way.Observer, Reachable: rapid.Bool().Draw(t, "reachable"), Since: probedAt}}
 	name := rapid.SampledFrom([]Hostname{"lb.example", "gw.example"}).Draw(t, "name")
 	e.Resolved.Set = map[Hostname][]netip.Addr{name: {testAddress(210), testAddress(rapid.IntRange(210, 211).Draw(t, "answer"))}}
+	from := KeySource{URI: "https://a.example", OpenID: rapid.Bool().Draw(t, "OpenID")}
+	e.KeySets.Set = map[KeySource]KeySet{from: {Keys: rapid.SampledFrom([]string{"", "k1", "k2"}).Draw(t, "keys")}}
+	if rapid.IntRange(0, 3).Draw(t, "keys are not needed") == 0 {
+		e.KeySets = Delta[KeySource, KeySet]{Gone: []KeySource{from}}
+	}
 	return e
 }
 
@@ -251,6 +258,7 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 		}
 		s.networks.resolved.Walk(func(name string, to []netip.Addr) bool { again.Resolved.Set[Hostname(name)] = to; return false })
 		again.Verdicts.Set = map[VerdictKey]Verdict{}
+		again.KeySets.Set = maps.Collect(s.KeySets())
 		for n := range s.Networks() {
 			for _, g := range n.Gateways {
 				for _, v := range g.Verdicts {

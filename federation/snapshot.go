@@ -19,6 +19,7 @@ type Snapshot struct {
 	clusters   clusterIndex
 	networks   networkIndex
 	objects    Objects
+	keySets    btree.Map[KeySet] // source
 	revision   int64
 	settings   Settings
 	journal    journal

@@ -34,6 +34,7 @@ type edge struct {
 	namespace *testbed.Namespace
 	config    []byte
 	operator  *federation.Writer // of the Gateway and its routes
+	snapshots *federation.Aggregate
 }
 
 func newEdge(t *testing.T, how ...*builder) *edge {
@@ -47,6 +48,7 @@ func newEdge(t *testing.T, how ...*builder) *edge {
 	e := &edge{
 		real:  &real{t: t, writer: a.Open(source1), fleet: fleet.New(), socket: filepath.Join(dir, "hub")},
 		vault: newVault(), authority: testbed.NewAuthority(t, "edge"), namespace: testbed.NewNamespace(t, "edge"),
+		snapshots: a,
 	}
 	e.namespace.AddLocal(gatewayIP)
 	e.behind()

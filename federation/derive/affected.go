@@ -33,6 +33,9 @@ func (x *Index[N]) Affected(c federation.ChangeSet, s *federation.Snapshot) []N 
 	for _, id := range c.Networks {
 		found = collect(found, x.networks[id])
 	}
+	for _, from := range c.KeySets {
+		found = collect(found, x.keySets[from])
+	}
 	if c.Settings {
 		found = collect(found, x.settings)
 	}

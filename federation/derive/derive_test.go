@@ -135,6 +135,11 @@ var reads = map[string]func(*reader) string{
 		}
 		return strings.Join(text, "; ")
 	},
+	"KeySet": func(r *reader) string {
+		set, tried := r.KeySet(federation.KeySource{URI: "https://a.x"})
+		other, _ := r.KeySet(federation.KeySource{URI: "https://a.x", OpenID: true})
+		return fmt.Sprint(set, tried, other)
+	},
 	"Network": func(r *reader) string {
 		n, _ := r.Network("n1")
 		return network(n)

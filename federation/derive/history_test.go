@@ -46,7 +46,7 @@ func drawShard(t *rapid.T) *federation.Shard {
 func drawEdit(t *rapid.T) federation.Edit {
 	source := federation.ShardKey{Cluster: rapid.SampledFrom(clusterID).Draw(t, "cluster"), Provider: federation.Kubernetes}
 	e := federation.Edit{Source: source}
-	switch rapid.IntRange(0, 7).Draw(t, "what") {
+	switch rapid.IntRange(0, 8).Draw(t, "what") {
 	case 0, 1:
 		e.Services.Set = map[federation.ServiceKey]*federation.Shard{drawKey(t): drawShard(t)}
 	case 2:
@@ -62,6 +62,12 @@ func drawEdit(t *rapid.T) federation.Edit {
 		e.Workloads = drawWorkload(t)
 	case 5:
 		e.Settings = &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: rapid.Bool().Draw(t, "loopback")}}
+	case 6:
+		from := federation.KeySource{URI: rapid.SampledFrom([]string{"https://a.x", "https://b.x"}).Draw(t, "keys at"), OpenID: rapid.Bool().Draw(t, "OpenID")}
+		e.KeySets.Set = map[federation.KeySource]federation.KeySet{from: {Keys: rapid.SampledFrom([]string{"", "k"}).Draw(t, "keys")}}
+		if rapid.IntRange(0, 3).Draw(t, "keys gone") == 0 {
+			e.KeySets = federation.Delta[federation.KeySource, federation.KeySet]{Gone: []federation.KeySource{from}}
+		}
 	default:
 		e.Source, e.Objects = federation.ShardKey{Provider: federation.Operator}, drawObject(t)
 	}

@@ -32,6 +32,7 @@ type readers[N comparable] struct {
 	hosts     sets[federation.ObjectName, N]
 	sets      sets[federation.ObjectSet, N]
 	networks  sets[federation.NetworkID, N]
+	keySets   sets[federation.KeySource, N]
 	settings  map[N]struct{}
 	labels    map[N]struct{}
 	specs     map[N]struct{} // of all services
@@ -44,6 +45,7 @@ func NewIndex[N comparable]() *Index[N] {
 		hostnames: sets[federation.Hostname, N]{}, addresses: sets[federation.AddressKey, N]{}, anywhere: sets[netip.Addr, N]{},
 		clusters: sets[federation.ClusterID, N]{}, objects: sets[federation.ObjectKey, N]{}, named: sets[federation.ObjectName, N]{},
 		hosts: sets[federation.ObjectName, N]{}, sets: sets[federation.ObjectSet, N]{}, networks: sets[federation.NetworkID, N]{},
+		keySets:  sets[federation.KeySource, N]{},
 		settings: map[N]struct{}{}, labels: map[N]struct{}{}, specs: map[N]struct{}{},
 	}}
 }
@@ -109,6 +111,7 @@ func (x *Index[N]) Replace(name N, old, now federation.Deps) {
 	x.hosts.replace(name, old.Hosts, now.Hosts)
 	x.sets.replace(name, old.Sets, now.Sets)
 	x.networks.replace(name, old.Networks, now.Networks)
+	x.keySets.replace(name, old.KeySets, now.KeySets)
 	replaceFlag(x.settings, name, now.Settings)
 	replaceFlag(x.labels, name, now.Labels)
 	replaceFlag(x.specs, name, now.AllSpecs)

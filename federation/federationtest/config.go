@@ -118,6 +118,26 @@ func (s *Scenario) manifest(t testing.TB, text string, of federation.ClusterID) 
 	}
 }
 
+// applyKeys takes what keys of tokens were fetched.
+func (s *Scenario) applyKeys(t testing.TB) {
+	t.Helper()
+	data, ok := s.Section("keys.yaml")
+	if !ok {
+		return
+	}
+	var sets []struct {
+		URI, Keys, Problem string
+		OpenID             bool
+	}
+	decode(t, "keys.yaml", data, &sets)
+	e := federation.Edit{}
+	e.KeySets.Set = map[federation.KeySource]federation.KeySet{}
+	for _, set := range sets {
+		e.KeySets.Set[federation.KeySource{URI: set.URI, OpenID: set.OpenID}] = federation.KeySet{Keys: set.Keys, Problem: set.Problem}
+	}
+	s.operator(e)
+}
+
 // applyNames takes what names of gateways are resolved to.
 func (s *Scenario) applyNames(t testing.TB) {
 	t.Helper()

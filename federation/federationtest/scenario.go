@@ -122,7 +122,7 @@ func Load(t testing.TB, file string) *Scenario {
 	return s
 }
 
-var sections = regexp.MustCompile(`^(proxies\.yaml$|(steps/[^/]+/)?(names\.yaml|(config|delete)(/[^/]+)?\.yaml|clusters/[^/]+\.yaml|` +
+var sections = regexp.MustCompile(`^(proxies\.yaml$|(steps/[^/]+/)?(names\.yaml|keys\.yaml|(config|delete)(/[^/]+)?\.yaml|clusters/[^/]+\.yaml|` +
 	`want/(snapshot\.yaml|translation\.yaml|status\.txt|sent\.txt|query\.graphql|answer\.json|xds/[^/]+/((clusters|endpoints|listeners|routes|names)\.yaml|reasons\.txt)))$)`)
 
 func (s *Scenario) checkSections(t testing.TB) {
@@ -163,6 +163,7 @@ func (s *Scenario) Step() string { return strings.TrimSuffix(strings.TrimPrefix(
 func (s *Scenario) apply(t testing.TB) {
 	t.Helper()
 	s.applyNames(t)
+	s.applyKeys(t)
 	s.applyConfig(t)
 	for _, f := range s.archive.Files {
 		if id, ok := strings.CutPrefix(f.Name, s.at+"clusters/"); ok {

@@ -3,10 +3,14 @@ package hub
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/jwks"
 )
+
+const keysPatience = 10 * time.Second
 
 // readiness answers /readyz.
 type readiness struct {
@@ -31,10 +35,28 @@ func (r *readiness) run(ctx context.Context) error {
 	}
 	select {
 	case <-r.clusters:
+		r.waitForKeys(ctx)
 		close(r.synced)
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// waitForKeys waits until the hub tried to fetch all keys of tokens: a hub that starts does not refuse
+// tokens that it accepted before. It does not wait long, because a server may be away.
+func (r *readiness) waitForKeys(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, keysPatience)
+	defer cancel()
+	for ctx.Err() == nil {
+		s := r.snapshots.Latest()
+		if jwks.Tried(s) {
+			return
+		}
+		select {
+		case <-s.Superseded():
+		case <-ctx.Done():
+		}
+	}
 }
 
 // drain makes the hub not ready for good.

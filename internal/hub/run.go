@@ -27,6 +27,7 @@ import (
 	"isthmus.dev/isthmus/internal/hub/settings"
 	"isthmus.dev/isthmus/internal/hub/status"
 	"isthmus.dev/isthmus/internal/hub/web"
+	"isthmus.dev/isthmus/internal/jwks/fetch"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	"isthmus.dev/isthmus/internal/probe/sheets"
@@ -203,6 +204,7 @@ func (r *rooms) assemble() (*assembly, error) {
 // core is what goes on until the edge has drained.
 func (r *rooms) core() map[string]func(context.Context) error {
 	resolver := r.snapshots.Open(federation.ShardKey{Provider: "Resolver"})
+	keys := fetch.Options{Snapshots: r.snapshots, To: r.snapshots.Open(federation.ShardKey{Provider: "Keys"}), Metrics: r.metrics.KeySets, Logger: r.logger}
 	core := map[string]func(context.Context) error{
 		"store":         r.store.Run,
 		"configuration": r.mesh.Run,
@@ -217,6 +219,7 @@ func (r *rooms) core() map[string]func(context.Context) error {
 		"readiness":     r.ready.run,
 		"memory":        memory.Release,
 		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: r.snapshots, To: resolver, Logger: r.logger}).Run,
+		"jwks":          fetch.New(keys).Run,
 	}
 	if r.certificates != nil {
 		core["certificates"] = r.certificates.Run

@@ -25,6 +25,7 @@ type Metrics struct {
 	Clusters   *Clusters
 	Identity   *Identity
 	Server     *Server
+	KeySets    *KeySets
 
 	build    *prometheus.GaugeVec
 	registry *prometheus.Registry
@@ -44,6 +45,7 @@ func New() *Metrics {
 		Clusters:   newClusters(registry),
 		Identity:   newIdentity(registry),
 		Server:     newServer(registry),
+		KeySets:    newKeySets(registry),
 		build:      gauge(registry, "build_info", "1; the labels say what runs: version, commit and version of Go.", "version", "revision", "goversion"),
 		registry:   registry,
 	}

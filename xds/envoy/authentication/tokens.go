@@ -1,6 +1,7 @@
 package authentication
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -13,13 +14,11 @@ import (
 	security "istio.io/api/security/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/jwks"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
-
-// RequestKind is the kind of RequestAuthentications.
-var RequestKind = federation.Kind{Group: "security.istio.io", Name: "RequestAuthentication"}
 
 // Tokens says which tokens of requests are valid.
 type Tokens struct {
@@ -29,19 +28,13 @@ type Tokens struct {
 
 // TokensOf finds the RequestAuthentications that select the view's proxies. All of them hold.
 func TokensOf(v *facet.View) *Tokens {
-	t := &Tokens{}
-	for o := range v.Policies(RequestKind) {
-		if spec, ok := o.Spec.(*security.RequestAuthentication); ok && facet.Selects(spec, o.Key.Namespace, v.Facet) {
-			t.objects = append(t.objects, o)
-		}
-	}
-	slices.SortFunc(t.objects, (*federation.Object).CompareAge)
+	t := &Tokens{objects: selecting(v)}
 	var names []string
 	providers := map[string]*jwtv3.JwtProvider{}
 	for _, o := range t.objects {
-		for _, rule := range o.Spec.(*security.RequestAuthentication).GetJwtRules() {
+		for i, rule := range jwks.Rules(o) {
 			name := fmt.Sprintf("origins-%d", len(names))
-			names, providers[name] = append(names, name), provider(v, rule)
+			names, providers[name] = append(names, name), provider(v, rule, keysOf(v, o, i, rule))
 		}
 	}
 	if len(names) > 0 {
@@ -56,10 +49,30 @@ func TokensOf(v *facet.View) *Tokens {
 	return t
 }
 
+// selecting are the RequestAuthentications that select the view's proxies, the oldest first.
+func selecting(v *facet.View) (found []*federation.Object) {
+	for o := range v.Policies(jwks.Kind) {
+		spec, ok := o.Spec.(*security.RequestAuthentication)
+		if ok && facet.Selects(spec, o.Key.Namespace, v.Facet) {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, (*federation.Object).CompareAge)
+	return found
+}
+
+// VerifiesTokens reports whether the view's proxies verify tokens of requests, whosever they are.
+func VerifiesTokens(v *facet.View) bool {
+	return slices.ContainsFunc(selecting(v), func(o *federation.Object) bool {
+		return len(o.Spec.(*security.RequestAuthentication).GetJwtRules()) > 0
+	})
+}
+
 // Requests has tokens verified before anything else looks at requests.
 func (t *Tokens) Requests(m *hcmv3.HttpConnectionManager) {
 	if t.config != nil {
-		m.HttpFilters = append([]*hcmv3.HttpFilter{resource.InHTTP(resource.JWTFilter, t.config)}, m.HttpFilters...)
+		first := append(withoutForged(t.config), resource.InHTTP(resource.JWTFilter, t.config))
+		m.HttpFilters = append(first, m.HttpFilters...)
 	}
 }
 
@@ -91,12 +104,36 @@ func anyOf(all []*jwtv3.JwtRequirement) *jwtv3.JwtRequirement {
 	return &jwtv3.JwtRequirement{RequiresType: &jwtv3.JwtRequirement_RequiresAny{RequiresAny: &jwtv3.JwtRequirementOrList{Requirements: all}}}
 }
 
-// provider is who issues the tokens of a rule.
-func provider(v *facet.View, rule *security.JWTRule) *jwtv3.JwtProvider {
-	keys, err := Keys(rule.GetJwks())
-	if err != nil {
-		keys = lostKey
+// keysOf are the keys of a rule: its own, or those that were fetched for it. Without any, it is
+// a key that nobody has.
+func keysOf(v *facet.View, o *federation.Object, i int, rule *security.JWTRule) string {
+	from, remote := jwks.SourceOf(rule)
+	if !remote {
+		keys, err := jwks.Keys(rule.GetJwks())
+		if err != nil {
+			return jwks.LostKey
+		}
+		return keys
 	}
+	set, tried := v.Reader.KeySet(from)
+	at := fmt.Sprintf("%s: jwtRules[%d]", o.Key.Title(), i)
+	uri := jwks.Display(from.URI)
+	switch {
+	case !tried:
+		why := fmt.Sprintf("%s: tokens of the issuer are refused: the hub has not fetched keys from %s yet", at, uri)
+		v.LeaveOut(resource.Reason{Code: resource.ReasonNoKeys, Cause: o.Key, Message: why})
+	case set.Keys == "":
+		why := fmt.Sprintf("%s: tokens of the issuer are refused: the hub has no keys from %s: %s", at, uri, set.Problem)
+		v.LeaveOut(resource.Reason{Code: resource.ReasonNoKeys, Cause: o.Key, Message: why})
+	case set.Problem != "":
+		why := fmt.Sprintf("%s: tokens are verified by the last keys that the hub fetched from %s; now it cannot: %s", at, uri, set.Problem)
+		v.LeaveOut(resource.Reason{Code: resource.ReasonOldKeys, Cause: o.Key, Message: why})
+	}
+	return cmp.Or(set.Keys, jwks.LostKey)
+}
+
+// provider is who issues the tokens of a rule.
+func provider(v *facet.View, rule *security.JWTRule, keys string) *jwtv3.JwtProvider {
 	p := &jwtv3.JwtProvider{
 		Issuer: rule.GetIssuer(), Audiences: rule.GetAudiences(), Forward: rule.GetForwardOriginalToken(),
 		JwksSourceSpecifier: &jwtv3.JwtProvider_LocalJwks{LocalJwks: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: keys}}},

@@ -44,6 +44,9 @@ const (
 	ReasonNoGatewayAddress    = "NO_GATEWAY_ADDRESS"     // no gateway of the endpoint's network has an address that may be used
 	ReasonNoGatewayForNetwork = "NO_GATEWAY_FOR_NETWORK" // the gateways of the endpoint's network may not be entered from the proxy's
 	ReasonNoProvider          = "NO_PROVIDER"            // the provider that a policy names cannot be asked
+	ReasonNoKeys              = "NO_KEYS"                // there are no keys to verify tokens by, all of which are refused
+	ReasonOldKeys             = "OLD_KEYS"               // the keys to verify tokens by cannot be fetched again
+	ReasonNoTokens            = "NO_TOKENS"              // routes depend on claims of tokens that no RequestAuthentication verifies
 	ReasonInvalidRule         = "INVALID_RULE"           // the object holds a value that Envoy would refuse
 )
 

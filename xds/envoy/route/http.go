@@ -75,7 +75,7 @@ func (r *Rule) httpRoute(in *networking.HTTPRoute) ([]*routev3.Route, error) {
 		if !r.concerns(match) {
 			continue
 		}
-		m, err := virtualservice.RouteMatch(match)
+		m, err := virtualservice.RouteMatch(match, virtualservice.HasClaims(match) && r.knowsClaims())
 		if err != nil {
 			return nil, fmt.Errorf(".match[%d]%w", i, err)
 		}

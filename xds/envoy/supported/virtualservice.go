@@ -74,7 +74,7 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 		} else if len(route.GetMatch()) == 0 {
 			everything = i
 		}
-		n.httpRoute(path, route)
+		n.httpRoute(path, route, meshOnly(spec))
 	}
 	for i, route := range spec.GetTls() {
 		for j, match := range route.GetMatch() {
@@ -106,20 +106,34 @@ func (n *valueNotes) subnets(spec *networking.VirtualService, path string, gatew
 	}
 }
 
-// Claims reports matches of what a JWT says.
-func (n *valueNotes) claims(path string, headers map[string]*networking.StringMatch) {
+// claims reports matches of claims that apply to no request, whatever RequestAuthentications there are.
+func (n *valueNotes) claims(path string, headers map[string]*networking.StringMatch, meshOnly bool) {
 	for _, name := range virtualservice.Claims(headers) {
-		n.add(path+"["+name+"]", "claims of a JWT are not supported yet; this match applies to no request")
+		_, known := virtualservice.ClaimPath(name)
+		_, err := virtualservice.RouteMatch(&networking.HTTPMatchRequest{Headers: map[string]*networking.StringMatch{"x": headers[name]}}, true)
+		switch {
+		case !known:
+			n.add(path+"["+name+"]", "it does not name a claim: write @request.auth.claims.NAME or @request.auth.claims[NAME]; this match applies to no request")
+		case err != nil:
+			n.add(path+"["+name+"]", "the expression is not one that Envoy accepts; this match applies to no request")
+		case meshOnly:
+			n.add(path+"["+name+"]", "only gateways match claims of tokens; this match applies to no request")
+		}
 	}
 }
 
-func (n *valueNotes) httpRoute(path string, route *networking.HTTPRoute) {
+// meshOnly reports whether the object is for sidecars alone. One without hosts is for those that delegate to it.
+func meshOnly(spec *networking.VirtualService) bool {
+	return len(spec.GetHosts()) > 0 && !slices.ContainsFunc(spec.GetGateways(), func(name string) bool { return name != virtualservice.MeshGateway })
+}
+
+func (n *valueNotes) httpRoute(path string, route *networking.HTTPRoute, meshOnly bool) {
 	for i, match := range route.GetMatch() {
 		at := fmt.Sprintf("%s.match[%d]", path, i)
-		_, err := virtualservice.RouteMatch(match)
+		_, err := virtualservice.RouteMatch(match, true)
 		n.note(at, err)
-		n.claims(at+".headers", match.GetHeaders())
-		n.claims(at+".withoutHeaders", match.GetWithoutHeaders())
+		n.claims(at+".headers", match.GetHeaders(), meshOnly)
+		n.claims(at+".withoutHeaders", match.GetWithoutHeaders(), meshOnly)
 		for _, name := range slices.Sorted(maps.Keys(match.GetHeaders())) {
 			if slices.Contains(virtualservice.ReservedHeaders, name) {
 				n.add(at+".headers["+name+"]", "a match of this name is not one of a header; use the field "+name)

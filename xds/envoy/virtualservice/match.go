@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -15,12 +14,13 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// RouteMatch matches a request that meets all of its conditions.
-func RouteMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
-	if len(Claims(in.GetHeaders()))+len(Claims(in.GetWithoutHeaders())) > 0 {
+// RouteMatch matches a request that meets all of its conditions. verified says that the proxy verifies
+// tokens of requests: otherwise a match of claims applies to no request.
+func RouteMatch(in *networking.HTTPMatchRequest, verified bool) (*routev3.RouteMatch, error) {
+	m := resource.AnyPath()
+	if !setClaimMatches(m, in, verified) {
 		return noRequest(), nil
 	}
-	m := resource.AnyPath()
 	if err := setPath(m, in); err != nil {
 		return nil, fmt.Errorf(".uri: %w", err)
 	}
@@ -43,16 +43,6 @@ func RouteMatch(in *networking.HTTPMatchRequest) (*routev3.RouteMatch, error) {
 		return nil, err
 	}
 	return m, setQueryMatches(m, in.GetQueryParams())
-}
-
-// claimPrefix begins the names by which matches mean the claims of a verified JWT
-// rather than a header, in any case of letters.
-const claimPrefix = "@request.auth."
-
-// Claims are the names of claims among those of headers, sorted.
-func Claims(headers map[string]*networking.StringMatch) []string {
-	names := slices.Sorted(maps.Keys(headers))
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(strings.ToLower(name), claimPrefix) })
 }
 
 // noRequest matches nothing: every request has a method. A route that depends on
@@ -88,7 +78,7 @@ var ReservedHeaders = []string{"uri", "scheme", "method", "authority"}
 
 func setHeaderMatches(m *routev3.RouteMatch, in *networking.HTTPMatchRequest) error {
 	for _, name := range slices.Sorted(maps.Keys(in.GetHeaders())) {
-		if slices.Contains(ReservedHeaders, name) {
+		if slices.Contains(ReservedHeaders, name) || isClaim(name) {
 			continue
 		}
 		h, err := headerMatch(name, in.GetHeaders()[name])
@@ -98,6 +88,9 @@ func setHeaderMatches(m *routev3.RouteMatch, in *networking.HTTPMatchRequest) er
 		m.Headers = append(m.Headers, h)
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.GetWithoutHeaders())) {
+		if isClaim(name) {
+			continue
+		}
 		h, err := headerMatch(name, in.GetWithoutHeaders()[name])
 		if err != nil {
 			return fmt.Errorf(".withoutHeaders[%s]: %w", name, err)

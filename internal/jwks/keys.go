@@ -1,4 +1,6 @@
-package authentication
+// Package jwks reads the keys by which tokens of requests are verified, and says where a rule has
+// them. It fetches nothing.
+package jwks
 
 import (
 	"cmp"
@@ -29,18 +31,29 @@ type key struct {
 
 // Keys are the keys of a JSON Web Key Set that proxies can use, as a set. Envoy refuses a listener
 // whose set has none, so a set without any is an error.
-func Keys(text string) (string, error) {
+func Keys(text string) (string, error) { return KeysUpTo(text, 0) }
+
+// KeysUpTo is Keys, and refuses a set that has more keys, whether they can be used or not; 0: any number.
+func KeysUpTo(text string, most int) (string, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal([]byte(text), &set); err != nil {
 		return "", fmt.Errorf("it is not a JSON Web Key Set: %w", err)
 	}
+	if most > 0 && len(set.Keys) > most {
+		return "", fmt.Errorf("it has more than %d keys", most)
+	}
+	return usable(set.Keys)
+}
+
+// usable is a set of the keys that can be used.
+func usable(keys []json.RawMessage) (string, error) {
 	var good struct {
 		Keys []key `json:"keys"`
 	}
 	why := errors.New("it has no keys")
-	for _, raw := range set.Keys {
+	for _, raw := range keys {
 		var k key
 		err := json.Unmarshal(raw, &k)
 		if err = cmp.Or(err, k.usable()); err != nil {

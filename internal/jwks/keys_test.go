@@ -1,4 +1,4 @@
-package authentication
+package jwks
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 // TestK09KeysThatEnvoyWouldRefuseAreLeftOut: what is left is a set that it accepts.
 func TestK09KeysThatEnvoyWouldRefuseAreLeftOut(t *testing.T) {
 	const oct, ed = `{"kty":"oct","k":"c2VjcmV0"}`, `{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`
-	rsa := strings.TrimSuffix(strings.TrimPrefix(lostKey, `{"keys":[`), `]}`)
+	rsa := strings.TrimSuffix(strings.TrimPrefix(LostKey, `{"keys":[`), `]}`)
 	for name, c := range map[string]struct {
 		text string
 		want int // keys

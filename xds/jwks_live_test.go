@@ -1,0 +1,151 @@
+package xds
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	security "istio.io/api/security/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/jwks/fetch"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// signer signs tokens of one issuer.
+type signer struct {
+	t   *testing.T
+	key *ecdsa.PrivateKey
+}
+
+func newSigner(t *testing.T) *signer {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &signer{t, key}
+}
+
+func encoded(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// set is the set of keys that verify its tokens, beside a key of a type that nobody knows.
+func (s *signer) set() string {
+	point, err := s.key.PublicKey.Bytes()
+	if err != nil {
+		s.t.Error(err)
+		return ""
+	}
+	return fmt.Sprintf(`{"keys":[{"kty":"XYZ"},{"kty":"EC","crv":"P-256","x":%q,"y":%q}]}`, encoded(point[1:33]), encoded(point[33:]))
+}
+
+func (s *signer) token() string {
+	claims, err := json.Marshal(map[string]any{"iss": "issuer", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text := encoded([]byte(`{"alg":"ES256","typ":"JWT"}`)) + "." + encoded(claims)
+	digest := sha256.Sum256([]byte(text))
+	r, v, err := ecdsa.Sign(rand.Reader, s.key, digest[:])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text + "." + encoded(append(r.FillBytes(make([]byte, 32)), v.FillBytes(make([]byte, 32))...))
+}
+
+// keyServer is a server of keys whose answer changes.
+type keyServer struct {
+	answer atomic.Pointer[http.HandlerFunc]
+	asked  atomic.Int64
+}
+
+func (k *keyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k.asked.Add(1)
+	(*k.answer.Load())(w, r)
+}
+
+func (k *keyServer) says(body string) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
+	k.answer.Store(&handler)
+}
+
+// verifies has the edge verify tokens by the keys at a URI, which a Keeper fetches.
+func (e *edge) verifies(uri string) {
+	e.operator.Update(federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: true}}})
+	o := &federation.Object{
+		Key:   federation.ObjectKey{Group: "security.istio.io", Kind: "RequestAuthentication", Namespace: "shop", Name: "tokens"},
+		Names: []string{federation.WorkloadsName + "shop"}, Digest: uri,
+		Spec: &security.RequestAuthentication{JwtRules: []*security.JWTRule{{Issuer: "issuer", JwksUri: uri}}},
+	}
+	e.operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
+	ctx, cancel := context.WithCancel(e.t.Context())
+	done := make(chan error)
+	keeper := fetch.New(fetch.Options{Snapshots: e.snapshots, To: e.snapshots.Open(federation.ShardKey{Provider: "Keys"}), Every: 50 * time.Millisecond})
+	go func() { done <- keeper.Run(ctx) }()
+	e.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			e.t.Error(err)
+		}
+	})
+}
+
+// answers waits until a request with the signer's token is answered with the status.
+func (e *edge) answers(status int, by *signer, what string) {
+	e.t.Helper()
+	e.await(what, func() error {
+		answer := e.namespace.Get("http://"+gatewayIP+":8080/", "Host", "plain.example.com", "Authorization", "Bearer "+by.token())
+		if answer.Status != status {
+			return fmt.Errorf("the answer has status %d, %v", answer.Status, answer.Err)
+		}
+		return nil
+	})
+}
+
+// TestK10K11KeysThatAServerChangesReachARealGateway: without keys tokens are refused; keys that come, and keys
+// that replace them, verify tokens; and what a server says that fails changes nothing and is sent to nobody.
+func TestK10K11KeysThatAServerChangesReachARealGateway(t *testing.T) {
+	e, server := newEdge(t), &keyServer{}
+	first, second := newSigner(t), newSigner(t)
+	server.says(`{"keys":[{"kty":"XYZ"}]}`)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	e.verifies(at.URL)
+	e.answers(http.StatusUnauthorized, first, "a token to be refused while there are no keys")
+	server.says(first.set())
+	e.answers(http.StatusOK, first, "the token to be accepted")
+	server.says(second.set())
+	e.answers(http.StatusOK, second, "a token of the new key to be accepted")
+	e.answers(http.StatusUnauthorized, first, "a token of the old key to be refused")
+	e.await("everything to be accepted", e.settled)
+	e.forget()
+	for _, bad := range []http.HandlerFunc{
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
+		},
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{")) },
+	} {
+		before := server.asked.Load()
+		server.answer.Store(&bad)
+		e.await("the server to be asked", func() error {
+			if server.asked.Load() == before {
+				return fmt.Errorf("it was not asked")
+			}
+			return nil
+		})
+		e.answers(http.StatusOK, second, "the last good keys to stay")
+	}
+	if n := e.counted(Sent, envoy.ListenerType); n > 0 {
+		t.Errorf("a failure is sent to the gateway %d times", n)
+	}
+}
