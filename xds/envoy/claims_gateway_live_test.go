@@ -51,7 +51,7 @@ func claimsWorld(t *testing.T, a, b tokenIssuer) *world {
 	return w.apply(keys("https://a.example/keys", federation.KeySet{Keys: a.jwks()}))
 }
 
-// keys are what was fetched from a URI.
+// keys are what the hub fetched from a URI.
 func keys(uri string, set federation.KeySet) federation.Edit {
 	return federation.Edit{KeySets: federation.Delta[federation.KeySource, federation.KeySet]{Set: map[federation.KeySource]federation.KeySet{{URI: uri}: set}}}
 }

@@ -45,7 +45,7 @@ func TestSupportedFieldsHaveAnEffect(t *testing.T) {
 			}
 			for _, path := range leavesOf(specOf(t, kind).ProtoReflect().Descriptor(), "", 0) {
 				switch {
-				case isBelow(path, refused): // users get the reason
+				case isBelow(path, refused), isBelow(path, supported.OfHub(k)): // users get the reason, or the hub acts by it
 				case !isBelow(path, fields):
 					t.Errorf("%s is neither supported nor listed as not supported", path)
 				case !f.set[path]:

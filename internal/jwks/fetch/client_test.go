@@ -61,7 +61,7 @@ func to(uri string) http.HandlerFunc {
 func TestK11WhatServersSayIsBounded(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Referer() != "" {
-			t.Errorf("a server is told of the one before: %s", r.Referer())
+			t.Errorf("a server gets the URI of the one before: %s", r.Referer())
 		}
 		answers[r.URL.Path](w, r)
 	}))

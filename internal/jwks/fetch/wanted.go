@@ -21,7 +21,7 @@ type wanted struct {
 	objects map[federation.ObjectKey]*federation.Object // those with a source
 }
 
-// follow takes up what changed since the last call. It reports whether objects did.
+// follow notes what changed since the last call. It reports whether objects did.
 func (w *wanted) follow(s *federation.Snapshot) (changed bool) {
 	changes := s.ChangesSince(w.cursor)
 	w.cursor = s.Version()

@@ -26,7 +26,8 @@ func withoutForged(c *jwtv3.JwtAuthentication) []*hcmv3.HttpFilter {
 	if len(removed) == 0 {
 		return nil
 	}
-	return []*hcmv3.HttpFilter{resource.InHTTP(mutationFilter, &mutationv3.HeaderMutation{Mutations: &mutationv3.Mutations{RequestMutations: removed}})}
+	mutations := &mutationv3.Mutations{RequestMutations: removed}
+	return []*hcmv3.HttpFilter{resource.InHTTP(mutationFilter, &mutationv3.HeaderMutation{Mutations: mutations})}
 }
 
 // outputs are the headers that providers set and in which none looks for tokens, sorted.

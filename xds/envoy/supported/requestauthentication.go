@@ -12,10 +12,11 @@ import (
 
 var _ = add(row{kind: jwks.Kind, table: withTargets(&table{
 	fields: []string{
-		"selector.matchLabels", "jwtRules.issuer", "jwtRules.audiences", "jwtRules.jwks", "jwtRules.jwksUri", "jwtRules.timeout",
+		"selector.matchLabels", "jwtRules.issuer", "jwtRules.audiences", "jwtRules.jwks", "jwtRules.jwksUri",
 		"jwtRules.fromHeaders", "jwtRules.fromParams", "jwtRules.fromCookies",
 		"jwtRules.outputPayloadToHeader", "jwtRules.outputClaimToHeaders", "jwtRules.forwardOriginalToken", "jwtRules.spaceDelimitedClaims",
 	},
+	hub:     []string{"jwtRules.timeout"},
 	refused: map[string]string{},
 	values:  unusableKeys,
 })})

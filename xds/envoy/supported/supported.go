@@ -27,6 +27,7 @@ type Field struct {
 // is not supported.
 type table struct {
 	fields  []string
+	hub     []string                    // fields that are supported, and by which the hub acts instead of a proxy
 	refused map[string]string           // path, and why
 	values  func(proto.Message) []Field // values that are not supported in fields that are
 	tried   func(proto.Message) []Field // what cannot be tried out by the annotation of a dry run
@@ -68,9 +69,17 @@ func Selects(kind federation.Kind) bool { return rows[kind].selects }
 // supported; a path includes all fields below it.
 func Fields(kind federation.Kind) (supported, refused []string) {
 	if t := rows[kind].table; t != nil {
-		return t.fields, slices.Sorted(maps.Keys(t.refused))
+		return slices.Concat(t.fields, t.hub), slices.Sorted(maps.Keys(t.refused))
 	}
 	return nil, nil
+}
+
+// OfHub are those of the supported fields that decide what the hub does, and are not part of a resource.
+func OfHub(kind federation.Kind) []string {
+	if t := rows[kind].table; t != nil {
+		return t.hub
+	}
+	return nil
 }
 
 // NotHonoured tells what of the object has no effect on proxies. What it does not
@@ -126,7 +135,7 @@ func (w *fieldWalk) field(field protoreflect.FieldDescriptor, v protoreflect.Val
 	switch {
 	case refused:
 		w.found = append(w.found, Field{p.at, why})
-	case slices.Contains(w.table.fields, p.path):
+	case slices.Contains(w.table.fields, p.path), slices.Contains(w.table.hub, p.path):
 	case !w.table.goesBelow(p.path) || field.Message() == nil || field.IsMap():
 		w.found = append(w.found, Field{p.at, "this field is not compiled yet"})
 	case field.IsList():
