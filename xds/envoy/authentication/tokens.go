@@ -71,8 +71,7 @@ func VerifiesTokens(v *facet.View) bool {
 // Requests has tokens verified before anything else looks at requests.
 func (t *Tokens) Requests(m *hcmv3.HttpConnectionManager) {
 	if t.config != nil {
-		first := append(withoutForged(t.config), resource.InHTTP(resource.JWTFilter, t.config))
-		m.HttpFilters = append(first, m.HttpFilters...)
+		m.HttpFilters = append([]*hcmv3.HttpFilter{resource.InHTTP(resource.JWTFilter, t.config)}, m.HttpFilters...)
 	}
 }
 

@@ -47,10 +47,10 @@ func unusableKeys(m proto.Message) []Field {
 	return n.found
 }
 
-// readAndWritten reports headers that a rule makes from claims, and in which a rule of the object looks for
-// tokens: they are not removed from requests.
+// readAndWritten reports headers that the rule makes from claims, and in which a rule of the object looks for
+// tokens.
 func (n *valueNotes) readAndWritten(at string, spec *security.RequestAuthentication, rule *security.JWTRule) {
-	const why = "a rule looks for tokens in this header: callers can set it themselves; write into another one"
+	const why = "a rule looks for tokens in this header, too: write into another one"
 	read := map[string]bool{}
 	for _, r := range spec.GetJwtRules() {
 		for _, h := range r.GetFromHeaders() {
