@@ -34,17 +34,17 @@ func keySourceOf(key string) KeySource {
 	return KeySource{URI: uri, OpenID: openID}
 }
 
-// KeySet returns what was fetched from the source; false: no try has ended yet.
-func (s *Snapshot) KeySet(from KeySource) (KeySet, bool) { return s.keySets.Get(from.sortKey()) }
+// KeySetIn returns what was fetched from the source; false: no try has ended yet.
+func KeySetIn(s *Snapshot, from KeySource) (KeySet, bool) { return s.keySets.Get(from.sortKey()) }
 
-// KeySet is Snapshot.KeySet, noted.
-func (r *Reader) KeySet(from KeySource) (KeySet, bool) {
+// ReadKeySet is KeySetIn, noted.
+func ReadKeySet(r *Reader, from KeySource) (KeySet, bool) {
 	note(&r.deps.KeySets, from)
-	return r.snapshot.KeySet(from)
+	return KeySetIn(r.snapshot, from)
 }
 
-// KeySets yields all sets that were fetched, and what went wrong, by source.
-func (s *Snapshot) KeySets() iter.Seq2[KeySource, KeySet] {
+// KeySetsIn yields all sets that were fetched, and what went wrong, by source.
+func KeySetsIn(s *Snapshot) iter.Seq2[KeySource, KeySet] {
 	return func(yield func(KeySource, KeySet) bool) {
 		s.keySets.Walk(func(k string, set KeySet) bool { return !yield(keySourceOf(k), set) })
 	}

@@ -47,7 +47,7 @@ func viewOf(s *Snapshot) view {
 		v.Networks[n.ID] = plain
 	}
 	v.Names = slices.Collect(s.GatewayNames())
-	v.KeySets = maps.Collect(s.KeySets())
+	v.KeySets = maps.Collect(KeySetsIn(s))
 	for port := uint16(79); port < 84; port++ {
 		for svc := range s.Services().OnPort(port) {
 			v.Ports[port] = append(v.Ports[port], svc.Key)
@@ -258,7 +258,7 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 		}
 		s.networks.resolved.Walk(func(name string, to []netip.Addr) bool { again.Resolved.Set[Hostname(name)] = to; return false })
 		again.Verdicts.Set = map[VerdictKey]Verdict{}
-		again.KeySets.Set = maps.Collect(s.KeySets())
+		again.KeySets.Set = maps.Collect(KeySetsIn(s))
 		for n := range s.Networks() {
 			for _, g := range n.Gateways {
 				for _, v := range g.Verdicts {

@@ -136,8 +136,8 @@ var reads = map[string]func(*reader) string{
 		return strings.Join(text, "; ")
 	},
 	"KeySet": func(r *reader) string {
-		set, tried := r.KeySet(federation.KeySource{URI: "https://a.x"})
-		other, _ := r.KeySet(federation.KeySource{URI: "https://a.x", OpenID: true})
+		set, tried := federation.ReadKeySet(r, federation.KeySource{URI: "https://a.x"})
+		other, _ := federation.ReadKeySet(r, federation.KeySource{URI: "https://a.x", OpenID: true})
 		return fmt.Sprint(set, tried, other)
 	},
 	"Network": func(r *reader) string {

@@ -81,7 +81,7 @@ func Tried(s *federation.Snapshot) bool {
 	for o := range s.Objects().Of(Kind) {
 		for _, rule := range Rules(o) {
 			from, remote := SourceOf(rule)
-			if _, tried := s.KeySet(from); remote && !tried {
+			if _, tried := federation.KeySetIn(s, from); remote && !tried {
 				return false
 			}
 		}

@@ -70,9 +70,9 @@ func claimsOf(iss, sub string, more map[string]any) map[string]any {
 	return all
 }
 
-// TestK12K13K14GatewaysRouteByClaims: a real gateway chooses the route by what a verified token says, and by
-// nothing that a caller can write. The RequestAuthentication names the gateway, one of the Gateway API.
-func TestK12K13K14GatewaysRouteByClaims(t *testing.T) {
+// TestK12GatewaysRouteByClaims: a real gateway chooses the route by what a verified token says, and by
+// nothing that a caller can write. The RequestAuthentication names the gateway, one of the Gateway API (K14).
+func TestK12GatewaysRouteByClaims(t *testing.T) {
 	a, b := newTokenIssuer(t), newTokenIssuer(t)
 	w := claimsWorld(t, a, b)
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
@@ -114,7 +114,7 @@ func TestK12K13K14GatewaysRouteByClaims(t *testing.T) {
 }
 
 // claimHeaders looks at the headers that come out: callers cannot set those of claims, whichever token
-// they have.
+// they have (K13).
 func claimHeaders(t *testing.T, caller *testbed.Namespace, a, b tokenIssuer) {
 	forged := []string{"X-User", "root", "x-payload", "e30"}
 	ofA := "Bearer " + a.token(claimsOf("https://a.example", "ann", nil))

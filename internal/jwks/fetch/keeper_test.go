@@ -115,7 +115,7 @@ func (m *mesh) pass(d time.Duration) {
 func (m *mesh) expect(uri, keys, problem string) {
 	m.t.Helper()
 	synctest.Wait()
-	got, _ := m.aggregate.Latest().KeySet(federation.KeySource{URI: uri})
+	got, _ := federation.KeySetIn(m.aggregate.Latest(), federation.KeySource{URI: uri})
 	if got.Keys != keys || got.Problem != problem {
 		m.t.Errorf("of %s the hub has %+v, want %q and the problem %q", uri, got, keys, problem)
 	}
@@ -147,7 +147,7 @@ func TestK10KeysAreFetchedOnceForAllObjects(t *testing.T) {
 		m.apply("bank", "second")
 		before := m.count()
 		m.pass(10 * every)
-		if set, has := m.aggregate.Latest().KeySet(federation.KeySource{URI: "https://a"}); has || m.count() != before {
+		if set, has := federation.KeySetIn(m.aggregate.Latest(), federation.KeySource{URI: "https://a"}); has || m.count() != before {
 			t.Errorf("without an object the hub has %v, and fetched %d times more", set, m.count()-before)
 		}
 	})

@@ -18,7 +18,7 @@ const (
 // wanted follows which sources the rules of a mesh need.
 type wanted struct {
 	cursor  uint64
-	objects map[federation.ObjectKey]*federation.Object // those with a source
+	objects map[federation.ObjectKey]*federation.Object // RequestAuthentications
 }
 
 // follow notes what changed since the last call. It reports whether objects did.

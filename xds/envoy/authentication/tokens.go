@@ -114,7 +114,7 @@ func keysOf(v *facet.View, o *federation.Object, i int, rule *security.JWTRule) 
 		}
 		return keys
 	}
-	set, tried := v.Reader.KeySet(from)
+	set, tried := federation.ReadKeySet(v.Reader, from)
 	at := fmt.Sprintf("%s: jwtRules[%d]", o.Key.Title(), i)
 	uri := jwks.Display(from.URI)
 	switch {
