@@ -65,7 +65,7 @@ func IsOurs(in *unstructured.Unstructured) bool {
 	return false
 }
 
-// tell tells of an object; the caller holds mu.
+// tell reports an object; the caller holds mu.
 func (s *Source) tell(c *cluster, p place, i *item) {
 	if s.o.Originals == nil || i == nil || i.state == nil {
 		return
@@ -80,7 +80,7 @@ func (s *Source) tell(c *cluster, p place, i *item) {
 	s.o.Originals.Read(o)
 }
 
-// untell tells that an object was deleted; the caller holds mu.
+// untell reports that an object was deleted; the caller holds mu.
 func (s *Source) untell(c *cluster, p place, at listwatch.Key) {
 	if s.o.Originals != nil {
 		s.o.Originals.Deleted(c.id, keyOf(p.kind, at))

@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Write calls write after the cluster has proven itself anew, with a context that ends when
+// Write calls write after the cluster has proven itself again, with a context that ends when
 // the cluster does not prove itself any more. While the gate is closed it fails at once.
 func (c *Cluster) Write(ctx context.Context, write func(context.Context, dynamic.Interface) error) error {
 	if err := c.why(nil); err != nil {
