@@ -187,6 +187,9 @@ func ofRoute(m Mesh, o Object) *Status {
 // reference is a reference as the route has it.
 func reference(ref gateway.ParentReference) map[string]any {
 	fields := map[string]any{"group": gateway.GroupName, "kind": "Gateway", "name": string(ref.Name)}
+	if ref.Kind != nil {
+		fields["kind"] = string(*ref.Kind)
+	}
 	if ref.Namespace != nil {
 		fields["namespace"] = string(*ref.Namespace)
 	}
