@@ -112,7 +112,7 @@ func definitions(t *testing.T) [][]byte {
 		}
 	}
 	files, err := filepath.Glob("crds/*.yaml")
-	if err != nil || len(files) != 4 {
+	if err != nil || len(files) != 5 {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
