@@ -62,7 +62,7 @@ func unionOfPorts(targets []bound) []Port {
 	for _, t := range targets {
 		for _, p := range t.service.Ports {
 			if !slices.ContainsFunc(ports, func(o Port) bool { return sameSocket(o, p) }) {
-				ports = append(ports, Port{Name: p.Name, Number: p.Number, Protocol: p.Protocol})
+				ports = append(ports, Port{Name: p.Name, Number: p.Number, Protocol: p.Protocol, Undeclared: p.Undeclared})
 			}
 		}
 	}

@@ -140,6 +140,15 @@ type MeshSettings struct {
 	PathNormalization struct {
 		Normalization PathNormalization `json:"normalization,omitempty"`
 	} `json:"pathNormalization,omitzero"`
+	// ProtocolDetection has proxies detect HTTP on ports of which nothing says what they
+	// speak; nil: they do.
+	ProtocolDetection struct {
+		Outbound *bool `json:"outbound,omitempty"`
+		Inbound  *bool `json:"inbound,omitempty"`
+	} `json:"protocolDetection,omitzero"`
+	// ProtocolDetectionTimeout is how long the first bytes of a connection are waited for;
+	// empty: DefaultDetectionTimeout.
+	ProtocolDetectionTimeout string `json:"protocolDetectionTimeout,omitempty"`
 	// GatewayNamespaces are those whose Services may become gateways of networks
 	// by their labels; "*" is any. None: the root namespace.
 	GatewayNamespaces []string `json:"gatewayNamespaces,omitempty"`
@@ -231,6 +240,31 @@ func (m *MeshSettings) Paths() PathNormalization {
 		return NormalizeBase
 	}
 	return m.PathNormalization.Normalization
+}
+
+// DefaultDetectionTimeout is how long proxies wait for the first bytes of a connection.
+const DefaultDetectionTimeout = time.Second
+
+// DetectsOutbound reports whether callers detect HTTP on undeclared ports.
+func (m *MeshSettings) DetectsOutbound() bool {
+	return m == nil || m.ProtocolDetection.Outbound == nil || *m.ProtocolDetection.Outbound
+}
+
+// DetectsInbound reports whether servers detect HTTP on undeclared ports.
+func (m *MeshSettings) DetectsInbound() bool {
+	return m == nil || m.ProtocolDetection.Inbound == nil || *m.ProtocolDetection.Inbound
+}
+
+// DetectionTimeout is how long proxies wait for the first bytes of a connection; 0: for ever.
+func (m *MeshSettings) DetectionTimeout() time.Duration {
+	if m == nil || m.ProtocolDetectionTimeout == "" {
+		return DefaultDetectionTimeout
+	}
+	d, err := time.ParseDuration(m.ProtocolDetectionTimeout)
+	if err != nil || d < 0 {
+		return DefaultDetectionTimeout
+	}
+	return d
 }
 
 // AllowsGateways reports whether gateways of networks may be in the namespace: Services

@@ -2,6 +2,7 @@ package federation
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -86,7 +87,17 @@ type Port struct {
 	Name     string   `json:"name,omitempty"`
 	Number   uint16   `json:"number"`
 	Protocol Protocol `json:"protocol"`
+	// Undeclared reports that nothing says what the port speaks: it counts as TCP, and
+	// proxies may detect HTTP.
+	Undeclared bool `json:"undeclared,omitempty"`
 }
+
+// serverFirst are the well-known ports of protocols in which the server speaks first.
+var serverFirst = []uint16{25, 53, 3306, 27017} // SMTP, DNS, MySQL, MongoDB
+
+// MayDetect reports whether proxies may detect what an undeclared port of that number
+// speaks: detection waits for the client, which would wait for the server.
+func MayDetect(number uint16) bool { return !slices.Contains(serverFirst, number) }
 
 func comparePorts(a, b Port) int {
 	return cmp.Or(
@@ -102,13 +113,14 @@ type PortDeclaration struct {
 }
 
 // ServicePort is a port of a merged service: the union over the registries by
-// transport and number. Name and Protocol are decided by precedence. Traffic to
+// transport and number. Name, Protocol and Undeclared are decided by precedence. Traffic to
 // the port goes only to clusters in Declared.
 type ServicePort struct {
-	Name     string
-	Number   uint16
-	Protocol Protocol
-	Declared []PortDeclaration // in order of precedence
+	Name       string
+	Number     uint16
+	Protocol   Protocol
+	Undeclared bool              // as of Port, for the registry that decides about Protocol
+	Declared   []PortDeclaration // in order of precedence
 }
 
 // DeclaredBy returns the name that the shard gives the port; an endpoint of

@@ -253,10 +253,18 @@ func servicePorts(in []corev1.ServicePort, n *notes) []federation.Port {
 				n.Add(codeAppProtocol, field+".appProtocol", "%s is not known for a port of this protocol; the port is treated as %s", federation.Quote(*p.AppProtocol), protocol)
 			}
 			seen[this] = true
-			out = append(out, federation.Port{Name: p.Name, Number: number, Protocol: protocol})
+			out = append(out, federation.Port{Name: p.Name, Number: number, Protocol: protocol, Undeclared: undeclared(protocol, p, number)})
 		}
 	}
 	return out
+}
+
+// undeclared reports whether the port is taken for TCP because neither its appProtocol nor its
+// name says what it speaks.
+func undeclared(protocol federation.Protocol, p corev1.ServicePort, number uint16) bool {
+	app := value(p.AppProtocol, "")
+	saysTCP := strings.EqualFold(app, string(federation.TCP)) || strings.EqualFold(prefixOf(p.Name), string(federation.TCP))
+	return protocol == federation.TCP && !saysTCP && federation.MayDetect(number)
 }
 
 // fits reports whether the appProtocol can be that of a port which turned out to speak
@@ -291,11 +299,16 @@ func namedProtocol(name string) federation.Protocol {
 	if name == "grpc-web" || strings.HasPrefix(name, "grpc-web-") {
 		return federation.GRPCWeb
 	}
-	prefix, _, _ := strings.Cut(name, "-")
-	if p := federation.ParseProtocol(prefix); p != federation.Unsupported && p != federation.UDP {
+	if p := federation.ParseProtocol(prefixOf(name)); p != federation.Unsupported && p != federation.UDP {
 		return p
 	}
 	return federation.TCP
+}
+
+// prefixOf is the part of a port's name that says the protocol.
+func prefixOf(name string) string {
+	prefix, _, _ := strings.Cut(name, "-")
+	return prefix
 }
 
 // exportTo reads a comma list of namespaces, "." and "*" ("~": nowhere). Where

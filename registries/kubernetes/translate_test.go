@@ -197,6 +197,37 @@ func TestSeed03ProtocolOfPort(t *testing.T) {
 	}
 }
 
+// TestK40PortsWithoutAProtocol: what a name or an appProtocol declares, and what is well known as
+// a protocol in which the server speaks first, is not detected.
+func TestK40PortsWithoutAProtocol(t *testing.T) {
+	m := newModel("")
+	world(t, m, meta1+`spec:
+  clusterIPs: [10.96.0.9]
+  ports:
+  - {name: web, port: 80}
+  - {name: tcp, port: 81}
+  - {name: tcp-web, port: 82}
+  - {name: app, port: 83, appProtocol: TCP}
+  - {name: mysql, port: 84}
+  - {name: mongo-a, port: 85}
+  - {name: redis, port: 86}
+  - {name: http, port: 87}
+  - {name: mail, port: 25}
+  - {name: dns, port: 53}
+  - {name: db, port: 3306}
+  - {name: docs, port: 27017}
+  - {name: other, port: 3307}`)
+	var undeclared []string
+	for _, p := range shardOf(t, full(m), "web.shop.svc.cluster.local").Ports {
+		if p.Undeclared {
+			undeclared = append(undeclared, p.Name)
+		}
+	}
+	if want := []string{"web", "other"}; !slices.Equal(undeclared, want) {
+		t.Errorf("undeclared are %v, want %v", undeclared, want)
+	}
+}
+
 func TestBO8PortsOfAService(t *testing.T) {
 	m := newModel("")
 	world(t, m, meta1+`spec:
@@ -217,7 +248,7 @@ func TestBO8PortsOfAService(t *testing.T) {
 		{Name: "http", Number: 80, Protocol: federation.HTTP},
 		{Name: "dns", Number: 53, Protocol: federation.UDP},
 		{Name: "dns-tcp", Number: 53, Protocol: federation.TCP},
-		{Name: "junk", Number: 83, Protocol: federation.TCP},
+		{Name: "junk", Number: 83, Protocol: federation.TCP, Undeclared: true},
 	}
 	if got := shardOf(t, e, "web.shop.svc.cluster.local").Ports; !slices.Equal(got, want) {
 		t.Errorf("ports %v", got)

@@ -62,6 +62,7 @@ func drawShard(t *rapid.T) *federation.Shard {
 				federation.HTTP, federation.HTTP, federation.GRPC, federation.TCP, federation.HTTPS,
 				federation.UDP, federation.Unsupported, "",
 			}).Draw(t, "protocol"),
+			Undeclared: rapid.Bool().Draw(t, "undeclared"),
 		})
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "endpoints") {

@@ -37,7 +37,7 @@ func Contributes(t resource.Type, f node.Facet, s *federation.Service, r *federa
 	if f.Scope == node.ScopePrivate && node.IsPublic(s) && !service.MayDiffer(f, s.Key.Hostname, r) {
 		return nil // as everyone has it
 	}
-	if f.Balanced && !destination.CallersChoose(s, r) {
+	if f.Balanced && !destination.Differs(f, s, r) {
 		return nil
 	}
 	if t == resource.ListenerType && f.Offers() && service.IsHeadless(s) {

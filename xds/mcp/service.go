@@ -31,7 +31,11 @@ func entryOf(s *federation.Service) *networking.ServiceEntry {
 		entry.Location = networking.ServiceEntry_MESH_EXTERNAL
 	}
 	for _, p := range s.Ports {
-		entry.Ports = append(entry.Ports, &networking.ServicePort{Number: uint32(p.Number), Name: portName(p), Protocol: strings.ToUpper(string(p.Protocol))})
+		protocol := strings.ToUpper(string(p.Protocol))
+		if p.Undeclared {
+			protocol = ""
+		}
+		entry.Ports = append(entry.Ports, &networking.ServicePort{Number: uint32(p.Number), Name: portName(p), Protocol: protocol})
 	}
 	seen := map[netip.Addr]bool{}
 	ours := false

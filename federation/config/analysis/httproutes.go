@@ -24,15 +24,15 @@ func (r *References) httpRoutes(spec *networking.VirtualService) {
 	for i, name := range spec.GetHosts() {
 		services := r.services(name)
 		if strings.HasPrefix(name, "*") && len(services) > 0 {
-			if slices.ContainsFunc(services, speaksHTTP) {
+			if slices.ContainsFunc(services, r.speaksHTTP) {
 				continue // the routes are for that one
 			}
 			services = services[:1] // one is enough for all that are covered
 		}
 		for _, svc := range services {
 			for _, p := range svc.Ports {
-				if p.Protocol.Transport() == federation.TransportTCP && !p.Protocol.IsHTTP() && meant(spec, svc, p) {
-					r.find(severity(spec, svc, p), PortNotHTTP, fmt.Sprintf("spec.hosts[%d]", i),
+				if p.Protocol.Transport() == federation.TransportTCP && !r.mayBeHTTP(p) && r.meant(spec, svc, p) {
+					r.find(r.severity(spec, svc, p), PortNotHTTP, fmt.Sprintf("spec.hosts[%d]", i),
 						"the http routes have no effect on port %d (%q) of %s: it is treated as %s; if it speaks HTTP, let its name begin with http- or set its appProtocol to http",
 						p.Number, p.Name, svc.Key.Hostname, p.Protocol)
 				}
@@ -57,27 +57,32 @@ func (r *References) services(name string) []*federation.Service {
 	return found
 }
 
+// mayBeHTTP reports whether requests to the port are routed: those that proxies detect are.
+func (r *References) mayBeHTTP(p federation.ServicePort) bool {
+	return p.Protocol.IsHTTP() || p.Undeclared && r.snapshot.Mesh().DetectsOutbound()
+}
+
+// speaksHTTP reports whether the HTTP routes apply to some port of the service.
+func (r *References) speaksHTTP(svc *federation.Service) bool {
+	return slices.ContainsFunc(svc.Ports, r.mayBeHTTP)
+}
+
 // meant reports whether the HTTP routes seem to be for the port: one of them names
 // it, nothing says what it speaks, or no port of the service speaks HTTP.
-func meant(spec *networking.VirtualService, svc *federation.Service, p federation.ServicePort) bool {
+func (r *References) meant(spec *networking.VirtualService, svc *federation.Service, p federation.ServicePort) bool {
 	if names(spec, uint32(p.Number)) {
 		return true
 	}
 	if matchesPorts(spec) {
 		return false
 	}
-	return undeclared(p) || !speaksHTTP(svc)
-}
-
-// speaksHTTP reports whether the HTTP routes apply to some port of the service.
-func speaksHTTP(svc *federation.Service) bool {
-	return slices.ContainsFunc(svc.Ports, func(p federation.ServicePort) bool { return p.Protocol.IsHTTP() })
+	return undeclared(p) || !r.speaksHTTP(svc)
 }
 
 // severity is lower where the routes apply to another port of the service: that
 // may be all that their author wants.
-func severity(spec *networking.VirtualService, svc *federation.Service, p federation.ServicePort) Severity {
-	if speaksHTTP(svc) && !names(spec, uint32(p.Number)) {
+func (r *References) severity(spec *networking.VirtualService, svc *federation.Service, p federation.ServicePort) Severity {
+	if r.speaksHTTP(svc) && !names(spec, uint32(p.Number)) {
 		return Info
 	}
 	return Warning

@@ -112,6 +112,31 @@ spec:
 	}
 }
 
+// TestK40RoutesForPortsWithoutAProtocol apply where proxies detect HTTP, and nowhere else.
+func TestK40RoutesForPortsWithoutAProtocol(t *testing.T) {
+	const routes = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: api, namespace: shop}
+spec: {hosts: [api.example.com], http: [{route: [{destination: {host: api.example.com}}]}]}
+---
+`
+	const off = `
+---
+apiVersion: isthmus.dev/v1
+kind: MeshSettings
+metadata: {name: default}
+spec: {protocolDetection: {outbound: false}}
+`
+	const finding = "PORT_NOT_HTTP VirtualService shop/api spec.hosts[0]"
+	undeclared, mail := "[{number: 8000, name: web}]", "[{number: 25, name: web}]"
+	for _, c := range []struct{ ports, settings, want string }{{undeclared, "", ""}, {undeclared, off, finding}, {mail, "", finding}} {
+		if got := findings(newWorld(t).must(routes + tcpEntry("api.example.com", c.ports) + c.settings)); got != c.want {
+			t.Errorf("%s%s: found %q, want %q", c.ports, c.settings, got, c.want)
+		}
+	}
+}
+
 // TestR30AWildcardIsForTheServicesThatItCovers: where one of them speaks HTTP, the routes are
 // for that one.
 func TestR30AWildcardIsForTheServicesThatItCovers(t *testing.T) {

@@ -50,6 +50,7 @@ var settingsOfSources = []string{"sources", "ingressControllerMode", "ingressCla
 // MeshSettingsFields are the fields of MeshSettings that proxies are configured by.
 var MeshSettingsFields = []string{
 	"rootNamespace", "trustDomain", "trustDomainAliases", "outboundTrafficPolicy.mode", "pathNormalization.normalization", "gatewayNamespaces",
+	"protocolDetection.outbound", "protocolDetection.inbound", "protocolDetectionTimeout",
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",
 	"localityLoadBalancing.distribute", "localityLoadBalancing.failoverPriority", "extensionProviders",
 	"defaultProviders.accessLogging", "defaultProviders.tracing",

@@ -51,6 +51,7 @@ func readBinding(o *federation.Object, spec *federation.ServiceBinding, domain s
 	}
 	for i, p := range b.Shard.Ports {
 		b.Shard.Ports[i].Protocol = federation.ParseProtocol(string(p.Protocol))
+		b.Shard.Ports[i].Undeclared = p.Protocol == "" && federation.MayDetect(p.Number)
 	}
 	var problems []federation.Problem
 	for i, t := range spec.Services {

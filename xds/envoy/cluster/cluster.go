@@ -92,7 +92,8 @@ func Build(v *facet.View, name string) proto.Message {
 	Balance(v, c, d)
 	destinationrule.SetLimits(c, d.Policy)
 	destinationrule.SetOutlierDetection(c, d.Policy.GetOutlierDetection())
-	options := destinationrule.HTTPOptions(d.Port.Protocol, d.Policy)
+	speaks, asCaller := d.Requests()
+	options := destinationrule.HTTPOptions(speaks, asCaller, d.Policy)
 	switch {
 	case d.Mutual() && d.Passthrough():
 		setMutualByAddress(v, c, d)
@@ -100,7 +101,7 @@ func Build(v *facet.View, name string) proto.Message {
 		setMutual(v, c, d)
 	case destinationrule.IsTLS(d.Policy.GetTls()):
 		d.Service, _ = v.Reader.Accounts(d.Service.Key)
-		c.TransportSocket = transport.TLSSocket(d.Policy.GetTls(), d.Server(options != nil), options)
+		c.TransportSocket = transport.TLSSocket(d.Policy.GetTls(), d.Server(d.Port.Protocol.IsHTTP()), options)
 	}
 	if options != nil {
 		setProtocols(c, options)

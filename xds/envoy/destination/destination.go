@@ -3,6 +3,8 @@
 package destination
 
 import (
+	"slices"
+
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
@@ -27,6 +29,7 @@ type Destination struct {
 	Agent      bool // it comes from Istio's agent
 	SNI, Taken string
 	balanced   bool // Envoy chooses the endpoint, whatever the service and the rules say
+	detected   bool // nothing says what the port speaks
 }
 
 // Of finds the destination that the name means; false where it is not this facet's business, or
@@ -37,7 +40,7 @@ func Of(v *facet.View, name string) (Destination, bool) {
 		return Destination{}, false
 	}
 	p, ok := service.OwnerOf(v, id)
-	if !ok || !ruledHere(v, p.Service) || service.IsAlias(v, p.Service) || v.Facet.Balanced && !CallersChoose(p.Service, v.Reader) {
+	if !ok || !ruledHere(v, p.Service) || service.IsAlias(v, p.Service) || v.Facet.Balanced && !Differs(v.Facet, p.Service, v.Reader) {
 		return Destination{}, false
 	}
 	r := v.Ruling(p.Service)
@@ -48,7 +51,7 @@ func Of(v *facet.View, name string) (Destination, bool) {
 	d := Destination{
 		ServedPort: p, Name: name, Subset: id.Subset, Labels: subset.GetLabels(),
 		Policy: r.PolicyOf(p.Port.Number, subset), Rules: r.Rules, Identity: v.Facet.Identity, Agent: v.Facet.Agent,
-		balanced: v.Facet.Balanced,
+		balanced: v.Facet.Balanced, detected: service.Detected(v, p.Port),
 	}
 	if d.Mutual() {
 		d.SNI, d.Taken = serverNameOf(v, d, r.Subsets)
@@ -76,6 +79,23 @@ func (d Destination) EDS() bool {
 func (d Destination) Passthrough() bool {
 	return !d.balanced && (d.Service.Resolution == federation.Passthrough ||
 		d.Policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH)
+}
+
+// Requests are in which protocol requests go to the destination, and whether they go in that of
+// the caller. Nothing says what a detected port speaks: a sidecar passes on what the workload
+// speaks, and gateways, whose callers chose the protocol for the gateway, speak HTTP/1.1.
+func (d Destination) Requests() (speaks federation.Protocol, asCaller bool) {
+	if d.detected {
+		return federation.HTTP, !d.balanced
+	}
+	return d.Port.Protocol, false
+}
+
+// Differs reports whether the gateways of the facet have other resources of the service than
+// sidecars. Endpoints, whose facets have a place, do not depend on what a port speaks.
+func Differs(f node.Facet, s *federation.Service, r *federation.Reader) bool {
+	undeclared := f.Place == "" && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Undeclared })
+	return CallersChoose(s, r) || undeclared && r.Mesh().DetectsOutbound()
 }
 
 // CallersChoose reports whether sidecars send to where the caller wanted, because the

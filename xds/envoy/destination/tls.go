@@ -57,5 +57,6 @@ func (d Destination) DemandsMutual() bool {
 
 // Client is the side of mutual TLS that calls the destination.
 func (d Destination) Client() transport.Client {
-	return transport.Client{Agent: d.Agent, Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: cmp.Or(d.Policy.GetTls().GetSni(), d.SNI)}
+	speaks, _ := d.Requests()
+	return transport.Client{Agent: d.Agent, HTTP: speaks.IsHTTP(), Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: cmp.Or(d.Policy.GetTls().GetSni(), d.SNI)}
 }

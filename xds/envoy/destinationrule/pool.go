@@ -78,8 +78,9 @@ func seconds(d *durationpb.Duration) *wrapperspb.UInt32Value {
 }
 
 // HTTPOptions are what requests to a port of that protocol need to be told of: nil where
-// HTTP/1.1 without limits is meant, or no HTTP at all.
-func HTTPOptions(speaks federation.Protocol, policy *networking.TrafficPolicy) *upstreamhttpv3.HttpProtocolOptions {
+// HTTP/1.1 without limits is meant, or no HTTP at all. asCaller: they go in the protocol of the
+// caller, as where the policy says so.
+func HTTPOptions(speaks federation.Protocol, asCaller bool, policy *networking.TrafficPolicy) *upstreamhttpv3.HttpProtocolOptions {
 	if !speaks.IsHTTP() {
 		return nil
 	}
@@ -89,7 +90,7 @@ func HTTPOptions(speaks federation.Protocol, policy *networking.TrafficPolicy) *
 	http2 := &corev3.Http2ProtocolOptions{MaxConcurrentStreams: streams, ConnectionKeepalive: Pings(http.GetHttp2KeepAlive())}
 	o.OutlierDetection = countedErrors(policy.GetOutlierDetection())
 	switch {
-	case http.GetUseClientProtocol():
+	case asCaller || http.GetUseClientProtocol():
 		o.UpstreamProtocolOptions = &upstreamhttpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
 			UseDownstreamProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
 				HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,

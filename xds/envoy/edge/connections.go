@@ -48,8 +48,8 @@ func bound(v *facet.View, p *listenPort, s *Server) []boundRule {
 }
 
 // gatewayTCP sends the connections of a server where the oldest VirtualService
-// with a route for them says; nil: nowhere.
-func gatewayTCP(v *facet.View, p *listenPort, s *Server) *listenerv3.Filter {
+// with a route for them says; none: nowhere.
+func gatewayTCP(v *facet.View, p *listenPort, s *Server) []*listenerv3.Filter {
 	for _, r := range bound(v, p, s) {
 		for i, route := range r.Spec.GetTcp() {
 			takes, err := r.Takes(route, netip.Prefix{})
@@ -88,7 +88,7 @@ func passThrough(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterCh
 				return before
 			})
 			if len(names) > 0 {
-				chains = append(chains, &listenerv3.FilterChain{FilterChainMatch: forServers(names), Filters: []*listenerv3.Filter{r.TCPSplit(route.GetRoute())}})
+				chains = append(chains, &listenerv3.FilterChain{FilterChainMatch: forServers(names), Filters: r.TCPSplit(route.GetRoute())})
 			}
 		}
 	}

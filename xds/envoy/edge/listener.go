@@ -99,7 +99,7 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 	case p.speech == gateway.SpeaksHTTP:
 		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{gatewayHTTP(v, p, s)}}}
 	case p.speech == gateway.SpeaksTCP:
-		return withFilter(gatewayTCP(v, p, s))
+		return withFilters(gatewayTCP(v, p, s)...)
 	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
 		return passThrough(v, p, s)
 	case gateway.BySNI(s.spec):
@@ -112,9 +112,9 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 	}
 	var chains []*listenerv3.FilterChain
 	if s.routed(p.speech) {
-		chains = withFilter(gatewayHTTP(v, p, s))
+		chains = withFilters(gatewayHTTP(v, p, s))
 	} else {
-		chains = withFilter(gatewayTCP(v, p, s))
+		chains = withFilters(gatewayTCP(v, p, s)...)
 	}
 	for _, chain := range chains {
 		chain.FilterChainMatch = forServers(s.names)
@@ -126,11 +126,11 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 	return chains
 }
 
-func withFilter(f *listenerv3.Filter) []*listenerv3.FilterChain {
-	if f == nil {
+func withFilters(filters ...*listenerv3.Filter) []*listenerv3.FilterChain {
+	if len(filters) == 0 {
 		return nil
 	}
-	return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}
+	return []*listenerv3.FilterChain{{Filters: filters}}
 }
 
 // forServers matches TLS connections for any of the names.

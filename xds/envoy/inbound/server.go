@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -25,24 +24,36 @@ type server struct {
 	policies *authorization.Policies
 	modes    authentication.Modes
 	tokens   *authentication.Tokens
-	http     map[uint16]bool // the ports that speak HTTP
+	speech   map[uint16]speech // of the ports of services
 }
 
 // ports are those that have chains of their own, sorted.
 func (s server) ports() []uint16 {
-	ports := maps.Clone(s.http)
-	for _, port := range s.modes.Ports() {
-		ports[port] = true
+	var ports []uint16
+	for port, said := range s.speech {
+		if said != bytes {
+			ports = append(ports, port)
+		}
 	}
-	delete(ports, resource.InboundPort)
-	return slices.Sorted(maps.Keys(ports))
+	ports = append(ports, s.modes.Ports()...)
+	slices.Sort(ports)
+	return slices.DeleteFunc(slices.Compact(ports), func(port uint16) bool { return port == resource.InboundPort })
 }
 
-// filter passes on what arrives at the port: requests that policies allow, or bytes.
-func (s server) filter(port uint16, mutual bool) *listenerv3.Filter {
-	if !s.http[port] {
-		return resource.TCPProxy(resource.InboundPassthroughCluster)
-	}
+// inspected are the ports on which plain text may turn out to be HTTP, sorted.
+func (s server) inspected() []uint16 {
+	return slices.DeleteFunc(s.ports(), func(port uint16) bool {
+		return s.speech[port] != detected || s.modes.Of(port).Mode == authentication.Strict
+	})
+}
+
+// bytesTo passes on what arrives at the port as it is.
+func (server) bytesTo() *listenerv3.Filter {
+	return resource.TCPProxy(resource.InboundPassthroughCluster)
+}
+
+// requestsTo passes on the requests that policies allow.
+func (s server) requestsTo(port uint16, mutual bool) *listenerv3.Filter {
 	m := listener.NewInlineHTTP(s.view, fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)
 	s.policies.Requests(m, s.tokens.Requests)
 	if mutual {
@@ -61,7 +72,9 @@ func (s server) plain() []*listenerv3.FilterChain {
 		mode := s.modes.Of(port)
 		switch {
 		case mode.Mode != authentication.Strict:
-			chains = append(chains, s.madeBy(mode, listener.ChainForPort(port, s.filter(port, false))))
+			for _, chain := range s.inClear(port) {
+				chains = append(chains, s.madeBy(mode, chain))
+			}
 		case s.modes.All.Mode != authentication.Strict:
 			chains = append(chains, s.madeBy(mode, listener.ChainForPort(port, resource.TCPProxy(resource.BlackHoleCluster))))
 		}
@@ -69,11 +82,26 @@ func (s server) plain() []*listenerv3.FilterChain {
 			// TLS of the workload's own finds no default chain.
 			chains = append(chains, s.madeBy(mode, &listenerv3.FilterChain{
 				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(port)), TransportProtocol: tlsProtocol},
-				Filters:          []*listenerv3.Filter{resource.TCPProxy(resource.InboundPassthroughCluster)},
+				Filters:          []*listenerv3.Filter{s.bytesTo()},
 			}))
 		}
 	}
 	return chains
+}
+
+// inClear are the chains for plain text to the port. Those of a detected port name the transport:
+// the ALPN of a ClientHello counts as an application protocol, too.
+func (s server) inClear(port uint16) []*listenerv3.FilterChain {
+	switch s.speech[port] {
+	case requests:
+		return []*listenerv3.FilterChain{listener.ChainForPort(port, s.requestsTo(port, false))}
+	case detected:
+		found, rest := listener.ChainForPort(port, s.requestsTo(port, false)), listener.ChainForPort(port, s.bytesTo())
+		found.FilterChainMatch.TransportProtocol, rest.FilterChainMatch.TransportProtocol = plainProtocol, plainProtocol
+		found.FilterChainMatch.ApplicationProtocols = resource.HTTPProtocols()
+		return []*listenerv3.FilterChain{found, rest}
+	}
+	return []*listenerv3.FilterChain{listener.ChainForPort(port, s.bytesTo())}
 }
 
 // mutual are the chains that end mutual TLS of the mesh in front of the workload.
@@ -83,35 +111,55 @@ func (s server) mutual() []*listenerv3.FilterChain {
 	}
 	var chains []*listenerv3.FilterChain
 	for _, port := range s.ports() {
-		var protocols []string
-		if s.http[port] {
-			protocols = []string{"h2", "http/1.1"}
+		mode := s.modes.Of(port)
+		switch s.speech[port] {
+		case requests:
+			chains = s.appendMutual(chains, mode, end{port: port, http: true, offers: transport.MeshProtocols()})
+		case detected:
+			chains = s.appendMutual(chains, mode, end{port: port, http: true, offers: transport.MeshRequests(), always: true})
+			chains = s.appendMutual(chains, mode, end{port: port, offers: transport.MeshConnections()})
+		default:
+			chains = s.appendMutual(chains, mode, end{port: port, offers: transport.MeshProtocols()})
 		}
-		chains = s.appendMutual(chains, s.modes.Of(port), port, protocols...)
 	}
-	return s.appendMutual(chains, s.modes.All, 0)
+	return s.appendMutual(chains, s.modes.All, end{offers: transport.MeshProtocols()})
 }
 
-// appendMutual adds the chain of the port, if it takes mutual TLS; port 0 is any port that no
-// other chain names. Where plain text is refused, all TLS is taken for that of the mesh.
-func (s server) appendMutual(chains []*listenerv3.FilterChain, mode authentication.Decision, port uint16, protocols ...string) []*listenerv3.FilterChain {
+// end is where mutual TLS ends: what of it a chain takes.
+type end struct {
+	port   uint16 // 0: any that no other chain names
+	http   bool
+	offers []string // of which a caller offers one
+	always bool     // also where all TLS is that of the mesh
+}
+
+// appendMutual adds the chain, if the port takes mutual TLS. Where plain text is refused, all
+// TLS is taken for that of the mesh.
+func (s server) appendMutual(chains []*listenerv3.FilterChain, mode authentication.Decision, e end) []*listenerv3.FilterChain {
 	if mode.Mode == authentication.Disable {
 		return chains
 	}
 	match := &listenerv3.FilterChainMatch{TransportProtocol: tlsProtocol}
-	if mode.Mode != authentication.Strict {
-		match.ApplicationProtocols = transport.MeshProtocols()
+	if mode.Mode != authentication.Strict || e.always {
+		match.ApplicationProtocols = e.offers
 	}
-	if port != 0 {
-		match.DestinationPort = wrapperspb.UInt32(uint32(port))
+	if e.port != 0 {
+		match.DestinationPort = wrapperspb.UInt32(uint32(e.port))
+	}
+	filter, protocols := s.bytesTo(), []string(nil)
+	if e.http {
+		filter, protocols = s.requestsTo(e.port, true), []string{"h2", "http/1.1"}
 	}
 	return append(chains, s.madeBy(mode, &listenerv3.FilterChain{
-		FilterChainMatch: match, Filters: []*listenerv3.Filter{s.filter(port, true)}, TransportSocket: s.socket(protocols),
+		FilterChainMatch: match, Filters: []*listenerv3.Filter{filter}, TransportSocket: s.socket(protocols),
 	}))
 }
 
-// tlsProtocol is what the TLS inspector calls TLS.
-const tlsProtocol = "tls"
+// What the TLS inspector calls connections with and without TLS.
+const (
+	tlsProtocol   = "tls"
+	plainProtocol = "raw_buffer"
+)
 
 // socket is the server's side of mutual TLS between proxies of the mesh: the caller is of a
 // trust domain of the mesh.
@@ -124,7 +172,7 @@ func (s server) others() *listenerv3.FilterChain {
 	if s.modes.All.Mode == authentication.Strict {
 		return nil
 	}
-	return s.madeBy(s.modes.All, &listenerv3.FilterChain{Filters: []*listenerv3.Filter{resource.TCPProxy(resource.InboundPassthroughCluster)}})
+	return s.madeBy(s.modes.All, &listenerv3.FilterChain{Filters: []*listenerv3.Filter{s.bytesTo()}})
 }
 
 // madeBy has the policies decide about the chain's connections, and notes the objects of which

@@ -3,10 +3,11 @@
 package listener
 
 import (
-	"time"
+	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
@@ -38,9 +39,16 @@ const (
 	anyIPv6 = "::"
 )
 
-// Detection is how long the first bytes of a caller are waited for to tell
-// whether it speaks HTTP.
-const Detection = time.Second
+// Detect has the listener look at the first bytes of connections by the filters, each kind of
+// which it has once. A caller that lets the server speak first waits for the end of detection.
+func Detect(v *facet.View, l *listenerv3.Listener, filters ...*listenerv3.ListenerFilter) {
+	for _, f := range filters {
+		if !slices.ContainsFunc(l.GetListenerFilters(), func(have *listenerv3.ListenerFilter) bool { return have.GetName() == f.GetName() }) {
+			l.ListenerFilters = append(l.ListenerFilters, f)
+		}
+	}
+	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(v.Reader.Mesh().DetectionTimeout()), true
+}
 
 // PassOn takes connections for which the mesh knows no service: they go where
 // the caller wanted, or nowhere.

@@ -5,9 +5,7 @@ import (
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
@@ -20,26 +18,40 @@ import (
 )
 
 // withConnections makes the listener of one service port.
-func withConnections(l *listenerv3.Listener, c route.Connections) *listenerv3.Listener {
-	addNamed(l, c.Named)
-	l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{Filters: []*listenerv3.Filter{c.Rest}})
+func withConnections(v *facet.View, l *listenerv3.Listener, c route.Connections) *listenerv3.Listener {
+	addNamed(v, l, c.Named)
+	l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{Filters: c.Rest})
 	return l
 }
 
-// addNamed adds chains for connections by the server that they are for. A caller
-// that lets the server speak first waits for detection.
-func addNamed(l *listenerv3.Listener, named []route.NamedConnections) {
+// withDetected adds the chain for connections that turn out to be HTTP, if nothing says what
+// the port speaks.
+func withDetected(v *facet.View, l *listenerv3.Listener, p service.ServedPort) *listenerv3.Listener {
+	if service.Detected(v, p.Port) {
+		listener.Detect(v, l, resource.HTTPInspectorFilter())
+		l.FilterChains = append(l.FilterChains, detectedChain(v, p, &listenerv3.FilterChainMatch{}))
+	}
+	return l
+}
+
+// detectedChain routes the requests to the port by routes of its own: whatever their host,
+// they are for the service whose address was dialed.
+func detectedChain(v *facet.View, p service.ServedPort, match *listenerv3.FilterChainMatch) *listenerv3.FilterChain {
+	routes := resource.TargetName(string(p.Service.Key.Hostname), p.Port.Number)
+	match.ApplicationProtocols = resource.HTTPProtocols()
+	return &listenerv3.FilterChain{FilterChainMatch: match, Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, "outbound_"+routes, routes)}}
+}
+
+// addNamed adds chains for connections by the server that they are for.
+func addNamed(v *facet.View, l *listenerv3.Listener, named []route.NamedConnections) {
 	if len(named) == 0 {
 		return
 	}
-	l.ListenerFilters = append(l.ListenerFilters, &listenerv3.ListenerFilter{
-		Name: resource.TLSInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: resource.Any(&tlsinspectorv3.TlsInspector{})},
-	})
-	l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(listener.Detection), true
+	listener.Detect(v, l, resource.TLSInspectorFilter())
 	for _, n := range named {
 		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: n.Servers, TransportProtocol: "tls"},
-			Filters:          []*listenerv3.Filter{n.Filter},
+			Filters:          n.Filters,
 		})
 	}
 }
@@ -49,13 +61,13 @@ func addNamed(l *listenerv3.Listener, named []route.NamedConnections) {
 func servers(v *facet.View, number uint16) []route.NamedConnections {
 	var all []route.NamedConnections
 	taken := map[string]bool{}
-	add := func(servers []string, f *listenerv3.Filter) {
+	add := func(servers []string, filters []*listenerv3.Filter) {
 		servers = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return taken[name] || !resource.IsServerName(name) })
 		for _, name := range servers {
 			taken[name] = true
 		}
 		if len(servers) > 0 {
-			all = append(all, route.NamedConnections{Servers: servers, Filter: f})
+			all = append(all, route.NamedConnections{Servers: servers, Filters: filters})
 		}
 	}
 	services := v.Reader.SelectOnPort(number, func(s *federation.Service) bool {
@@ -69,7 +81,7 @@ func servers(v *facet.View, number uint16) []route.NamedConnections {
 		}
 		c := route.ConnectionsTo(v, owner, netip.Prefix{})
 		for _, n := range c.Named {
-			add(n.Servers, n.Filter)
+			add(n.Servers, n.Filters)
 		}
 		names := append([]string{string(owner.Service.Key.Hostname)}, service.PodDomains(owner.Service)...)
 		for _, alias := range service.Aliases(v, owner.Service) {
@@ -116,7 +128,7 @@ func emptyListener(v *facet.View, name string) *listenerv3.Listener {
 	if vip.IsUnspecified() && v.Facet.IPv6 {
 		listener.AlsoIPv6(l, number)
 	}
-	return withConnections(l, route.Connections{Rest: listener.PassOn(v)})
+	return withConnections(v, l, route.Connections{Rest: []*listenerv3.Filter{listener.PassOn(v)}})
 }
 
 // sharedWith are the facets that give way to this one.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
@@ -44,7 +43,8 @@ func serviceListener(v *facet.View, name string) *listenerv3.Listener {
 		if p.Service == nil {
 			return nil
 		}
-		return withConnections(l, route.ConnectionsTo(v, p, virtualservice.Single(vip)))
+		c := route.ConnectionsTo(v, p, virtualservice.Single(vip))
+		return withConnections(v, withDetected(v, l, p), c)
 	}
 	if v.Facet.IPv6 {
 		listener.AlsoIPv6(l, number)
@@ -58,13 +58,12 @@ func serviceListener(v *facet.View, name string) *listenerv3.Listener {
 // detection. The chain for HTTP names its transport: the ALPN of a ClientHello
 // counts as an application protocol, too.
 func portListener(v *facet.View, l *listenerv3.Listener, number uint16) *listenerv3.Listener {
-	addNamed(l, servers(v, number))
+	addNamed(v, l, servers(v, number))
 	addRanges(v, l, number)
 	if f := portFilter(v, number); f != nil {
-		l.ListenerFilters = append(l.ListenerFilters, resource.HTTPInspectorFilter())
-		l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(listener.Detection), true
+		listener.Detect(v, l, resource.HTTPInspectorFilter())
 		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer", ApplicationProtocols: []string{"http/1.0", "http/1.1", "h2c"}},
+			FilterChainMatch: &listenerv3.FilterChainMatch{TransportProtocol: plainProtocol, ApplicationProtocols: resource.HTTPProtocols()},
 			Filters:          []*listenerv3.Filter{f},
 		})
 	}

@@ -7,7 +7,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
@@ -59,6 +58,10 @@ func routedRanges(v *facet.View, p service.ServedPort) []netip.Prefix {
 	return all
 }
 
+// plainProtocol is what the TLS inspector calls connections without TLS. The ALPN of a
+// ClientHello counts as an application protocol, too.
+const plainProtocol = "raw_buffer"
+
 // rangeChains are the chains of one block: TLS by the name of the server first.
 func rangeChains(v *facet.View, l *listenerv3.Listener, owner service.ServedPort, block netip.Prefix) []*listenerv3.FilterChain {
 	match := func() *listenerv3.FilterChainMatch {
@@ -71,15 +74,14 @@ func rangeChains(v *facet.View, l *listenerv3.Listener, owner service.ServedPort
 	for _, n := range c.Named {
 		m := match()
 		m.ServerNames, m.TransportProtocol = n.Servers, "tls"
-		chains = append(chains, &listenerv3.FilterChain{FilterChainMatch: m, Filters: []*listenerv3.Filter{n.Filter}})
+		chains = append(chains, &listenerv3.FilterChain{FilterChainMatch: m, Filters: n.Filters})
+		listener.Detect(v, l, resource.TLSInspectorFilter())
 	}
-	if len(c.Named) > 0 && !hasTLSInspector(l) {
-		l.ListenerFilters = append(l.ListenerFilters, resource.TLSInspectorFilter())
-		l.ListenerFiltersTimeout, l.ContinueOnListenerFiltersTimeout = durationpb.New(listener.Detection), true
+	if service.Detected(v, owner.Port) {
+		listener.Detect(v, l, resource.HTTPInspectorFilter())
+		requests, rest := match(), match()
+		requests.TransportProtocol, rest.TransportProtocol = plainProtocol, plainProtocol
+		chains = append(chains, detectedChain(v, owner, requests), &listenerv3.FilterChain{FilterChainMatch: rest, Filters: c.Rest})
 	}
-	return append(chains, &listenerv3.FilterChain{FilterChainMatch: match(), Filters: []*listenerv3.Filter{c.Rest}})
-}
-
-func hasTLSInspector(l *listenerv3.Listener) bool {
-	return slices.ContainsFunc(l.GetListenerFilters(), func(f *listenerv3.ListenerFilter) bool { return f.GetName() == resource.TLSInspector })
+	return append(chains, &listenerv3.FilterChain{FilterChainMatch: match(), Filters: c.Rest})
 }

@@ -1,11 +1,14 @@
 package resource
 
 import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
 	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	setfilterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/set_filter_state/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -23,6 +26,7 @@ const (
 	originalDstFilter = "envoy.filters.listener.original_dst"
 	TLSInspector      = "envoy.filters.listener.tls_inspector"
 	httpInspector     = "envoy.filters.listener.http_inspector"
+	setFilterState    = "envoy.filters.network.set_filter_state"
 )
 
 // tcpConnectAttempts is how many endpoints a TCP connection tries.
@@ -42,6 +46,21 @@ func NewTCP(cluster string) *tcpproxyv3.TcpProxy {
 	}
 }
 
+// OfferFilter has connections that are passed on offer the protocol by ALPN, if they are TLS.
+func OfferFilter(protocol string) *listenerv3.Filter {
+	return Filter(setFilterState, &setfilterstatev3.Config{OnNewConnection: []*filterstatev3.FilterStateValue{{
+		Key: &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: applicationProtocols},
+		Value: &filterstatev3.FilterStateValue_FormatString{FormatString: &corev3.SubstitutionFormatString{
+			Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
+				Specifier: &corev3.DataSource_InlineString{InlineString: protocol},
+			}},
+		}},
+	}}})
+}
+
+// applicationProtocols is the filter state that replaces the protocols of upstream TLS.
+const applicationProtocols = "envoy.network.application_protocols"
+
 // InHTTP is an HTTP filter with its configuration.
 func InHTTP(name string, config proto.Message) *hcmv3.HttpFilter {
 	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: Any(config)}}
@@ -58,6 +77,9 @@ func HTTPInspectorFilter() *listenerv3.ListenerFilter {
 		TypedConfig: Any(&httpinspectorv3.HttpInspector{}),
 	}}
 }
+
+// HTTPProtocols is what the HTTP inspector calls HTTP.
+func HTTPProtocols() []string { return []string{"http/1.0", "http/1.1", "h2c"} }
 
 // OriginalDestinationFilter finds where a redirected connection was going.
 func OriginalDestinationFilter() *listenerv3.ListenerFilter {

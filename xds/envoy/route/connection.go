@@ -10,9 +10,11 @@ import (
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
@@ -20,13 +22,13 @@ import (
 // told apart by the name of the server that their TLS asks for.
 type Connections struct {
 	Named []NamedConnections
-	Rest  *listenerv3.Filter // nil: nothing is left
+	Rest  []*listenerv3.Filter // none: nothing is left
 }
 
 // NamedConnections are those for some servers.
 type NamedConnections struct {
 	Servers []string // lower case
-	Filter  *listenerv3.Filter
+	Filters []*listenerv3.Filter
 }
 
 // Routes reports whether connections for the server are among those that are told apart.
@@ -56,17 +58,17 @@ func ConnectionsTo(v *facet.View, p service.ServedPort, to netip.Prefix) Connect
 	return c
 }
 
-func toService(v *facet.View, p service.ServedPort) *listenerv3.Filter {
+func toService(v *facet.View, p service.ServedPort) []*listenerv3.Filter {
 	return tcpTo(v, target{p, ""})
 }
 
 // tcpTo sends connections to a target as its policy says.
-func tcpTo(v *facet.View, t target) *listenerv3.Filter {
+func tcpTo(v *facet.View, t target) []*listenerv3.Filter {
 	proxy := resource.NewTCP(t.cluster())
 	applyTCP(v, proxy, t)
 	f := resource.Filter(resource.TCPProxyFilter, proxy)
 	v.Made(f, t.Service)
-	return f
+	return asBytes(v, f, &t)
 }
 
 // connections compiles the routes for TLS if the port speaks it, and else those for
@@ -150,13 +152,13 @@ func (r *Rule) ConcernsConnection(m connectionMatch) bool {
 
 // TCPSplit sends connections to destinations by weight. Those to a destination
 // that does not exist are closed.
-func (r *Rule) TCPSplit(destinations []*networking.RouteDestination) *listenerv3.Filter {
+func (r *Rule) TCPSplit(destinations []*networking.RouteDestination) []*listenerv3.Filter {
 	if len(destinations) > 1 {
 		destinations = slices.DeleteFunc(slices.Clone(destinations), func(d *networking.RouteDestination) bool { return d.GetWeight() <= 0 })
 	}
 	if len(destinations) == 0 {
 		r.View.LeaveOut(r.missing("a route for connections has no destination with a weight"))
-		return resource.TCPProxy(resource.BlackHoleCluster)
+		return []*listenerv3.Filter{resource.TCPProxy(resource.BlackHoleCluster)}
 	}
 	scale := uint32(1)
 	if len(destinations) > 1 {
@@ -185,5 +187,15 @@ func (r *Rule) TCPSplit(destinations []*networking.RouteDestination) *listenerv3
 	f := resource.Filter(resource.TCPProxyFilter, proxy)
 	r.View.CausedBy(r.Object, f)
 	r.View.Made(f, nil)
-	return f
+	return asBytes(r.View, f, first)
+}
+
+// asBytes has the proxy of the target tell connections from requests, where nothing says what
+// its port speaks: mutual TLS offers the protocol of requests unless a filter says another. TLS
+// of other servers offers none.
+func asBytes(v *facet.View, tcp *listenerv3.Filter, t *target) []*listenerv3.Filter {
+	if t == nil || !service.Detected(v, t.Port) || destinationrule.IsTLS(v.TrafficPolicyFor(t.Service, t.Port.Number, t.subset).GetTls()) {
+		return []*listenerv3.Filter{tcp}
+	}
+	return []*listenerv3.Filter{resource.OfferFilter(transport.MeshProtocol), tcp}
 }

@@ -33,7 +33,7 @@ func withAliases(v *facet.View, hosts []*Host, h *Host) []*Host {
 // has the port: one of another namespace than the service that is the other name.
 func isHost(v *facet.View, hosts []*Host, name federation.Hostname, number uint16) bool {
 	owner, _ := service.FirstOwner(v.Reader.ByHostname(name), number, v.Facet.OwnNamespace(), v.Facet.Covers)
-	return owner.Service != nil && owner.Port.Protocol.IsHTTP() && !service.IsAlias(v, owner.Service) ||
+	return owner.Service != nil && service.MayBeHTTP(v, owner.Port) && !service.IsAlias(v, owner.Service) ||
 		slices.ContainsFunc(hosts, func(h *Host) bool { return h.Host == name && h.Number == number })
 }
 
@@ -59,7 +59,7 @@ func (h *Host) ServiceKey() federation.ServiceKey {
 // Name is that of the virtual host.
 func (h *Host) Name() string { return fmt.Sprintf("%s:%d", h.Host, h.Number) }
 
-// httpHosts lists the HTTP ports among the numbers of services, given in the
+// httpHosts lists the ports that speak HTTP, or may, among the numbers of services, given in the
 // order of keys, that own their cluster's name.
 func httpHosts(v *facet.View, services iter.Seq[*federation.Service], numbers func([]*federation.Service) []uint16) []*Host {
 	var hosts []*Host
@@ -67,11 +67,11 @@ func httpHosts(v *facet.View, services iter.Seq[*federation.Service], numbers fu
 		for _, number := range numbers(group) {
 			owner, losers := service.FirstOwner(group, number, v.Facet.OwnNamespace(), v.Facet.Covers)
 			for _, s := range losers {
-				if p, _ := service.TCPPort(s, number); p.Protocol.IsHTTP() {
+				if p, _ := service.TCPPort(s, number); service.MayBeHTTP(v, p) {
 					v.LeaveOut(service.Taken(v, owner, s))
 				}
 			}
-			if owner.Service != nil && owner.Port.Protocol.IsHTTP() && !service.IsAlias(v, owner.Service) {
+			if owner.Service != nil && service.MayBeHTTP(v, owner.Port) && !service.IsAlias(v, owner.Service) {
 				hosts = withAliases(v, hosts, &Host{Host: owner.Service.Key.Hostname, Number: number, Service: owner.Service})
 			}
 		}

@@ -23,13 +23,16 @@ import (
 type Plan struct {
 	Name       string
 	Hosts      []*Host
-	Last       *routev3.VirtualHost // takes what no other does
+	Last       *routev3.VirtualHost // takes what no other does; nil: a host does
 	ignorePort bool
 }
 
 // Shell is the configuration around the virtual hosts.
 func (p *Plan) Shell(hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
-	c := resource.NewRoutes(p.Name, append(hosts, p.Last))
+	if p.Last != nil {
+		hosts = append(hosts, p.Last)
+	}
+	c := resource.NewRoutes(p.Name, hosts)
 	c.IgnorePortInHostMatching = p.ignorePort
 	return c
 }
@@ -39,18 +42,34 @@ func PlanFor(v *facet.View, name string) *Plan {
 	if v.Facet.Scope == node.ScopeProxyRoutes && name == resource.HTTPProxyRoutes {
 		return planProxy(v)
 	}
+	if host, number, ok := resource.ParseTarget(name); ok && v.Facet.Scope == node.ScopeRoutes {
+		return planDetected(v, federation.Hostname(host), number)
+	}
 	number, ok := resource.ParsePort(name)
 	if v.Facet.Scope != node.ScopeRoutes || !ok {
 		return nil
 	}
-	only := []uint16{number}
-	hosts := httpHosts(v, v.Reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only })
-	if len(hosts) == 0 && !service.SpeaksHTTP(v, number) {
+	if !service.SpeaksHTTP(v, number) {
 		return nil
 	}
+	only := []uint16{number}
+	hosts := httpHosts(v, v.Reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only })
 	hosts = withRuledHosts(v, hosts, number)
 	claimDomains(v, hosts, func(domain string, _ uint16) []string { return []string{domain} })
 	return &Plan{Name: name, Hosts: hosts, Last: elsewhere(v), ignorePort: true} // the port was decided when the connection was caught
+}
+
+// planDetected is of the requests to one port of which nothing says that it speaks HTTP: all are
+// for its service, save those to another name of it that has a VirtualService.
+func planDetected(v *facet.View, host federation.Hostname, number uint16) *Plan {
+	owner, _ := service.FirstOwner(v.Reader.ByHostname(host), number, v.Facet.OwnNamespace(), v.Facet.Covers)
+	if owner.Service == nil || !service.Detected(v, owner.Port) || service.IsAlias(v, owner.Service) {
+		return nil
+	}
+	hosts := withAliases(v, nil, &Host{Host: host, Number: number, Service: owner.Service})
+	claimDomains(v, hosts, func(domain string, _ uint16) []string { return []string{domain} })
+	hosts[0].Domains = []string{"*"}
+	return &Plan{Name: resource.TargetName(string(host), number), Hosts: hosts, ignorePort: true}
 }
 
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
@@ -130,6 +149,10 @@ func AppendNames(names []string, t resource.Type, f node.Facet, p service.Served
 		return names
 	case f.Scope == node.ScopeProxyRoutes:
 		return append(names, resource.HTTPProxyRoutes)
+	case p.Port.Undeclared && !reserved:
+		return append(names, strconv.Itoa(int(p.Port.Number)), resource.TargetName(string(p.Service.Key.Hostname), p.Port.Number))
+	case p.Port.Undeclared:
+		return append(names, resource.TargetName(string(p.Service.Key.Hostname), p.Port.Number))
 	case p.Port.Protocol.IsHTTP() && !reserved:
 		return append(names, strconv.Itoa(int(p.Port.Number)))
 	}

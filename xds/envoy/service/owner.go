@@ -5,6 +5,7 @@ package service
 
 import (
 	"iter"
+	"net/netip"
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
@@ -165,6 +166,32 @@ func ByServerName(p ServedPort, f node.Facet) bool {
 // server that they are for.
 func AsksByName(p federation.Protocol) bool { return p == federation.TLS || p == federation.HTTPS }
 
+// Detected reports whether proxies detect what callers speak to the port, of which nothing
+// says it.
+func Detected(v *facet.View, p federation.ServicePort) bool {
+	return p.Undeclared && !v.Facet.GRPC && v.Reader.Mesh().DetectsOutbound()
+}
+
+// MayBeHTTP reports whether requests to the port may be routed one by one.
+func MayBeHTTP(v *facet.View, p federation.ServicePort) bool {
+	return p.Protocol.IsHTTP() || Detected(v, p)
+}
+
+// ByHost reports whether connections to an undeclared port can be told apart by the host of
+// requests alone: nobody gave the service an address. Whoever captures DNS requests knows an
+// automatic one.
+func ByHost(p ServedPort) bool {
+	if !p.Port.Undeclared || callersDialPods(p.Service) {
+		return false
+	}
+	for _, prefixes := range p.Service.ClusterVIPs.All() {
+		if slices.ContainsFunc(prefixes, func(vip netip.Prefix) bool { return !federation.IsAllocatedVIP(vip.Addr()) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // PortNumbers are those of the services' TCP-based ports.
 func PortNumbers(services []*federation.Service) []uint16 {
 	var numbers []uint16
@@ -178,11 +205,11 @@ func PortNumbers(services []*federation.Service) []uint16 {
 	return numbers
 }
 
-// SpeaksHTTP reports whether any service speaks HTTP on the port.
+// SpeaksHTTP reports whether any service speaks HTTP on the port, or may and has no address.
 func SpeaksHTTP(v *facet.View, number uint16) bool {
 	for group := range ByHostname(v.Reader.SpecsOnPort(number)) {
 		owner, _ := OwnerAmong(v, group, number)
-		if owner.Service != nil && owner.Port.Protocol.IsHTTP() {
+		if owner.Service != nil && (owner.Port.Protocol.IsHTTP() || ByHost(owner) && Detected(v, owner.Port)) {
 			return true
 		}
 	}

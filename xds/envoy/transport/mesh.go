@@ -153,6 +153,7 @@ func OfTrustDomains(domains []string) []*tlsv3.SubjectAltNameMatcher {
 // Client is what a client of the mesh reports about itself and its connections.
 type Client struct {
 	Agent bool   // its identity comes from Istio's agent
+	HTTP  bool   // requests go to the server, and bytes only where a filter says so
 	Http2 bool   // requests go in HTTP/2, whatever the caller speaks
 	SNI   string // the name of the server for which it asks
 }
@@ -164,13 +165,22 @@ func MeshTLS(c Client, peers []*tlsv3.SubjectAltNameMatcher, names []string) *co
 	if len(names) > 0 {
 		common = MeshContext(ExactNames(slices.Clone(names)), c.Agent)
 	}
-	common.AlpnProtocols = []string{MeshProtocol}
-	if c.Http2 {
-		common.AlpnProtocols = append(common.AlpnProtocols, "h2")
-	}
+	common.AlpnProtocols = c.protocols()
 	return &corev3.TransportSocket{Name: TLSTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: resource.Any(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: c.SNI}),
 	}}
+}
+
+// protocols are what the client offers, as Istio's proxies do: a server that does not know what
+// its workload speaks is told whether requests come.
+func (c Client) protocols() []string {
+	switch {
+	case c.Http2:
+		return []string{"istio-h2", MeshProtocol, "h2"}
+	case c.HTTP:
+		return []string{"istio-http/1.1", MeshProtocol}
+	}
+	return []string{MeshProtocol}
 }
 
 // MeshContext is what both sides have in common: TLS 1.3 alone, their own
@@ -203,9 +213,13 @@ func MeshListener(callers []*tlsv3.SubjectAltNameMatcher, protocols []string, ag
 }
 
 // MeshProtocols are those that Istio's proxies and these offer between them.
-func MeshProtocols() []string {
-	return []string{MeshProtocol, "istio-peer-exchange", "istio-http/1.0", "istio-http/1.1", "istio-h2"}
-}
+func MeshProtocols() []string { return append(MeshConnections(), MeshRequests()...) }
+
+// MeshConnections are those of connections of which nobody knows what they carry.
+func MeshConnections() []string { return []string{MeshProtocol, "istio-peer-exchange"} }
+
+// MeshRequests are those of connections with requests.
+func MeshRequests() []string { return []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"} }
 
 // TLSTransport is the name of Envoy's TLS.
 const TLSTransport = "envoy.transport_sockets.tls"

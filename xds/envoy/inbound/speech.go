@@ -1,0 +1,66 @@
+package inbound
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// speech is what a port of the workload speaks. Where services disagree, the lesser counts.
+type speech int
+
+// What a port may speak.
+const (
+	bytes    speech = iota
+	detected        // HTTP, if a connection turns out to be that
+	requests        // HTTP
+)
+
+// speechOf is what the workload speaks on the ports of its services. A port
+// that serves a service of another protocol too is left alone, and so is one that
+// only the platform's probes use.
+func speechOf(v *facet.View) map[uint16]speech {
+	ports := map[uint16]speech{resource.InboundPort: bytes}
+	for _, i := range v.Reader.At(v.Facet.At()).Instances() {
+		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 {
+			continue
+		}
+		said := speaks(v, i.Port)
+		if still, known := ports[i.Number]; !known || said < still {
+			ports[i.Number] = said
+		}
+	}
+	return ports
+}
+
+func speaks(v *facet.View, p federation.ServicePort) speech {
+	switch {
+	case p.Protocol.IsHTTP():
+		return requests
+	case p.Undeclared && v.Reader.Mesh().DetectsInbound():
+		return detected
+	}
+	return bytes
+}
+
+// inspectOn detects HTTP on the ports alone: on others a server that speaks first waits for nobody.
+func inspectOn(ports []uint16) *listenerv3.ListenerFilter {
+	on := make([]*listenerv3.ListenerFilterChainMatchPredicate, len(ports))
+	for i, port := range ports {
+		on[i] = &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_DestinationPortRange{
+			DestinationPortRange: &typev3.Int32Range{Start: int32(port), End: int32(port) + 1},
+		}}
+	}
+	anyOf := on[0]
+	if len(on) > 1 {
+		anyOf = &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_OrMatch{
+			OrMatch: &listenerv3.ListenerFilterChainMatchPredicate_MatchSet{Rules: on},
+		}}
+	}
+	f := resource.HTTPInspectorFilter()
+	f.FilterDisabled = &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: anyOf}}
+	return f
+}
