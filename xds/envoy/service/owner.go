@@ -178,7 +178,7 @@ func MayBeHTTP(v *facet.View, p federation.ServicePort) bool {
 }
 
 // ByHost reports whether connections to an undeclared port can be told apart by the host of
-// requests alone: nobody gave the service an address. Whoever captures DNS requests knows an
+// requests alone: nobody gave the service an address. Proxies with DNS capture know an
 // automatic one.
 func ByHost(p ServedPort) bool {
 	if !p.Port.Undeclared || callersDialPods(p.Service) {
