@@ -114,7 +114,9 @@ func (m *merger) addPorts(key ShardKey, ports []Port) {
 			continue
 		}
 		if i < 0 {
-			m.svc.Ports = append(m.svc.Ports, ServicePort{Name: p.Name, Number: p.Number, Protocol: p.Protocol, Undeclared: p.Undeclared, Declared: []PortDeclaration{d}})
+			m.svc.Ports = append(m.svc.Ports, ServicePort{
+				Name: p.Name, Number: p.Number, Protocol: p.Protocol, Undeclared: p.Undeclared, Declared: []PortDeclaration{d},
+			})
 			continue
 		}
 		have := &m.svc.Ports[i]
@@ -284,7 +286,8 @@ func conflictsEqual(a, b Conflict) bool {
 
 func specsEqual(old, now *Service) bool {
 	ports := slices.EqualFunc(old.Ports, now.Ports, func(a, b ServicePort) bool {
-		return a.Name == b.Name && a.Number == b.Number && a.Protocol == b.Protocol && a.Undeclared == b.Undeclared && slices.Equal(a.Declared, b.Declared)
+		return a.Name == b.Name && a.Number == b.Number && a.Protocol == b.Protocol && a.Undeclared == b.Undeclared &&
+			slices.Equal(a.Declared, b.Declared)
 	})
 	vips := old.ClusterVIPs.equal(now.ClusterVIPs)
 	shards := old.Shards.equal(now.Shards, (*Shard).specEqual)

@@ -242,31 +242,6 @@ func (m *MeshSettings) Paths() PathNormalization {
 	return m.PathNormalization.Normalization
 }
 
-// DefaultDetectionTimeout is how long proxies wait for the first bytes of a connection.
-const DefaultDetectionTimeout = time.Second
-
-// DetectsOutbound reports whether callers detect HTTP on undeclared ports.
-func (m *MeshSettings) DetectsOutbound() bool {
-	return m == nil || m.ProtocolDetection.Outbound == nil || *m.ProtocolDetection.Outbound
-}
-
-// DetectsInbound reports whether servers detect HTTP on undeclared ports.
-func (m *MeshSettings) DetectsInbound() bool {
-	return m == nil || m.ProtocolDetection.Inbound == nil || *m.ProtocolDetection.Inbound
-}
-
-// DetectionTimeout is how long proxies wait for the first bytes of a connection; 0: for ever.
-func (m *MeshSettings) DetectionTimeout() time.Duration {
-	if m == nil || m.ProtocolDetectionTimeout == "" {
-		return DefaultDetectionTimeout
-	}
-	d, err := time.ParseDuration(m.ProtocolDetectionTimeout)
-	if err != nil || d < 0 {
-		return DefaultDetectionTimeout
-	}
-	return d
-}
-
 // AllowsGateways reports whether gateways of networks may be in the namespace: Services
 // by their labels, and routers that serve.
 func (m *MeshSettings) AllowsGateways(namespace string) bool {

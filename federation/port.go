@@ -2,7 +2,6 @@ package federation
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 )
 
@@ -91,13 +90,6 @@ type Port struct {
 	// proxies may detect HTTP.
 	Undeclared bool `json:"undeclared,omitempty"`
 }
-
-// serverFirst are the well-known ports of protocols in which the server speaks first.
-var serverFirst = []uint16{25, 53, 3306, 27017} // SMTP, DNS, MySQL, MongoDB
-
-// MayDetect reports whether proxies may detect what an undeclared port of that number
-// speaks: detection waits for the client, which would wait for the server.
-func MayDetect(number uint16) bool { return !slices.Contains(serverFirst, number) }
 
 func comparePorts(a, b Port) int {
 	return cmp.Or(

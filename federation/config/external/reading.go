@@ -154,7 +154,8 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
 			n.Add(codeProtocol, at("spec.ports", i)+".protocol", "protocol %s is not known and the port is treated as TCP; use HTTP, HTTPS, GRPC, HTTP2, MONGO, TCP, TLS or UDP", federation.Quote(p.GetProtocol()))
 			protocol = federation.TCP
 		}
-		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol, Undeclared: p.GetProtocol() == "" && federation.MayDetect(number)})
+		undeclared := p.GetProtocol() == "" && federation.MayDetect(number)
+		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol, Undeclared: undeclared})
 		target, ok := portNumber(cmp.Or(p.GetTargetPort(), p.GetNumber()))
 		if !ok {
 			target = number

@@ -58,5 +58,7 @@ func (d Destination) DemandsMutual() bool {
 // Client is the side of mutual TLS that calls the destination.
 func (d Destination) Client() transport.Client {
 	speaks, _ := d.Requests()
-	return transport.Client{Agent: d.Agent, HTTP: speaks.IsHTTP(), Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: cmp.Or(d.Policy.GetTls().GetSni(), d.SNI)}
+	return transport.Client{
+		Agent: d.Agent, HTTP: speaks.IsHTTP(), Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: cmp.Or(d.Policy.GetTls().GetSni(), d.SNI),
+	}
 }

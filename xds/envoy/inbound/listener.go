@@ -24,7 +24,9 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	l.TrafficDirection = corev3.TrafficDirection_INBOUND
 	l.ListenerFilters = []*listenerv3.ListenerFilter{resource.OriginalDestinationFilter()}
 	l.FilterChains = []*listenerv3.FilterChain{listener.ChainForPort(resource.InboundPort, resource.TCPProxy(resource.BlackHoleCluster))}
-	server := server{view: v, policies: authorization.For(v), modes: authentication.ModesOf(v), tokens: authentication.TokensOf(v), speech: speechOf(v)}
+	server := server{
+		view: v, policies: authorization.For(v), modes: authentication.ModesOf(v), tokens: authentication.TokensOf(v), speech: speechOf(v),
+	}
 	mutual := server.mutual()
 	l.FilterChains = append(append(l.FilterChains, server.plain()...), mutual...)
 	l.DefaultFilterChain = server.others()

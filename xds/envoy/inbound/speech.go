@@ -61,6 +61,8 @@ func inspectOn(ports []uint16) *listenerv3.ListenerFilter {
 		}}
 	}
 	f := resource.HTTPInspectorFilter()
-	f.FilterDisabled = &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: anyOf}}
+	f.FilterDisabled = &listenerv3.ListenerFilterChainMatchPredicate{
+		Rule: &listenerv3.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: anyOf},
+	}
 	return f
 }

@@ -43,7 +43,8 @@ const (
 // which it has once. A caller that lets the server speak first waits for the end of detection.
 func Detect(v *facet.View, l *listenerv3.Listener, filters ...*listenerv3.ListenerFilter) {
 	for _, f := range filters {
-		if !slices.ContainsFunc(l.GetListenerFilters(), func(have *listenerv3.ListenerFilter) bool { return have.GetName() == f.GetName() }) {
+		same := func(have *listenerv3.ListenerFilter) bool { return have.GetName() == f.GetName() }
+		if !slices.ContainsFunc(l.GetListenerFilters(), same) {
 			l.ListenerFilters = append(l.ListenerFilters, f)
 		}
 	}
