@@ -67,6 +67,10 @@ test-unit: ## Run the tests that need no real program, in under a minute once co
 	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -short -parallel $(PARALLEL) -timeout 5m \
 	  $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '/($(REAL))$$|/(cmd|deploy|e2e)/')
 
+.PHONY: conformance
+conformance: tools ## Run the cases of the conformance suite of the Gateway API that pass (as root).
+	@cd deploy/conformance && go test -count 1 -timeout 20m .
+
 .PHONY: race
 race: tools ## Run every test three times with the race detector.
 	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -race -count 3 -p $(JOBS) -parallel $(PARALLEL) -timeout 60m $(TESTS)

@@ -1,0 +1,123 @@
+package conformance
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/gateway-api/conformance/tests"
+	"sigs.k8s.io/gateway-api/conformance/utils/suite"
+)
+
+var update = flag.Bool("update", false, "write the table of cases anew")
+
+// page is the table of cases.
+const page = "../../docs/gateway-api-conformance.md"
+
+// A because says why cases do not run here. A name with * at its end means all that start so.
+type because struct {
+	reason string
+	cases  []string
+}
+
+// left are the cases that do not run.
+var left = []because{
+	{"with credentials and a wildcard, wants the requested method and headers back, and gateways name all methods", []string{"HTTPRouteCORS"}},
+	{"waits for the number of routes in the status, which the test does not write", []string{"HTTPRouteHostnameIntersection"}},
+	{"is about the status of ListenerSets, which the hub does not write yet", []string{"ListenerSet*"}},
+	{"UDPRoutes have no effect yet", []string{"UDPRoute*"}},
+	{"gateways do not speak TLS to backends of the Gateway API", []string{"BackendTLSPolicy*", "GatewayInvalidTLSBackendConfiguration", "GatewayTLSBackendClientCertificate"}},
+	{"the authorities of clients are in ConfigMaps, which the hub does not read", []string{"GatewayFrontend*", "GatewayInvalidFrontendClientCertificateValidation"}},
+	{"selects namespaces by labels that the hub does not know", []string{"HTTPRouteCrossNamespace"}},
+	{"is about the status in the cluster alone, which the test writes", []string{
+		"GatewayInfrastructure", "GatewayInvalid*", "GatewayListenerUnsupportedProtocol", "GatewayModifyListeners", "GatewayObservedGenerationBump",
+		"GatewayOptionalAddressValue", "GatewaySecret*", "GatewayStaticAddresses", "GatewayWithAttachedRoutes*", "GatewayClassObservedGenerationBump",
+		"HTTPRouteObservedGenerationBump", "HTTPRouteDisallowedKind", "HTTPRouteInvalidParentRef*", "HTTPRouteInvalidCrossNamespaceParentRef",
+		"TCPRouteInvalid*", "TLSRouteInvalid*", "TLSRouteListener*SupportedKinds",
+	}},
+	{"is for implementations that do not end TLS", []string{"TLSRouteListenerTerminateNotSupported", "TLSRouteListenerMixedTerminationNotSupported"}},
+	{"reads the logs of pods from the API server, and no kubelet has them here", []string{"HTTPRouteRequestMirror", "HTTPRouteRequestMultipleMirrors", "HTTPRouteRequestPercentageMirror"}},
+}
+
+// choice are the cases that pass. The flag -everything also runs those that were not tried.
+var choice = []string{
+	"GRPCExactMethodMatching", "HTTPRouteHeaderMatching", "HTTPRouteInvalidNonExistentBackendRef", "HTTPRouteMatching", "HTTPRoutePathMatchOrder",
+	"HTTPRouteRedirectPath", "HTTPRouteRewritePath", "HTTPRouteSimpleSameNamespace", "TCPRouteReferenceGrant", "TLSRouteTerminateSimpleSameNamespace",
+}
+
+// reasonNotToRun is why the case does not run here, or "".
+func reasonNotToRun(name string) string {
+	for _, b := range left {
+		if slices.ContainsFunc(b.cases, func(pattern string) bool { return means(pattern, name) }) {
+			return b.reason
+		}
+	}
+	return ""
+}
+
+func means(pattern, name string) bool {
+	start, end, wild := strings.Cut(pattern, "*")
+	return name == pattern || wild && len(name) >= len(start)+len(end) && strings.HasPrefix(name, start) && strings.HasSuffix(name, end)
+}
+
+// TestG24TableListsEveryCase: the table has each case of the suite.
+func TestG24TableListsEveryCase(t *testing.T) {
+	want := table()
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(t, page) != want {
+		t.Errorf("%s is not the table of the cases; run go test -run TestG24Table -update", page)
+	}
+	for _, name := range choice {
+		if reasonNotToRun(name) != "" || !slices.ContainsFunc(tests.ConformanceTests, func(c suite.ConformanceTest) bool { return c.ShortName == name }) {
+			t.Errorf("the case %s cannot be chosen", name)
+		}
+	}
+}
+
+func table() string {
+	cases := slices.Clone(tests.ConformanceTests)
+	slices.SortFunc(cases, func(a, b suite.ConformanceTest) int { return strings.Compare(a.ShortName, b.ShortName) })
+	var rows strings.Builder
+	passed := 0
+	for _, c := range cases {
+		result, reason := "not tried yet", reasonNotToRun(c.ShortName)
+		switch {
+		case slices.Contains(choice, c.ShortName):
+			result = "passes"
+			passed++
+		case reason != "":
+			result = "not run: " + reason
+		}
+		fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", c.ShortName, features(c), result)
+	}
+	return fmt.Sprintf(header, passed, len(cases)) + rows.String()
+}
+
+// features are those that a case needs beside Gateways.
+func features(c suite.ConformanceTest) string {
+	var all []string
+	for _, f := range c.Features {
+		if f != "Gateway" {
+			all = append(all, "`"+string(f)+"`")
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+const header = `# Conformance to the Gateway API
+
+Cases of the conformance suite of the Gateway API 1.6.1, and what came of them. %d of %d
+pass. ` + "`make conformance`" + ` runs these: a real kube-apiserver, the hub, an Envoy for each Gateway.
+The test writes status into the cluster from the findings of the hub. Cases for meshes do
+not run: routes with a Service as parent have no effect yet. This page is written by a test; do not edit it.
+
+| case | features | result |
+|---|---|---|
+`

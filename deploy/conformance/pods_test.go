@@ -1,0 +1,143 @@
+package conformance
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+// pods runs the suite's echo server for each Deployment, and writes the EndpointSlices of
+// the Services that select it.
+type pods struct {
+	*rig
+	running map[string]pod // by NAMESPACE/NAME of the Deployment
+	written map[string]bool
+}
+
+type pod struct {
+	address string
+	labels  labels.Set
+}
+
+// sync starts what is missing.
+func (p *pods) sync(ctx context.Context) error {
+	var deployments apps.DeploymentList
+	var services core.ServiceList
+	if err := p.client.List(ctx, &deployments); err != nil {
+		return err
+	}
+	if err := p.client.List(ctx, &services); err != nil {
+		return err
+	}
+	for i := range deployments.Items {
+		if err := p.start(ctx, &deployments.Items[i]); err != nil {
+			return err
+		}
+	}
+	for i := range services.Items {
+		if err := p.publish(ctx, &services.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start runs the pod of a Deployment once the Secrets exist that it has.
+func (p *pods) start(ctx context.Context, d *apps.Deployment) error {
+	name := d.Namespace + "/" + d.Name
+	c := d.Spec.Template.Spec.Containers[0]
+	if _, runs := p.running[name]; runs || !strings.Contains(c.Image, "/echo-basic:") {
+		return nil
+	}
+	dir := p.t.TempDir()
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		ready, err := p.mount(ctx, d.Namespace, v, dir)
+		if err != nil || !ready {
+			return err
+		}
+	}
+	env := []string{"POD_NAME=" + d.Name + "-0", "NAMESPACE=" + d.Namespace}
+	for _, e := range c.Env {
+		if e.ValueFrom == nil {
+			value := e.Value
+			for _, m := range c.VolumeMounts {
+				value = strings.Replace(value, m.MountPath, filepath.Join(dir, m.Name), 1)
+			}
+			env = append(env, e.Name+"="+value)
+		}
+	}
+	place := testbed.NewNamespace(p.t, d.Name)
+	at := pod{place.Join(p.pods, p.next()).String(), d.Spec.Template.Labels}
+	testbed.StartProgram(p.t, testbed.ProgramOptions{Name: d.Name, Path: program("echo-basic"), Env: env, Namespace: place})
+	p.running[name] = at
+	return p.record(ctx, d, at)
+}
+
+// record writes the Pod of a Deployment, which is ready.
+func (p *pods) record(ctx context.Context, d *apps.Deployment, at pod) error {
+	o := &core.Pod{ObjectMeta: v1.ObjectMeta{Name: d.Name + "-0", Namespace: d.Namespace, Labels: at.labels}, Spec: d.Spec.Template.Spec}
+	if err := p.client.Create(ctx, o); err != nil {
+		return client.IgnoreAlreadyExists(err)
+	}
+	o.Status.Phase, o.Status.PodIP = core.PodRunning, at.address
+	o.Status.PodIPs = []core.PodIP{{IP: at.address}}
+	o.Status.Conditions = []core.PodCondition{{Type: core.PodReady, Status: core.ConditionTrue}}
+	return p.client.Status().Update(ctx, o)
+}
+
+// mount writes the files of a volume. It reports whether its Secret exists.
+func (p *pods) mount(ctx context.Context, namespace string, v core.Volume, dir string) (bool, error) {
+	if v.Secret == nil {
+		return true, nil
+	}
+	var secret core.Secret
+	if err := p.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v.Secret.SecretName}, &secret); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, v.Name), 0o700); err != nil {
+		return false, err
+	}
+	for _, item := range v.Secret.Items {
+		if err := os.WriteFile(filepath.Join(dir, v.Name, item.Path), secret.Data[item.Key], 0o600); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// publish writes the EndpointSlice of a Service.
+func (p *pods) publish(ctx context.Context, s *core.Service) error {
+	name := s.Namespace + "/" + s.Name + "/" + string(s.UID)
+	if p.written[name] || len(s.Spec.Selector) == 0 {
+		return nil
+	}
+	slice := &discovery.EndpointSlice{
+		ObjectMeta:  v1.ObjectMeta{Name: s.Name + "-0", Namespace: s.Namespace, Labels: map[string]string{discovery.LabelServiceName: s.Name}},
+		AddressType: discovery.AddressTypeIPv4,
+	}
+	selector := labels.SelectorFromSet(s.Spec.Selector)
+	for key, pod := range p.running {
+		if strings.HasPrefix(key, s.Namespace+"/") && selector.Matches(pod.labels) {
+			slice.Endpoints = append(slice.Endpoints, discovery.Endpoint{Addresses: []string{pod.address}})
+		}
+	}
+	if len(slice.Endpoints) == 0 {
+		return nil
+	}
+	for _, port := range s.Spec.Ports {
+		number := port.TargetPort.IntVal
+		slice.Ports = append(slice.Ports, discovery.EndpointPort{Name: &port.Name, Port: &number, Protocol: &port.Protocol, AppProtocol: port.AppProtocol})
+	}
+	p.written[name] = true
+	return client.IgnoreAlreadyExists(p.client.Create(ctx, slice))
+}
