@@ -44,6 +44,9 @@ type Caller struct {
 	// Reads is Admit for a control plane that reads the configuration of the mesh; nil: the
 	// caller may not.
 	Reads func() (workload string, err error)
+	// Inspects is Admit for a client that asks which proxies there are and what they
+	// accepted; nil: the caller may not.
+	Inspects func() (workload string, err error)
 }
 
 // xdsClient is who opened a stream: what it has proven, and the node that it says it is.

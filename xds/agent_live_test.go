@@ -75,11 +75,11 @@ func startAgent(t *testing.T) (socket string) {
 	return socket
 }
 
-// TestR34EnvoyGetsItsIdentityFromItsAgent: an Envoy as Istio's agent starts it has its
-// identity from the agent, and asks the hub for none.
-func TestR34EnvoyGetsItsIdentityFromItsAgent(t *testing.T) {
+// startAgentProxy is an Envoy as Istio's agent starts it.
+func startAgentProxy(t *testing.T) *real {
+	t.Helper()
 	sds := startAgent(t)
-	r := startMeshProxy(t, newVault(), "NODE", node("web-1").Id, "API", "DELTA_GRPC",
+	return startMeshProxy(t, newVault(), "NODE", node("web-1").Id, "API", "DELTA_GRPC",
 		"INTERCEPTION_MODE: REDIRECT", "INTERCEPTION_MODE: REDIRECT, WORKLOAD_IDENTITY_SOCKET_FILE: socket",
 		"  - name: hub\n", `  - name: sds-grpc
     type: STATIC
@@ -87,6 +87,12 @@ func TestR34EnvoyGetsItsIdentityFromItsAgent(t *testing.T) {
     load_assignment: {cluster_name: sds-grpc, endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: `+sds+`}}}}]}]}
   - name: hub
 `)
+}
+
+// TestR34EnvoyGetsItsIdentityFromItsAgent: an Envoy as Istio's agent starts it has its
+// identity from the agent, and asks the hub for none.
+func TestR34EnvoyGetsItsIdentityFromItsAgent(t *testing.T) {
+	r := startAgentProxy(t)
 	r.await("the clusters", r.hasClusters(cluster("named"), cluster("web")))
 	r.await("the secrets", func() error {
 		names, err := r.secretsOf()

@@ -9,6 +9,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/istiodebug"
 	"isthmus.dev/isthmus/xds/mcp"
 )
 
@@ -101,7 +102,8 @@ type Options struct {
 	Probes    Probes          // nil: health discovery is not served
 	// Configuration is served to control planes that may read it; nil: to none.
 	Configuration *mcp.Table
-	Access        Access // nil: every client is trusted, and none has secrets of its own
+	Debug         *istiodebug.Debug // answers Istio's tools that may ask; nil: none may
+	Access        Access            // nil: every client is trusted, and none has secrets of its own
 
 	// Findings counts what builders say of objects, by code: 1 for one more, -1 for
 	// one less. It must not block. nil: nothing is counted.

@@ -14,7 +14,7 @@ func proxyOf(n envoy.Node, delta bool) fleet.Proxy {
 	p := fleet.Proxy{
 		NodeID: n.ID, Type: string(n.Type), RouterMode: string(n.RouterMode), Cluster: n.Cluster, Network: n.Network,
 		Locality: n.Locality, Addresses: n.Addresses, Namespace: n.Namespace, Workload: n.Workload(), Labels: n.Labels, Version: n.Version,
-		UserAgent: n.UserAgent, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture,
+		UserAgent: n.UserAgent, MeshVersion: n.MeshVersion, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture,
 		Protocol: protocolOf(delta), ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
 	}
 	for _, kind := range pushOrder {

@@ -7,6 +7,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	healthv3 "github.com/envoyproxy/go-control-plane/envoy/service/health/v3"
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
 	"google.golang.org/grpc"
 
 	"isthmus.dev/isthmus/federation"
@@ -65,11 +66,12 @@ func New(o Options) *Server {
 	}
 }
 
-// Register adds the discovery services, that of health among them, to a gRPC server that was made with
+// Register adds the discovery services, those of health and of client status among them, to a gRPC server that was made with
 // ServerOptions.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(r, s)
 	healthv3.RegisterHealthDiscoveryServiceServer(r, &healthService{server: s})
+	statusv3.RegisterClientStatusDiscoveryServiceServer(r, &clientStatusService{server: s})
 }
 
 // ServerOptions are the options that a gRPC server needs to serve xDS: a codec

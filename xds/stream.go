@@ -152,6 +152,9 @@ func (st *stream) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if asksAboutHub(first.request) {
+		return answerInquiry(ctx, st, first)
+	}
 	if asksForConfiguration(first.node) {
 		return readConfiguration(ctx, st, first)
 	}

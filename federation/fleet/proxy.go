@@ -58,6 +58,7 @@ type Proxy struct {
 	Labels      map[string]string
 	UserAgent   string // the proxy's program
 	Version     string // of the proxy's program
+	MeshVersion string // of Istio's agent beside it, as it says; empty: there is none
 	Protocol    Protocol
 	ConnectedAt time.Time
 	Sync        map[string]Sync // by type URL

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -34,10 +35,13 @@ type Options struct {
 	Clusters     Clusters
 	Workloads    Workloads
 	Hub          federation.ClusterID // the hub's own, which counts as attached
-	Denied       *Denied              // nil: none are denied
-	Metrics      Metrics              // nil: nothing is counted
-	Proven       func(net.Addr)       // called with the address of each caller that proved who it is; nil: not called. It must not block.
-	Logger       *slog.Logger         // nil: slog's default
+	// TokenCluster made the tokens of callers that name no cluster, as istioctl; empty:
+	// such callers are refused.
+	TokenCluster federation.ClusterID
+	Denied       *Denied        // nil: none are denied
+	Metrics      Metrics        // nil: nothing is counted
+	Proven       func(net.Addr) // called with the address of each caller that proved who it is; nil: not called. It must not block.
+	Logger       *slog.Logger   // nil: slog's default
 }
 
 // Guard tells who callers are and which nodes they may be.
@@ -100,6 +104,9 @@ func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
 		return certified, ByCertificate, nil
 	case bearer == "":
 		return Identity{}, ByNothing, refusal{"show a client certificate of the mesh, or a service account token with the cluster that made it (metadata authorization and clusterid)"}
+	}
+	if cluster = cmp.Or(cluster, g.o.TokenCluster); cluster == "" {
+		return Identity{}, ByToken, refusal{"the metadata clusterid is missing: it names the cluster that made the token (istioctl sends none: set debug.tokenCluster)"}
 	}
 	cluster = g.o.Clusters.Named(cluster)
 	tokened, err := g.byToken(ctx, cluster, bearer)
@@ -182,8 +189,8 @@ func credentialsOf(ctx context.Context) (Token, federation.ClusterID, error) {
 		return "", "", refusal{"the metadata authorization and clusterid may be there once"}
 	case !strings.EqualFold(scheme, "Bearer") || bearer == "":
 		return "", "", refusal{"the metadata authorization has not the form: Bearer TOKEN"}
-	case len(clusters) == 0 || clusters[0] == "":
-		return "", "", refusal{"the metadata clusterid is missing: it names the cluster that made the token"}
+	case len(clusters) == 0:
+		return Token(bearer), "", nil
 	case len(clusters[0]) > 253:
 		return "", "", refusal{"the metadata clusterid is longer than an ID may be"}
 	}

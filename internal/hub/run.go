@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"runtime"
 	"slices"
 	"time"
@@ -38,6 +39,7 @@ import (
 	"isthmus.dev/isthmus/internal/tenure"
 	"isthmus.dev/isthmus/internal/version"
 	"isthmus.dev/isthmus/xds"
+	"isthmus.dev/isthmus/xds/istiodebug"
 	"isthmus.dev/isthmus/xds/mcp"
 )
 
@@ -64,6 +66,7 @@ type rooms struct {
 	probes   *probe.Keeper
 	ready    *readiness
 	proxies  *xds.Server
+	debug    *istiodebug.Debug
 }
 
 // join is the only place that knows every room.
@@ -87,7 +90,7 @@ func (h *Hub) join(ctx context.Context, store *etcd.Store, keys *seal.Keys) (*as
 func (r *rooms) openIdentities(ctx context.Context) (err error) {
 	s := r.settings
 	r.identities, err = identities.Open(ctx, identities.Options{
-		Settings: s.Identity, Hub: s.ClusterID, Store: r.store.Shared(sharedAuthority), Keys: r.keys,
+		Settings: s.Identity, Hub: s.ClusterID, TokenCluster: s.Debug.TokenCluster, Store: r.store.Shared(sharedAuthority), Keys: r.keys,
 		Snapshots: r.snapshots, Metrics: r.metrics.Identity, Logger: r.logger,
 		Proven: func(remote net.Addr) { server.Established(r.limited.XDS, remote) },
 	})
@@ -168,9 +171,13 @@ func (r *rooms) openProxies(context.Context) error {
 	}
 	r.presence = mesh.Presence{Hub: replica, Leases: r.mesh.Stored, Views: r.mesh.Views.Latest, Shared: len(r.settings.Etcd.Endpoints) > 0, Logger: r.logger}
 	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: sheets.Store{Hub: replica, Leases: r.mesh.Stored}, Logger: r.logger})
+	r.debug = istiodebug.New(istiodebug.Options{
+		Snapshots: r.snapshots, Fleet: r.fleet, Hub: replica, Build: istiodebug.Build{Version: version.Version, Revision: version.Revision(), Go: runtime.Version()},
+	})
 	r.proxies = proxies.New(proxies.Options{
 		Dev: r.settings.Dev, Snapshots: r.snapshots, Fleet: r.fleet, Identities: r.identities, Secrets: r.secrets, Probes: r.probes,
 		Configuration: mcp.New(mcp.Options{Snapshots: r.snapshots, Views: r.mesh.Views, Kinds: r.mesh.Kinds, Origin: r.mesh.Epoch, Logger: r.logger}), Readers: r.settings.MCPClients,
+		Debug: r.debug, Inspectors: r.settings.Debug.Clients,
 		Limits: r.settings.Streams, Ready: r.ready.synced, Metrics: r.metrics.XDS, Logger: r.logger,
 	})
 	return nil
@@ -187,7 +194,10 @@ func (r *rooms) assemble() (*assembly, error) {
 	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema})
 	faults := measures.Quarantine{Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies, Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots}
 	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure, r.measureStore))
-	pages, err := web.New(s, web.Parts{API: api, Logging: r.log.Handler(web.CallerOf), Health: health})
+	web.Inspect(health, web.Forwarded(r.debug.Handler(func(q *http.Request) error { return web.FromHere(q, s.Debug.PortForward) })))
+	inspectors := proxies.Inspectors(s.Debug.Clients)
+	debug := r.debug.Handler(func(q *http.Request) error { return inspectors.Check(web.CallerOf(q.Context())) })
+	pages, err := web.New(s, web.Parts{API: api, Logging: r.log.Handler(web.CallerOf), Health: health, Debug: debug})
 	if err != nil {
 		return nil, err
 	}

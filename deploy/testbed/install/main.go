@@ -1,7 +1,7 @@
 // Command install puts the real programs that the tests run into the tool
-// cache: it builds etcd, kube-apiserver, Consul and Istio's agent from pinned sources, fetches
-// Envoy by its hash and adds the missing system packages. What is already there
-// is verified and kept. Run it by "make tools".
+// cache: it builds etcd, kube-apiserver, Consul, Istio's agent and istioctl from pinned
+// sources, fetches Envoy by its hash and adds the missing system packages. What is already
+// there is verified and kept. Run it by "make tools".
 package main
 
 import (

@@ -21,6 +21,7 @@ const (
 	Consul        = "consul"
 	Envoy         = "envoy"
 	PilotAgent    = "pilot-agent" // Istio's own agent, unmodified
+	Istioctl      = "istioctl"    // Istio's command line, unmodified
 )
 
 // AgentTemplate is of what Istio's agent makes Envoy's bootstrap, in its module.
@@ -48,12 +49,14 @@ func All() []Tool {
 	kubernetes := []string{"kubernetes/go.mod", "kubernetes/go.sum"}
 	consul := []string{"consul/go.mod", "consul/go.sum"}
 	istio := []string{"istio/go.mod", "istio/go.sum"}
+	istioctl := []string{"istioctl/go.mod", "istioctl/go.sum"}
 	return []Tool{
 		{Name: Envoy, Inputs: []string{"requirements.txt"}, About: "a download of about 40 MB"},
 		{Name: Etcd, Package: "go.etcd.io/etcd/server/v3", Module: "kubernetes", Inputs: kubernetes, About: "about 1 minute"},
 		{Name: KubeAPIServer, Package: "k8s.io/kubernetes/cmd/kube-apiserver", Module: "kubernetes", Inputs: kubernetes, About: "about 3 minutes"},
 		{Name: Consul, Package: "github.com/hashicorp/consul", Module: "consul", Inputs: consul, About: "about 5 minutes"},
 		{Name: PilotAgent, Package: "istio.io/istio/pilot/cmd/pilot-agent", Module: "istio", Inputs: istio, About: "about 3 minutes", Beside: []string{AgentTemplate}},
+		{Name: Istioctl, Package: "istio.io/istio/istioctl/cmd/istioctl", Module: "istioctl", Inputs: istioctl, About: "about 5 minutes"},
 	}
 }
 

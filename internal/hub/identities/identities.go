@@ -43,14 +43,16 @@ type Identities struct {
 
 // Options are what identities are made of.
 type Options struct {
-	Settings  Settings
-	Hub       federation.ClusterID
-	Store     authority.Store
-	Keys      *seal.Keys
-	Snapshots *federation.Aggregate
-	Metrics   *metrics.Identity
-	Proven    func(net.Addr) // called with the address of each caller that may have streams
-	Logger    *slog.Logger
+	Settings Settings
+	Hub      federation.ClusterID
+	// TokenCluster made the tokens of callers that name no cluster; empty: there is none.
+	TokenCluster federation.ClusterID
+	Store        authority.Store
+	Keys         *seal.Keys
+	Snapshots    *federation.Aggregate
+	Metrics      *metrics.Identity
+	Proven       func(net.Addr) // called with the address of each caller that may have streams
+	Logger       *slog.Logger
 }
 
 // Open reads the signer, the roots and the list of those who are denied.
@@ -84,7 +86,7 @@ func Open(ctx context.Context, o Options) (*Identities, error) {
 	now := world{o.Snapshots}
 	i.tokens = callers.NewTokens(callers.TokenOptions{Audiences: o.Settings.Audiences, Clusters: now})
 	i.Guard = callers.New(callers.Options{
-		Certificates: i.Trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: o.Hub, Denied: i.denied, Metrics: proofs{o.Metrics}, Proven: o.Proven, Logger: o.Logger,
+		Certificates: i.Trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: o.Hub, TokenCluster: o.TokenCluster, Denied: i.denied, Metrics: proofs{o.Metrics}, Proven: o.Proven, Logger: o.Logger,
 	})
 	return i, nil
 }

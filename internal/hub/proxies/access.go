@@ -20,30 +20,50 @@ import (
 // access is how xds tells who opens streams.
 func access(o Options) xds.Access {
 	if o.Dev {
-		return openAccess{o.Snapshots, o.Identities.Proven, o.Readers}
+		return openAccess{o.Snapshots, o.Identities.Proven, o.Readers, o.Inspectors}
 	}
-	return provenAccess{o.Identities.Guard, o.Readers}
+	return provenAccess{o.Identities.Guard, o.Readers, o.Inspectors}
 }
 
 // provenAccess has xds serve those who proved who they are.
 type provenAccess struct {
-	guard   *callers.Guard
-	readers readers
+	guard      *callers.Guard
+	readers    readers
+	inspectors Inspectors
 }
+
+// anyone means all clients that may open a stream.
+const anyone = "*"
+
+// lists reports whether the list has the caller.
+func lists(clients []string, caller string) bool {
+	return slices.Contains(clients, anyone) || caller != "" && slices.Contains(clients, caller)
+}
+
+// unnamed is what errors call a client that has no name.
+const unnamed = "a client without an identity"
 
 // readers are the SPIFFE IDs of those who may read the configuration of the mesh, or
 // anyone.
 type readers []string
 
-// anyone means all clients that may open a stream.
-const anyone = "*"
-
 // check tells why the workload may not read the configuration.
 func (r readers) check(workload string) error {
-	if slices.Contains(r, anyone) || workload != "" && slices.Contains(r, workload) {
+	if lists(r, workload) {
 		return nil
 	}
-	return fmt.Errorf("%s may not read the configuration of this hub: it is not named in mcp.clients", cmp.Or(workload, "a client without an identity"))
+	return fmt.Errorf("%s may not read the configuration of this hub: it is not named in mcp.clients", cmp.Or(workload, unnamed))
+}
+
+// Inspectors are the names of those who may ask about the hub with Istio's tools, or anyone.
+type Inspectors []string
+
+// Check tells why the caller may not.
+func (i Inspectors) Check(caller string) error {
+	if lists(i, caller) {
+		return nil
+	}
+	return fmt.Errorf("%s may not ask about this hub: it is not named in debug.clients", cmp.Or(caller, unnamed))
 }
 
 // Identify is part of xds.Access.
@@ -58,10 +78,15 @@ func (a provenAccess) Identify(ctx context.Context) (xds.Caller, error) {
 			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Namespace: n.Namespace,
 			ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,
 		})
-	}, Reads: func() (string, error) {
+	}, Reads: a.still(who, a.readers.check), Inspects: a.still(who, a.inspectors.Check)}, nil
+}
+
+// still checks the caller that is not a node, with what it proved looked at again.
+func (a provenAccess) still(who callers.Identity, check func(workload string) error) func() (string, error) {
+	return func() (string, error) {
 		workload := who.Workload.String()
-		return workload, cmp.Or(a.readers.check(workload), a.guard.Still(who))
-	}}, nil
+		return workload, cmp.Or(check(workload), a.guard.Still(who))
+	}
 }
 
 // identityOf names a workload of a cluster, all of its pods together.
@@ -73,9 +98,10 @@ func identityOf(who callers.Identity) string {
 // openAccess trusts every caller, with --dev: a process that reaches a loopback address or
 // the hub's socket is of this machine.
 type openAccess struct {
-	snapshots *federation.Aggregate
-	accepted  func(net.Addr)
-	readers   readers
+	snapshots  *federation.Aggregate
+	accepted   func(net.Addr)
+	readers    readers
+	inspectors Inspectors
 }
 
 // Identify is part of xds.Access.
@@ -90,5 +116,5 @@ func (a openAccess) Identify(ctx context.Context) (xds.Caller, error) {
 			return "", nil // a node without a namespace has no identity, and gets its configuration
 		}
 		return w.String(), nil
-	}, Reads: func() (string, error) { return "", a.readers.check("") }}, nil
+	}, Reads: func() (string, error) { return "", a.readers.check("") }, Inspects: func() (string, error) { return "", a.inspectors.Check("") }}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	"isthmus.dev/isthmus/xds"
+	"isthmus.dev/isthmus/xds/istiodebug"
 	"isthmus.dev/isthmus/xds/mcp"
 )
 
@@ -25,6 +26,8 @@ type Options struct {
 	// Configuration is read by Readers: SPIFFE IDs, or * for all that may open a stream.
 	Configuration *mcp.Table
 	Readers       []string
+	Debug         *istiodebug.Debug // answers Inspectors
+	Inspectors    Inspectors
 	Limits        xds.Limits
 	Ready         <-chan struct{} // no proxy is served before
 	Metrics       *metrics.XDS
@@ -37,6 +40,6 @@ func New(o Options) *xds.Server {
 	return xds.New(xds.Options{
 		Snapshots: o.Snapshots, Fleet: o.Fleet, Ready: o.Ready, Metrics: counted, Traffic: counted,
 		Logger: o.Logger, Secrets: o.Secrets, SecretsOnSocket: o.Dev, Access: access(o),
-		Findings: o.Metrics.Findings, UnknownNames: o.Metrics.UnknownNames, Probes: probers{o.Probes}, Limits: o.Limits, Configuration: o.Configuration,
+		Findings: o.Metrics.Findings, UnknownNames: o.Metrics.UnknownNames, Probes: probers{o.Probes}, Limits: o.Limits, Configuration: o.Configuration, Debug: o.Debug,
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"isthmus.dev/isthmus/internal/hub/kinds"
 	"isthmus.dev/isthmus/internal/hub/logs"
 	"isthmus.dev/isthmus/internal/keyfile"
+	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/yamlfile"
 )
 
@@ -44,6 +45,33 @@ type configFile struct {
 	ClusterProfiles clusterProfilesConfig `yaml:"clusterProfiles"`
 	// MCP is configuration that is exchanged with other control planes.
 	MCP mcpConfig `yaml:"mcp"`
+	// Debug is for Istio's tools that ask about the hub.
+	Debug DebugConfig `yaml:"debug"`
+}
+
+// DebugConfig says who may ask about the hub with Istio's tools; nobody by default.
+type DebugConfig struct {
+	// Clients are SPIFFE IDs, names in certificates of operators, or * for all.
+	Clients []string `yaml:"clients"`
+	// TokenCluster reviews the tokens of callers that name no cluster; empty: none does.
+	TokenCluster federation.ClusterID `yaml:"tokenCluster"`
+	// PortForward lets those ask who reach the health address from the hub's own pod.
+	PortForward bool `yaml:"portForward"`
+}
+
+func (c DebugConfig) check() error {
+	for i, id := range c.Clients {
+		if id == "" {
+			return fmt.Errorf("debug.clients[%d]: is empty; name a SPIFFE ID, such as spiffe://cluster.local/ns/istio-system/sa/default, or *", i)
+		}
+	}
+	if c.TokenCluster == "" {
+		return nil
+	}
+	if err := kube.ValidateClusterID(string(c.TokenCluster)); err != nil {
+		return fmt.Errorf("debug.tokenCluster: %q: %w", c.TokenCluster, err)
+	}
+	return nil
 }
 
 type remoteSecretsConfig struct {
@@ -164,7 +192,7 @@ func parseConfig(name string, data []byte) (c configFile, err error) {
 	for i, cluster := range c.Clusters {
 		wrong = append(wrong, cluster.Check(fmt.Sprintf("clusters[%d]", i)))
 	}
-	wrong = append(wrong, c.checkAliases(), c.MCP.check())
+	wrong = append(wrong, c.checkAliases(), c.MCP.check(), c.Debug.check())
 	if err := errors.Join(wrong...); err != nil {
 		return configFile{}, fmt.Errorf("reading %s: %s", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

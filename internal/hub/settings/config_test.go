@@ -82,6 +82,8 @@ func TestRefusedConfigs(t *testing.T) {
 		"M06: plaintext server":     {"mcp: {servers: [{name: a, address: \"192.0.2.1:15010\"}]}\n", "mcp.servers[0].address: 192.0.2.1:15010 is plaintext"},
 		"M06: two servers":          {"mcp: {servers: [{name: a, address: \"localhost:1\"}, {name: a, address: \"localhost:2\"}]}\n", "mcp.servers[1].name"},
 		"M06: server without port":  {"mcp: {servers: [{name: a, address: x}]}\n", "mcp.servers[0].address"},
+		"U13: client without name":  {"debug: {clients: [\"\"]}\n", "debug.clients[0]"},
+		"U13: no cluster ID":        {"debug: {tokenCluster: ../c1}\n", "debug.tokenCluster"},
 		"R48: alias of a space":     {cluster + "  aliases: [a b]\n", "clusters[0].aliases[0]"},
 		"R48: alias of two":         {cluster + "  aliases: [Kubernetes]\n- id: c2\n  provider: Mock\n  aliases: [Kubernetes]\n", "clusters[1].aliases[0]: \"Kubernetes\" already names the cluster c1"},
 		"R48: alias that is an ID":  {cluster + "clusterAliases: {c2: [c1]}\n", "clusterAliases.c2[0]"},

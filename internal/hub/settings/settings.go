@@ -94,9 +94,10 @@ type Settings struct {
 	Remotes        Remotes
 	MCPServers     []mcp.Server // of configuration
 	MCPClients     []string     // that may read the hub's
-	AllowedHosts   []string     // by which the GraphQL address may be reached, beside the certificate's
-	AllowedOrigins []string     // of pages elsewhere that may use it
-	HideSchema     bool         // refuse introspection
+	Debug          DebugConfig
+	AllowedHosts   []string // by which the GraphQL address may be reached, beside the certificate's
+	AllowedOrigins []string // of pages elsewhere that may use it
+	HideSchema     bool     // refuse introspection
 }
 
 // Resolve reads the config file and joins everything; it opens nothing else.
@@ -126,7 +127,7 @@ func Resolve(f Flags) (Settings, error) {
 		Log:      logs.Config{Format: cmp.Or(f.Log.Format, c.Log.Format, logs.Text), Level: cmp.Or(f.Log.Level, c.Log.Level, "info")},
 		Etcd:     c.Etcd, NewStore: f.NewStore, Clusters: c.Clusters, ClusterAliases: c.ClusterAliases,
 		AllowedHosts: c.GraphQL.AllowedHosts, AllowedOrigins: c.GraphQL.AllowedOrigins,
-		MCPServers: c.MCP.Servers, MCPClients: c.MCP.Clients,
+		MCPServers: c.MCP.Servers, MCPClients: c.MCP.Clients, Debug: c.Debug,
 		HideSchema: c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
 	}
 	err := c.GraphQL.checkHosts()

@@ -13,8 +13,8 @@ import (
 	"isthmus.dev/isthmus/internal/server"
 )
 
-// Parts are what the GraphQL address serves beside the pages.
-type Parts struct{ API, Logging, Health http.Handler }
+// Parts are what the GraphQL address serves beside the pages. Debug answers Istio's tools.
+type Parts struct{ API, Logging, Health, Debug http.Handler }
 
 // New is everything behind the GraphQL address.
 func New(s settings.Settings, p Parts) (http.Handler, error) {
@@ -25,6 +25,7 @@ func New(s settings.Settings, p Parts) (http.Handler, error) {
 	logging := withCaller(p.Logging)
 	web.Handle("GET /logging", logging)
 	web.Handle("POST /logging", logging)
+	Inspect(web, withCaller(p.Debug))
 	var names []string
 	if s.Dev {
 		for _, path := range []string{"/healthz", "/readyz", "/metrics"} {

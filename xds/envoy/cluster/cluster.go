@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
@@ -88,6 +89,7 @@ func Build(v *facet.View, name string) proto.Message {
 		return Empty(name)
 	}
 	c := New(name)
+	c.Metadata = istioMetadata(d)
 	setDiscovery(v, c, d)
 	Balance(v, c, d)
 	destinationrule.SetLimits(c, d.Policy)
@@ -110,6 +112,18 @@ func Build(v *facet.View, name string) proto.Message {
 		transport.SendProxyProtocol(c, announced)
 	}
 	return c
+}
+
+// istioMetadata is for proxies of Istio's agent: its tools read it.
+func istioMetadata(d destination.Destination) *corev3.Metadata {
+	if !d.Agent {
+		return nil
+	}
+	var rule *federation.Object
+	if len(d.Rules) > 0 {
+		rule = d.Rules[0]
+	}
+	return resource.IstioMetadata(rule, d.Service.Key)
 }
 
 func setDiscovery(v *facet.View, c *clusterv3.Cluster, d destination.Destination) {

@@ -226,7 +226,7 @@ func (n Node) routeFacets(c bearing) []Facet {
 	var facets []Facet
 	routes := Facet{
 		Scope: ScopeRoutes, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain,
-		Egress: c.egress, Labels: c.labels, Outbound: c.outbound,
+		Egress: c.egress, Labels: c.labels, Outbound: c.outbound, Agent: n.Agent,
 	}
 	if n.Capture {
 		facets = append(facets, routes)

@@ -80,6 +80,9 @@ func (r *Rule) httpRoute(in *networking.HTTPRoute) ([]*routev3.Route, error) {
 			return nil, fmt.Errorf(".match[%d]%w", i, err)
 		}
 		route := &routev3.Route{Name: routeName(in.GetName(), match.GetName()), Match: m, StatPrefix: match.GetStatPrefix()}
+		if r.View.Facet.Agent {
+			route.Metadata = resource.IstioMetadata(cmp.Or(r.root, r.Object))
+		}
 		if err := r.act(route, in); err != nil {
 			return nil, err
 		}

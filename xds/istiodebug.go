@@ -1,0 +1,207 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/istiodebug"
+)
+
+// debugType is the type of all that istioctl asks about the hub itself. Its resources are
+// pages in JSON; syncType has the status of each proxy.
+const (
+	debugType envoy.Type = "istio.io/debug"
+	syncType             = debugType + "/syncz"
+)
+
+// asksAboutHub reports whether the request is one of istioctl.
+func asksAboutHub(r request) bool {
+	return r.kind == debugType || strings.HasPrefix(string(r.kind), string(debugType)+"/")
+}
+
+// inquiry is a stream over which istioctl asks about the hub.
+type inquiry struct {
+	stream *stream
+	rate   *rate.Limiter
+	sent   int    // responses
+	nonce  string // of the last of them, until it is acknowledged
+}
+
+// mayInspect checks that the caller may ask about the hub, and waits until clusters are known.
+func (c *xdsClient) mayInspect(ctx context.Context) error {
+	options := c.server.options
+	if options.Debug == nil || c.caller.Inspects == nil {
+		return status.Error(codes.PermissionDenied, "nobody may ask about this hub: name the clients that may (debug.clients)")
+	}
+	c.caller.Admit = func(envoy.Node) (string, error) { return c.caller.Inspects() }
+	if err := c.admit(time.Now()); err != nil {
+		return err
+	}
+	select {
+	case <-options.Ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.server.drain:
+		return errDraining
+	}
+	return nil
+}
+
+// answerInquiry serves istioctl until the stream ends, and returns why.
+func answerInquiry(ctx context.Context, st *stream, first message) error {
+	if st.wire.delta {
+		return status.Errorf(codes.Unimplemented, "%s is served by StreamAggregatedResources", debugType)
+	}
+	st.client.node.ID = first.node.GetId()
+	if err := st.client.mayInspect(ctx); err != nil {
+		return err
+	}
+	limits := st.server.options.Limits
+	q := &inquiry{stream: st, rate: rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)}
+	st.client.log.Info("a client asks about the hub", slog.String("node", printable(first.node.GetId())), slog.String("workload", st.client.workload))
+	for m := first; ; {
+		if err := q.take(ctx, m); err != nil {
+			return err
+		}
+		var err error
+		if m, err = q.next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// next waits for a request while the client may ask.
+func (q *inquiry) next(ctx context.Context) (message, error) {
+	st := q.stream
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		if err := st.client.stillAdmitted(now); err != nil {
+			return message{}, err
+		}
+		if at := st.client.nextProof(); !at.IsZero() {
+			timer.Reset(at.Sub(now))
+		}
+		select {
+		case m := <-st.wire.received:
+			return m, nil
+		case err := <-st.wire.ended:
+			return message{}, clean(err)
+		case <-timer.C:
+		case <-ctx.Done():
+			return message{}, ctx.Err()
+		case <-st.server.drain:
+			return message{}, errDraining
+		}
+	}
+}
+
+// take answers one request. One with the nonce of a response acknowledges it.
+func (q *inquiry) take(ctx context.Context, m message) error {
+	limits := q.stream.server.options.Limits
+	switch {
+	case !asksAboutHub(m.request):
+		return status.Errorf(codes.InvalidArgument, "a stream that asks for %s may ask for nothing else", debugType)
+	case q.nonce != "" && m.nonce == q.nonce:
+		q.nonce = ""
+		return nil
+	case !q.rate.Allow():
+		return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", limits.Requests)
+	}
+	if err := m.check(limits); err != nil {
+		return err
+	}
+	resources, err := inspect(ctx, q.stream.server.options.Debug, m.request)
+	if err != nil {
+		return err
+	}
+	q.sent++
+	q.nonce = strconv.Itoa(q.sent)
+	r := &discoveryv3.DiscoveryResponse{
+		TypeUrl: string(m.kind), VersionInfo: strconv.FormatUint(q.stream.server.options.Snapshots.Latest().Version(), 10), Nonce: q.nonce,
+		Resources: resources, ControlPlane: &corev3.ControlPlane{Identifier: q.stream.server.options.Debug.Identifier()},
+	}
+	bytes, err := proto.Marshal(r)
+	if err != nil {
+		return status.Error(codes.Internal, "the answer cannot be encoded")
+	}
+	return q.send(ctx, frame{mem.BufferSlice{mem.SliceBuffer(bytes)}})
+}
+
+// send waits until the client took the response.
+func (q *inquiry) send(ctx context.Context, f frame) error {
+	within := q.stream.server.options.Limits.Send
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case q.stream.wire.out <- f:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-q.stream.wire.written:
+		return err
+	case <-timer.C:
+		return status.Errorf(codes.DeadlineExceeded, "the client took no response for %s", within)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// inspect makes the resources that answer the request.
+func inspect(ctx context.Context, debug *istiodebug.Debug, r request) ([]*anypb.Any, error) {
+	done, err := debug.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	switch {
+	case r.kind == syncType:
+		return inspectProxies(debug)
+	case r.kind != debugType:
+		return nil, status.Errorf(codes.Unimplemented, "this hub does not serve %s; it serves %s, and the pages of %s that the page list names",
+			printable(string(r.kind)), syncType, debugType)
+	case len(r.names) != 1:
+		return nil, status.Errorf(codes.InvalidArgument, "name one page of %s, such as syncz", debugType)
+	}
+	page, err := debug.Page(r.names[0])
+	if errors.Is(err, istiodebug.ErrNoPage) {
+		page, err = []byte(err.Error()), nil
+	}
+	if err != nil {
+		return nil, status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return []*anypb.Any{{TypeUrl: string(debugType), Value: page}}, nil
+}
+
+// inspectProxies packs the status of each proxy.
+func inspectProxies(debug *istiodebug.Debug) ([]*anypb.Any, error) {
+	all, err := debug.Statuses(istiodebug.Everyone)
+	if err != nil {
+		return nil, status.Error(codes.ResourceExhausted, err.Error())
+	}
+	resources := make([]*anypb.Any, 0, len(all))
+	for _, one := range all {
+		packed, err := anypb.New(one)
+		if err != nil {
+			return nil, status.Error(codes.Internal, "the answer cannot be encoded")
+		}
+		resources = append(resources, packed)
+	}
+	return resources, nil
+}
