@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 )
 
-var update = flag.Bool("update", false, "write the table of cases anew")
+var update = flag.Bool("update", false, "write the table of cases")
 
 // page is the table of cases.
 const page = "../../docs/gateway-api-conformance.md"
