@@ -17,7 +17,7 @@ type ProfileOptions struct {
 	// server.
 	Provider string
 	// Secret is the name of the Secret with the token, in the namespace of the profile;
-	// NamePlaceholder stands for the name of the profile.
+	// NamePlaceholder in it is replaced by the name of the profile.
 	Secret string
 }
 

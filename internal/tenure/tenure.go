@@ -83,7 +83,7 @@ func (t *Tenure) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := t.turn(ctx, &seen)
 		if err != nil && ctx.Err() == nil && !failed {
-			t.o.Logger.Warn("the store does not say which hub is the owner", slog.String("of", t.o.What), slog.Any("err", err))
+			t.o.Logger.Warn("the store does not say which hub is the owner", slog.String("task", t.o.What), slog.Any("err", err))
 		}
 		failed = err != nil
 		retry.Sleep(ctx, t.o.TTL/5)
@@ -128,7 +128,7 @@ func (t *Tenure) own(until time.Time, owner string) {
 	t.until = until
 	t.mu.Unlock()
 	if is := !until.IsZero(); was != is {
-		t.o.Logger.Info("the owner changed", slog.String("of", t.o.What), slog.String("hub", owner), slog.Bool("own", is))
+		t.o.Logger.Info("the owner changed", slog.String("task", t.o.What), slog.String("hub", owner), slog.Bool("owned", is))
 		select {
 		case t.changed <- struct{}{}:
 		default:

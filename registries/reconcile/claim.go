@@ -74,15 +74,23 @@ type carrier struct {
 	unreadable string                  // code: the objects cannot be read
 }
 
+// Codes of problems with the objects that name clusters.
+const (
+	codeSecretInvalid      = "REMOTE_SECRET_INVALID"
+	codeSecretsUnreadable  = "REMOTE_SECRETS_UNREADABLE"
+	codeProfileInvalid     = "CLUSTER_PROFILE_INVALID"
+	codeProfilesUnreadable = "CLUSTER_PROFILES_UNREADABLE"
+)
+
 // carriers has a row for each kind of objects that name clusters.
 var carriers = map[attach.Carrier]carrier{
 	attach.Secrets: {
 		rank: secretRank, noun: "Secret", plural: "Secrets", at: func(key string) string { return fmt.Sprintf("data[%.80q]", key) },
-		notID: "the key is no cluster ID", invalid: "REMOTE_SECRET_INVALID", unreadable: "REMOTE_SECRETS_UNREADABLE",
+		notID: "the key is no cluster ID", invalid: codeSecretInvalid, unreadable: codeSecretsUnreadable,
 	},
 	attach.Profiles: {
 		rank: profileRank, noun: "ClusterProfile", plural: "ClusterProfiles", at: func(string) string { return "metadata.name" },
-		notID: "the name is no cluster ID", invalid: "CLUSTER_PROFILE_INVALID", unreadable: "CLUSTER_PROFILES_UNREADABLE",
+		notID: "the name is no cluster ID", invalid: codeProfileInvalid, unreadable: codeProfilesUnreadable,
 	},
 }
 

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,12 +32,13 @@ func entryOf(s *federation.Service) *networking.ServiceEntry {
 	if s.MeshExternal {
 		entry.Location = networking.ServiceEntry_MESH_EXTERNAL
 	}
-	for _, p := range s.Ports {
+	names := portNames(s.Ports)
+	for i, p := range s.Ports {
 		protocol := strings.ToUpper(string(p.Protocol))
 		if p.Undeclared {
 			protocol = ""
 		}
-		entry.Ports = append(entry.Ports, &networking.ServicePort{Number: uint32(p.Number), Name: portName(p), Protocol: protocol})
+		entry.Ports = append(entry.Ports, &networking.ServicePort{Number: uint32(p.Number), Name: names[i], Protocol: protocol})
 	}
 	seen := map[netip.Addr]bool{}
 	ours := false
@@ -52,7 +55,7 @@ func entryOf(s *federation.Service) *networking.ServiceEntry {
 			}
 		}
 		for i := range of.Endpoints {
-			if e := endpointOf(s, of, &of.Endpoints[i]); e != nil {
+			if e := endpointOf(s, names, of, &of.Endpoints[i]); e != nil {
 				entry.Endpoints = append(entry.Endpoints, e)
 				if _, named := of.Endpoints[i].Address.Host(); named {
 					entry.Resolution = networking.ServiceEntry_DNS
@@ -66,16 +69,23 @@ func entryOf(s *federation.Service) *networking.ServiceEntry {
 	return entry
 }
 
-// portName is not empty: endpoints say their ports by name.
-func portName(p federation.ServicePort) string {
-	if p.Name != "" {
-		return p.Name
+// portNames are the names of the ports in a ServiceEntry, where endpoints say their ports
+// by name: each port has one, and no two have the same. Clusters may name different numbers
+// alike.
+func portNames(ports []federation.ServicePort) []string {
+	names, taken := make([]string, len(ports)), map[string]bool{}
+	for i, p := range ports {
+		name := cmp.Or(p.Name, "port-"+strings.ToLower(string(p.Protocol)))
+		for own := name; taken[name]; own = name {
+			name = fmt.Sprintf("%s-%d", own, p.Number)
+		}
+		names[i], taken[name] = name, true
 	}
-	return "port-" + strings.ToLower(string(p.Protocol))
+	return names
 }
 
 // endpointOf is an endpoint that takes requests, or nil.
-func endpointOf(s *federation.Service, of federation.ShardEndpoints, e *federation.Endpoint) *networking.WorkloadEntry {
+func endpointOf(s *federation.Service, names []string, of federation.ShardEndpoints, e *federation.Endpoint) *networking.WorkloadEntry {
 	ip, isIP := e.Address.IP()
 	host, isHost := e.Address.Host()
 	if e.Health == federation.Unhealthy || !isIP && !isHost {
@@ -99,10 +109,10 @@ func endpointOf(s *federation.Service, of federation.ShardEndpoints, e *federati
 	} else if w.ServiceAccount != "" {
 		w.Labels[labelTLSMode] = "disabled"
 	}
-	for _, p := range s.Ports {
+	for i, p := range s.Ports {
 		if name, declared := p.DeclaredBy(of.Shard); declared {
 			if number, listens := e.Port(name); listens {
-				w.Ports[portName(p)] = uint32(number)
+				w.Ports[names[i]] = uint32(number)
 			}
 		}
 	}
