@@ -169,6 +169,11 @@ type MeshSettings struct {
 		AccessLogging []string `json:"accessLogging,omitempty"`
 		Tracing       []string `json:"tracing,omitempty"`
 	} `json:"defaultProviders,omitzero"`
+	// EnvoyFilters says which EnvoyFilters take effect: those of the listed namespaces; "*" is
+	// any. None: no namespace's.
+	EnvoyFilters struct {
+		Namespaces []string `json:"namespaces,omitempty"`
+	} `json:"envoyFilters,omitzero"`
 	// Sources are the clusters whose custom resources are configuration of the mesh.
 	Sources []ResourceSource `json:"sources,omitempty"`
 	// The settings of Ingresses are those of Istio's mesh configuration.
@@ -249,6 +254,11 @@ func (m *MeshSettings) AllowsGateways(namespace string) bool {
 		return namespace == m.Root()
 	}
 	return slices.Contains(m.GatewayNamespaces, namespace) || slices.Contains(m.GatewayNamespaces, "*")
+}
+
+// AllowsEnvoyFilters reports whether EnvoyFilters of the namespace take effect.
+func (m *MeshSettings) AllowsEnvoyFilters(namespace string) bool {
+	return m != nil && (slices.Contains(m.EnvoyFilters.Namespaces, namespace) || slices.Contains(m.EnvoyFilters.Namespaces, "*"))
 }
 
 // Mesh returns the settings of the whole mesh; nil where there are none.

@@ -91,7 +91,22 @@ func IsTopology(key string) bool {
 const (
 	WorkloadsName = "workloads:"  // policies, by the namespace and a label of the workloads that they select
 	PlainTextName = "plain-text:" // PeerAuthentications that have workloads of a namespace accept plain text alone
+	PatchesName   = "patches:"    // EnvoyFilters, by their namespace and the resources that they may patch
 	FailoverLabel = "failover:"   // rules and settings, by a label of proxies by which they order endpoints; no label of a proxy begins so
+)
+
+// PatchName is the name under which EnvoyFilters of a namespace are found that may patch
+// resources of the type: those of that name, or with * of any name.
+func PatchName(namespace, resourceType, name string) string {
+	return PatchesName + namespace + "/" + resourceType + "/" + name
+}
+
+// The types of resources in names of EnvoyFilters. A patch of a cluster may name the host of its service.
+const (
+	PatchedCluster  = "cluster"
+	PatchedHost     = "host"
+	PatchedListener = "listener"
+	PatchedRoutes   = "routes"
 )
 
 // Locality says where something runs. Empty fields are unknown.

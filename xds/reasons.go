@@ -76,15 +76,35 @@ func (s *reasons) add(r envoy.Reason, change int) {
 		if of == nil {
 			of = &said{related: r.Related}
 			known[one] = of
-			s.counted(r.Code, 1)
+			s.count(r.Code, 1)
 		}
 		if of.resources += change; of.resources == 0 {
-			s.counted(r.Code, -1)
+			s.count(r.Code, -1)
 			if delete(known, one); len(known) == 0 {
 				delete(s.of, subject)
 			}
 		}
 	}
+}
+
+// count counts what is not right. That a patch matches is right.
+func (s *reasons) count(code string, change int) {
+	if code != envoy.ReasonPatchMatched {
+		s.counted(code, change)
+	}
+}
+
+// matched are the fields of the patches of an EnvoyFilter that match some resource.
+func (s *reasons) matched(subject any) map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fields := map[string]bool{}
+	for r := range s.of[subject] {
+		if r.code == envoy.ReasonPatchMatched {
+			fields[r.message] = true
+		}
+	}
+	return fields
 }
 
 // about are the reasons with the object or the service, by code and message.
@@ -93,6 +113,9 @@ func (s *reasons) about(subject any) []envoy.Reason {
 	defer s.mu.Unlock()
 	var found []envoy.Reason
 	for r, of := range s.of[subject] {
+		if r.code == envoy.ReasonPatchMatched {
+			continue
+		}
 		found = append(found, envoy.Reason{Code: r.code, Message: r.message, Related: of.related})
 	}
 	slices.SortFunc(found, func(a, b envoy.Reason) int {
@@ -114,6 +137,12 @@ func (s *Server) Builds() uint64 { return s.reasons.builds.Load() }
 // Reasons says why the object is not, or not wholly, in the resources of proxies
 // that are connected.
 func (s *Server) Reasons(key federation.ObjectKey) []envoy.Reason { return s.reasons.about(key) }
+
+// MatchedPatches are the fields of the patches of an EnvoyFilter that match something that
+// connected proxies have, such as configPatches[0].
+func (s *Server) MatchedPatches(key federation.ObjectKey) map[string]bool {
+	return s.reasons.matched(key)
+}
 
 // ServiceReasons is Reasons for a service.
 func (s *Server) ServiceReasons(key federation.ServiceKey) []envoy.Reason {

@@ -31,6 +31,9 @@ const (
 // Reason says why something of the snapshot is not in a resource.
 type Reason = resource.Reason
 
+// ReasonPatchMatched is the code of reasons that tell of a patch that matched; it is no problem.
+const ReasonPatchMatched = resource.ReasonPatchMatched
+
 // Node is what is known of a proxy.
 type Node = node.Node
 

@@ -4,12 +4,15 @@ import (
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
+	envoyfilters "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1"
 	telemetry "istio.io/api/telemetry/v1"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/authentication"
+	"isthmus.dev/isthmus/xds/envoy/envoyfilter"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
@@ -43,11 +46,27 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 			}
 		}
 	}
+	patchedParts(v, t, name, parts, found)
 	for part, objects := range found {
 		slices.SortFunc(objects, federation.ObjectKey.Compare)
 		found[part] = slices.Compact(objects)
 	}
 	return found
+}
+
+// patchedParts adds the EnvoyFilters whose patches changed a part.
+func patchedParts(v *facet.View, t resource.Type, name string, parts []string, found map[string][]federation.ObjectKey) {
+	if v.Facet.Patches == "" || !HasParts(t) {
+		return
+	}
+	envoyfilter.Steps(v, scopeOf(v.Facet).build[t](v, name), func(p envoyfilter.Patch, before, after proto.Message) {
+		was, now := formsByPart(before), formsByPart(after)
+		for _, part := range parts {
+			if was[part] != now[part] {
+				found[part] = append(found[part], p.Object)
+			}
+		}
+	})
 }
 
 // Concerns reports whether resources for the facet can be made of the object. A builder
@@ -61,6 +80,8 @@ func Concerns(o *federation.Object, f node.Facet) bool {
 		return facet.Selects(spec, o.Key.Namespace, f)
 	case *security.RequestAuthentication:
 		return facet.Selects(spec, o.Key.Namespace, f)
+	case *envoyfilters.EnvoyFilter:
+		return slices.ContainsFunc(node.PatchesOf(f), func(ref node.PatchRef) bool { return ref.Object == o.Key })
 	case *telemetry.Telemetry:
 		own := o.Key
 		own.Cluster = ""

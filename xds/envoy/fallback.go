@@ -90,34 +90,54 @@ type part struct {
 }
 
 func divide(t resource.Type, body []byte) (*divided, error) {
+	var m proto.Message
 	switch t {
 	case resource.RouteType:
-		c := &routev3.RouteConfiguration{}
-		if err := proto.Unmarshal(body, c); err != nil {
-			return nil, fmt.Errorf("reading routes: %w", err)
-		}
-		d := &divided{around: c}
-		for _, host := range c.GetVirtualHosts() {
+		m = &routev3.RouteConfiguration{}
+	case resource.ListenerType:
+		m = &listenerv3.Listener{}
+	default:
+		return nil, fmt.Errorf("resources of type %s have no parts", t)
+	}
+	if err := proto.Unmarshal(body, m); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", t.Row().Plural, err)
+	}
+	return divideMessage(m), nil
+}
+
+// divideMessage takes the parts out of the message.
+func divideMessage(m proto.Message) *divided {
+	d := &divided{around: m}
+	switch m := m.(type) {
+	case *routev3.RouteConfiguration:
+		for _, host := range m.GetVirtualHosts() {
 			d.parts = append(d.parts, part{host.GetName(), host})
 		}
-		c.VirtualHosts = nil
-		return d, nil
-	case resource.ListenerType:
-		l := &listenerv3.Listener{}
-		if err := proto.Unmarshal(body, l); err != nil {
-			return nil, fmt.Errorf("reading a listener: %w", err)
-		}
-		d := &divided{around: l}
-		for _, chain := range l.GetFilterChains() {
+		m.VirtualHosts = nil
+	case *listenerv3.Listener:
+		for _, chain := range m.GetFilterChains() {
 			d.parts = append(d.parts, part{chainName(chain), chain})
 		}
-		if l.GetDefaultFilterChain() != nil {
-			d.parts = append(d.parts, part{defaultChain, l.GetDefaultFilterChain()})
+		if m.GetDefaultFilterChain() != nil {
+			d.parts = append(d.parts, part{defaultChain, m.GetDefaultFilterChain()})
 		}
-		l.FilterChains, l.DefaultFilterChain = nil, nil
-		return d, nil
+		m.FilterChains, m.DefaultFilterChain = nil, nil
 	}
-	return nil, fmt.Errorf("resources of type %s have no parts", t)
+	return d
+}
+
+// formsByPart are the forms of a message, which stays as it is; that of what is around the parts is
+// without a name.
+func formsByPart(m proto.Message) map[string]Form {
+	if m == nil {
+		return nil
+	}
+	d := divideMessage(proto.Clone(m))
+	forms := map[string]Form{"": formOf("", d.around)}
+	for _, p := range d.parts {
+		forms[p.name] = formOf(p.name, p.message)
+	}
+	return forms
 }
 
 // join puts parts into what was around them.

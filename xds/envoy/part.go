@@ -47,7 +47,7 @@ type Assembled struct {
 // exist.
 func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts) (*Assembled, []resource.Reason, error) {
 	v := facet.Open(f, r)
-	if f.Scope == node.ScopeGateway || f.GRPC {
+	if f.Scope == node.ScopeGateway || f.GRPC || f.Patches != "" {
 		return whole(v, name)
 	}
 	plan := route.PlanFor(v, name)
@@ -76,7 +76,7 @@ func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts
 
 // whole makes routes that have no parts.
 func whole(v *facet.View, name string) (*Assembled, []resource.Reason, error) {
-	c, _ := scopeOf(v.Facet).build[resource.RouteType](v, name).(*routev3.RouteConfiguration)
+	c, _ := scopeOf(v.Facet).build[resource.RouteType].made(v, name).(*routev3.RouteConfiguration)
 	if c == nil {
 		return nil, v.Reasons, nil
 	}

@@ -30,7 +30,7 @@ func Build(t resource.Type, name string, f node.Facet, r *federation.Reader) (pr
 		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, f)
 	}
 	v := facet.Open(f, r)
-	m := of(v, name)
+	m := of.made(v, name)
 	return m, v.Reasons, nil
 }
 

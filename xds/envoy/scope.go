@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/dns"
 	"isthmus.dev/isthmus/xds/envoy/edge"
 	"isthmus.dev/isthmus/xds/envoy/endpoint"
+	"isthmus.dev/isthmus/xds/envoy/envoyfilter"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/inbound"
@@ -40,6 +41,12 @@ type scope struct {
 type namer func(resource.Type, node.Facet, *federation.Service, *federation.Reader) []string
 
 type build func(v *facet.View, name string) proto.Message
+
+// made is the resource of that name for the view, with the patches of EnvoyFilters: they come
+// after everything else.
+func (of build) made(v *facet.View, name string) proto.Message {
+	return envoyfilter.Apply(v, of(v, name))
+}
 
 // scopeOf is the facet's row.
 func scopeOf(f node.Facet) scope {
@@ -108,6 +115,10 @@ var scopes = map[node.Scope]scope{
 			return always(resource.ListenerType, resource.NamesListener)(t, f, r)
 		},
 		build: map[resource.Type]build{resource.ListenerType: listeners(dns.Listener), resource.NamesType: dns.Table},
+	},
+	node.ScopePatched: {
+		fixed: envoyfilter.Names,
+		build: map[resource.Type]build{resource.ClusterType: envoyfilter.Added, resource.ListenerType: envoyfilter.Added},
 	},
 	node.ScopePods: {
 		fixed: headless.Names,

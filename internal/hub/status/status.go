@@ -9,6 +9,8 @@ import (
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/envoyfilter"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
 // notHonoured is the code of a field that the hub does not act on.
@@ -20,6 +22,7 @@ type Objects struct {
 	Hub     federation.ClusterID
 	Proxies interface {
 		Reasons(key federation.ObjectKey) []envoy.Reason
+		MatchedPatches(key federation.ObjectKey) map[string]bool
 		ServiceReasons(key federation.ServiceKey) []envoy.Reason
 		Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected
 	}
@@ -74,6 +77,9 @@ func (s *Objects) ServiceFindings(snapshot *federation.Snapshot, key federation.
 func (s *Objects) reasons(snapshot *federation.Snapshot, key federation.ObjectKey) []envoy.Reason {
 	found := s.Proxies.Reasons(key)
 	if o, ok := snapshot.Object(key); ok {
+		if key.Of() == node.EnvoyFilterKind {
+			found = append(found, envoyfilter.Unmatched(o, snapshot.Mesh(), s.Proxies.MatchedPatches(key))...)
+		}
 		if key.Of() == configkind.ServiceEntry {
 			for _, host := range o.Names {
 				of := federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace}

@@ -29,6 +29,7 @@ type bearing struct {
 	objects federation.ClusterID
 	// telemetry and traced are those of the proxy's facets.
 	telemetry, traced string
+	patches           patchLists
 }
 
 func bearingOn(n Node, r *federation.Reader) bearing {
@@ -49,6 +50,7 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 	if c.telemetry != "" && tracesByName(mesh) {
 		c.traced = n.serviceName()
 	}
+	c.patches = patchesFor(n, c.labels, r, mesh)
 	c.own = destinationrule.HasOwn(n.Namespace, r) || virtualservice.HasOwnConnections(n.Namespace, r)
 	sidecar := SidecarOf(n, r, mesh.Root())
 	if sidecar != nil {

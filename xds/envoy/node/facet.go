@@ -41,6 +41,8 @@ type Facet struct {
 	// Telemetry has the objects that say what is logged and traced: NAMESPACE/NAME, joined by
 	// commas, the closest last. Traced is what the workload is called in traces; empty: it is not.
 	Telemetry, Traced string
+	// Patches has the patches of EnvoyFilters for the proxies, in their order (PatchesOf).
+	Patches string
 }
 
 func (f Facet) String() string {
@@ -57,6 +59,7 @@ func (f Facet) String() string {
 		{"objects", string(f.Objects)},
 		{"telemetry", f.Telemetry},
 		{"traced", f.Traced},
+		{"patches", f.Patches},
 		{"ports", f.Ports},
 		{"place", f.Place},
 		{"priority", f.Priority},

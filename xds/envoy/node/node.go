@@ -54,6 +54,7 @@ type Node struct {
 	UserAgent      string // "envoy"
 	Version        string // of the user agent
 	MeshVersion    string // ISTIO_VERSION
+	Metadata       string // its short texts, for EnvoyFilters: KEY=VALUE, sorted, each between zero bytes
 }
 
 // Workload is as which the proxy says that it runs.
@@ -71,7 +72,7 @@ const (
 // Bytes is what the node takes in memory, estimated.
 func (n Node) Bytes() int {
 	bytes := nodeOverhead + len(n.ID) + len(n.Network) + len(n.Cluster) + len(n.Namespace) + len(n.ServiceAccount) + len(n.Locality.Region) + len(n.Locality.Zone) +
-		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
+		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Metadata) + len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
 	for name, value := range n.Labels {
 		bytes += labelOverhead + len(name) + len(value)
 	}

@@ -95,6 +95,7 @@ func (p *nodeParser) readMetadata() {
 	p.node.Namespace = p.text("NAMESPACE")
 	p.node.ServiceAccount = p.text("SERVICE_ACCOUNT")
 	p.node.MeshVersion = p.text("ISTIO_VERSION")
+	p.node.Metadata = shortTexts(p.metadata)
 	p.node.RouterMode = Standard
 	if p.node.Type != Sidecar && p.text("ROUTER_MODE") == string(SNIDNAT) {
 		p.node.RouterMode = SNIDNAT

@@ -28,6 +28,7 @@ const (
 	ScopePassed      Scope = "passed"      // services to which a router in sni-dnat mode passes connections
 	ScopeNames       Scope = "names"       // answers to captured DNS requests
 	ScopePods        Scope = "pods"        // pods of headless services in other clusters
+	ScopePatched     Scope = "patched"     // what EnvoyFilters add; comes after all others
 	ScopeTargets     Scope = "targets"     // what gRPC clients dial, with the short names of a namespace
 )
 
@@ -80,8 +81,9 @@ func (v View) Facets(t resource.Type) []Facet {
 	if t == resource.ListenerType {
 		facets = v.node.withTelemetry(v.bearing, facets)
 	}
+	facets = v.bearing.patches.patched(t, facets)
 	for i := range facets {
-		if facets[i].Scope != ScopeStatic {
+		if facets[i].Scope != ScopeStatic || facets[i].Patches != "" {
 			facets[i].Objects = v.bearing.objects
 		}
 	}

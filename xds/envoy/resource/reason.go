@@ -47,6 +47,8 @@ const (
 	ReasonNoKeys              = "NO_KEYS"                // there are no keys to verify tokens by, all of which are refused
 	ReasonOldKeys             = "OLD_KEYS"               // the keys to verify tokens by cannot be fetched again
 	ReasonNoTokens            = "NO_TOKENS"              // routes depend on claims of tokens that no RequestAuthentication verifies
+	ReasonPatchInvalid        = "PATCH_INVALID"          // what a patch would make cannot be sent
+	ReasonPatchMatchesNothing = "PATCH_MATCHES_NOTHING"  // no proxy has what a patch is about
 	ReasonInvalidRule         = "INVALID_RULE"           // the object holds a value that Envoy would refuse
 )
 
@@ -59,3 +61,7 @@ const (
 
 // ReasonProxyless is the code of reasons for what gRPC clients do not do.
 const ReasonProxyless = "NOT_IN_GRPC"
+
+// ReasonPatchMatched is the code of reasons that tell of a patch that matched. It is no problem, and is
+// not shown: without it, the patch matches nothing.
+const ReasonPatchMatched = "PATCH_MATCHED"

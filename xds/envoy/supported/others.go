@@ -36,7 +36,6 @@ var (
 
 // Kinds without an effect.
 var (
-	_ = add(row{kind: ofNetworking("EnvoyFilter"), idle: "patches of Envoy's own configuration are not applied"})
 	_ = add(row{kind: ofNetworking("ProxyConfig"), idle: "proxies take their own settings from where they are started"})
 	_ = add(idle(ofGatewayAPI("UDPRoute")))
 	_ = add(row{kind: ofGatewayAPI("BackendTLSPolicy"), idle: "gateways do not speak TLS to backends; requests of routes for these Services get 500, and connections are closed"})

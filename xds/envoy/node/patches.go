@@ -1,0 +1,240 @@
+package node
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// EnvoyFilterKind is the kind of EnvoyFilters.
+var EnvoyFilterKind = federation.Kind{Group: "networking.istio.io", Name: "EnvoyFilter"}
+
+// patchLists has the patches for a proxy, by the facets whose resources they may change: a
+// patch is in no other list, so that it splits no other facet.
+type patchLists struct {
+	static, clusters          string // of clusters that all sidecars have, and of services
+	inbound, outbound         string // of listeners, those of inline routes included
+	routes                    string
+	newClusters, newListeners string // that are added
+	// claimed are those that were found by what the proxy says of itself and nothing confirms.
+	claimed string
+}
+
+// of is the list for a facet.
+func (p *patchLists) of(t resource.Type, scope Scope) string {
+	switch {
+	case scope == ScopeNames:
+		return "" // the hub's own answers to DNS requests
+	case t == resource.ClusterType && scope == ScopeStatic:
+		return p.static
+	case t == resource.ClusterType:
+		return p.clusters
+	case t == resource.RouteType:
+		return p.routes
+	case t == resource.ListenerType && scope == ScopeInbound:
+		return p.inbound
+	case t == resource.ListenerType:
+		return p.outbound
+	}
+	return ""
+}
+
+// patched adds to the facets which patches are for them, and the facet of what is added.
+func (p *patchLists) patched(t resource.Type, facets []Facet) []Facet {
+	for i := range facets {
+		facets[i].Patches = p.of(t, facets[i].Scope)
+	}
+	added := map[resource.Type]string{resource.ClusterType: p.newClusters, resource.ListenerType: p.newListeners}[t]
+	if added == "" {
+		return facets
+	}
+	return append(facets, Facet{Scope: ScopePatched, Patches: added})
+}
+
+// PatchRef names patches of one EnvoyFilter by their index.
+type PatchRef struct {
+	Object  federation.ObjectKey
+	Indexes []int
+}
+
+// PatchesOf are the patches for the facet's proxies, in the order in which they are applied.
+func PatchesOf(f Facet) []PatchRef {
+	var refs []PatchRef
+	for text := range strings.SplitSeq(f.Patches, ",") {
+		object, indexes, ok := strings.Cut(text, ":")
+		namespace, name, _ := strings.Cut(object, "/")
+		if !ok {
+			continue
+		}
+		ref := PatchRef{Object: federation.ObjectKey{Group: EnvoyFilterKind.Group, Kind: EnvoyFilterKind.Name, Namespace: namespace, Name: name}}
+		if own, is := strings.CutSuffix(name, ofCluster); is {
+			ref.Object.Name, ref.Object.Cluster = own, f.Objects
+		}
+		for number := range strings.SplitSeq(indexes, ".") {
+			if i, err := strconv.Atoi(number); err == nil {
+				ref.Indexes = append(ref.Indexes, i)
+			}
+		}
+		refs = append(refs, ref)
+	}
+	return refs
+}
+
+// ofCluster marks an object for the proxies of one cluster alone.
+const ofCluster = "@"
+
+// patchesFor finds the patches for the proxy: of the EnvoyFilters of the root namespace, then of
+// its own; of each namespace by priority, then the oldest first.
+func patchesFor(n Node, labels string, r *federation.Reader, mesh *federation.MeshSettings) (lists patchLists) {
+	if n.GRPC || mesh == nil || len(mesh.EnvoyFilters.Namespaces) == 0 {
+		return patchLists{}
+	}
+	for _, namespace := range slices.Compact([]string{mesh.Root(), n.Namespace}) {
+		if !mesh.AllowsEnvoyFilters(namespace) {
+			continue
+		}
+		for _, o := range envoyFiltersOf(n, namespace, labels, r) {
+			lists.add(n, o)
+		}
+	}
+	return lists
+}
+
+// envoyFiltersOf are those of the namespace for the proxy, in their order.
+func envoyFiltersOf(n Node, namespace, labels string, r *federation.Reader) []*federation.Object {
+	names := []string{federation.WorkloadsName + namespace}
+	for label := range strings.SplitSeq(labels, ",") {
+		names = append(names, federation.WorkloadsName+namespace+"/"+label)
+	}
+	found := map[federation.ObjectKey]bool{}
+	var all []*federation.Object
+	for _, name := range names {
+		for o := range r.Objects().Named(EnvoyFilterKind, name) {
+			if spec, ok := o.Spec.(*networking.EnvoyFilter); ok && !found[o.Key] && selectsProxy(spec, namespace, n) {
+				found[o.Key] = true
+				all = append(all, o)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *federation.Object) int {
+		return cmp.Or(cmp.Compare(priorityOf(a), priorityOf(b)), a.CompareAge(b))
+	})
+	return all
+}
+
+func priorityOf(o *federation.Object) int32 { return o.Spec.(*networking.EnvoyFilter).GetPriority() }
+
+// selectsProxy reports whether an EnvoyFilter of the namespace is for the proxy.
+func selectsProxy(spec *networking.EnvoyFilter, namespace string, n Node) bool {
+	if len(spec.GetTargetRefs()) == 0 {
+		return federation.MatchesLabels(n.Labels, []map[string]string{spec.GetWorkloadSelector().GetLabels()})
+	}
+	for _, t := range spec.GetTargetRefs() {
+		if namespace == n.Namespace && federation.IsGatewayAPI(t.GetGroup(), t.GetKind()) && n.Labels[federation.GatewayLabel] == t.GetName() {
+			return true
+		}
+	}
+	return false
+}
+
+// add takes up the patches of an EnvoyFilter that are for the proxy.
+func (p *patchLists) add(n Node, o *federation.Object) {
+	name := o.Key.Namespace + "/" + o.Key.Name
+	if o.Key.Cluster != "" {
+		name += ofCluster
+	}
+	begun := map[*string]bool{}
+	for i, patch := range o.Spec.(*networking.EnvoyFilter).GetConfigPatches() {
+		matched, claims := n.meets(patch.GetMatch())
+		if !matched {
+			continue
+		}
+		lists := p.listsFor(patch)
+		if claims {
+			lists = append(lists, &p.claimed)
+		}
+		for _, list := range lists {
+			appendPatch(list, name, i, !begun[list])
+			begun[list] = true
+		}
+	}
+}
+
+func appendPatch(list *string, name string, index int, first bool) {
+	switch {
+	case !first:
+		*list += "."
+	case *list != "":
+		*list += "," + name + ":"
+	default:
+		*list = name + ":"
+	}
+	*list += strconv.Itoa(index)
+}
+
+// listsFor are the lists in which the patch belongs.
+func (p *patchLists) listsFor(patch *networking.EnvoyFilter_EnvoyConfigObjectPatch) []*string {
+	context := patch.GetMatch().GetContext()
+	added := patch.GetPatch().GetOperation() == networking.EnvoyFilter_Patch_ADD
+	switch patch.GetApplyTo() {
+	case networking.EnvoyFilter_CLUSTER:
+		switch {
+		case added:
+			return []*string{&p.newClusters}
+		case context == networking.EnvoyFilter_SIDECAR_INBOUND:
+			return []*string{&p.static}
+		}
+		return []*string{&p.static, &p.clusters}
+	case networking.EnvoyFilter_ROUTE_CONFIGURATION, networking.EnvoyFilter_VIRTUAL_HOST, networking.EnvoyFilter_HTTP_ROUTE:
+		return byDirection(context, &p.inbound, &p.routes)
+	case networking.EnvoyFilter_LISTENER:
+		if added {
+			return []*string{&p.newListeners}
+		}
+		return byDirection(context, &p.inbound, &p.outbound)
+	case networking.EnvoyFilter_FILTER_CHAIN, networking.EnvoyFilter_LISTENER_FILTER, networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_HTTP_FILTER:
+		return byDirection(context, &p.inbound, &p.outbound)
+	}
+	return nil
+}
+
+func byDirection(context networking.EnvoyFilter_PatchContext, inbound, outbound *string) []*string {
+	switch context {
+	case networking.EnvoyFilter_SIDECAR_INBOUND:
+		return []*string{inbound}
+	case networking.EnvoyFilter_ANY:
+		return []*string{inbound, outbound}
+	}
+	return []*string{outbound}
+}
+
+// meets reports whether a match may be for the proxy, by its type, version and metadata.
+// claims: what nothing confirms decided that.
+func (n Node) meets(match *networking.EnvoyFilter_EnvoyConfigObjectMatch) (matched, claims bool) {
+	switch match.GetContext() {
+	case networking.EnvoyFilter_SIDECAR_INBOUND, networking.EnvoyFilter_SIDECAR_OUTBOUND:
+		matched = n.Type == Sidecar
+	case networking.EnvoyFilter_GATEWAY:
+		matched = n.Type != Sidecar
+	default:
+		matched = match.GetContext() == networking.EnvoyFilter_ANY
+	}
+	proxy := match.GetProxy()
+	if version := proxy.GetProxyVersion(); version != "" {
+		pattern, err := regexp.Compile(version)
+		claims = true
+		matched = matched && err == nil && n.MeshVersion != "" && pattern.MatchString(n.MeshVersion)
+	}
+	for key, value := range proxy.GetMetadata() {
+		claims = true
+		matched = matched && n.hasMetadata(key, value)
+	}
+	return matched, claims
+}
