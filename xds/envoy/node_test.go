@@ -92,6 +92,10 @@ func TestMetadataAsIstiosProxiesSendIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(got.Metadata, "ISTIO_VERSION=1.31.1") {
+		t.Errorf("the texts for EnvoyFilters are %q", got.Metadata)
+	}
+	got.Metadata = ""
 	want := envoy.Node{
 		ID: node.GetId(), Type: envoy.Sidecar, RouterMode: envoy.Standard,
 		Addresses: []netip.Addr{netip.MustParseAddr("10.1.1.1"), netip.MustParseAddr("fd00::1")},

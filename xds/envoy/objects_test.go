@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
+	envoyfilters "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1"
 	telemetry "istio.io/api/telemetry/v1"
 	"sigs.k8s.io/yaml"
@@ -84,6 +85,8 @@ func specOf(t fataler, kind string) proto.Message {
 		return &security.PeerAuthentication{}
 	case "RequestAuthentication":
 		return &security.RequestAuthentication{}
+	case "EnvoyFilter":
+		return &envoyfilters.EnvoyFilter{}
 	case "Telemetry":
 		return &telemetry.Telemetry{}
 	}

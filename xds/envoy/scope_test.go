@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	networking "istio.io/api/networking/v1"
+	envoyfilters "istio.io/api/networking/v1alpha3"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
@@ -22,13 +23,18 @@ func TestEveryFacetHasARow(t *testing.T) {
 		{Type: node.Router, RouterMode: node.SNIDNAT},
 		{Type: node.Sidecar, GRPC: true},
 	}
-	objects := map[federation.ObjectKey]*federation.Object{}
+	objects, settings := map[federation.ObjectKey]*federation.Object{}, &federation.MeshSettings{GatewayNamespaces: []string{"*"}}
+	settings.EnvoyFilters.Namespaces = []string{"shop"}
 	for key, spec := range map[federation.ObjectKey]any{
 		{Group: node.SidecarKind.Group, Kind: node.SidecarKind.Name, Namespace: "limited", Name: "default"}:     &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{"./*"}}}},
 		{Group: destinationrule.Kind.Group, Kind: destinationrule.Kind.Name, Namespace: "limited", Name: "own"}: &networking.DestinationRule{Host: "web", ExportTo: []string{"."}},
-		federation.MeshSettingsKey: &federation.MeshSettings{GatewayNamespaces: []string{"*"}},
+		{Group: node.EnvoyFilterKind.Group, Kind: node.EnvoyFilterKind.Name, Namespace: "shop", Name: "adds"}: &envoyfilters.EnvoyFilter{ConfigPatches: []*envoyfilters.EnvoyFilter_EnvoyConfigObjectPatch{
+			{ApplyTo: envoyfilters.EnvoyFilter_CLUSTER, Patch: &envoyfilters.EnvoyFilter_Patch{Operation: envoyfilters.EnvoyFilter_Patch_ADD}},
+			{ApplyTo: envoyfilters.EnvoyFilter_LISTENER, Patch: &envoyfilters.EnvoyFilter_Patch{Operation: envoyfilters.EnvoyFilter_Patch_ADD}},
+		}},
+		federation.MeshSettingsKey: settings,
 	} {
-		objects[key] = &federation.Object{Key: key, Spec: spec, Digest: "1"}
+		objects[key] = &federation.Object{Key: key, Spec: spec, Digest: "1", Names: []string{federation.WorkloadsName + key.Namespace}}
 	}
 	e := federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes}}
 	e.Objects.Set = objects

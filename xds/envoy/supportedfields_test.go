@@ -63,7 +63,7 @@ func TestWholeKindsAreNotHonoured(t *testing.T) {
 		group, kind string
 		want        int
 	}{
-		{"networking.istio.io", "EnvoyFilter", 1},
+		{"networking.istio.io", "ProxyConfig", 1},
 		{"gateway.networking.k8s.io", "UDPRoute", 1},
 		{"gateway.networking.k8s.io", "HTTPRoute", 0},
 		{"networking.istio.io", "ServiceEntry", 0},

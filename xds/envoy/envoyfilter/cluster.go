@@ -38,7 +38,7 @@ func clusterID(name string) (resource.ClusterID, bool) {
 
 func patchCluster(j *job, m proto.Message) (proto.Message, bool, error) {
 	c, is := m.(*clusterv3.Cluster)
-	if !is || !j.meetsCluster(c) {
+	if !is || j.op == add || !j.meetsCluster(c) {
 		return m, false, nil
 	}
 	if j.op == remove {

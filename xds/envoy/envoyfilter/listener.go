@@ -53,7 +53,7 @@ func (j *job) meetsChain(l *listenerv3.Listener, chain *listenerv3.FilterChain) 
 
 func patchListener(j *job, m proto.Message) (proto.Message, bool, error) {
 	l, is := m.(*listenerv3.Listener)
-	if !is || !j.meetsListener(l) {
+	if !is || j.op == add || !j.meetsListener(l) {
 		return m, false, nil
 	}
 	if j.op == remove {

@@ -21,7 +21,7 @@ import (
 // where they change nothing, nil where they remove it. It notes which patches matched, and which
 // ones were left out.
 func Apply(v *facet.View, m proto.Message) proto.Message {
-	if v.Facet.Patches == "" || m == nil {
+	if v.Facet.Patches == "" || v.Facet.Scope == node.ScopePatched || m == nil {
 		return m
 	}
 	now, outcomes := Patched(m, patchesFor(v, m))
