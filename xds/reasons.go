@@ -94,34 +94,23 @@ func (s *reasons) count(code string, change int) {
 	}
 }
 
-// matched are the fields of the patches of an EnvoyFilter that match some resource.
-func (s *reasons) matched(subject any) map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fields := map[string]bool{}
-	for r := range s.of[subject] {
-		if r.code == envoy.ReasonPatchMatched {
-			fields[r.message] = true
-		}
-	}
-	return fields
-}
-
 // about are the reasons with the object or the service, by code and message.
 func (s *reasons) about(subject any) []envoy.Reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []envoy.Reason
+	var found, matched []envoy.Reason
 	for r, of := range s.of[subject] {
+		one := envoy.Reason{Code: r.code, Message: r.message, Related: of.related}
 		if r.code == envoy.ReasonPatchMatched {
+			matched = append(matched, one)
 			continue
 		}
-		found = append(found, envoy.Reason{Code: r.code, Message: r.message, Related: of.related})
+		found = append(found, one)
 	}
 	slices.SortFunc(found, func(a, b envoy.Reason) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})
-	return found[:min(len(found), maxReasons)]
+	return append(found[:min(len(found), maxReasons)], matched...)
 }
 
 // afterBuild takes up what a build said, and that there was one.
@@ -135,14 +124,8 @@ func (s *reasons) afterBuild(before, now []envoy.Reason) {
 func (s *Server) Builds() uint64 { return s.reasons.builds.Load() }
 
 // Reasons says why the object is not, or not wholly, in the resources of proxies
-// that are connected.
+// that are connected, and which patches of an EnvoyFilter match (envoy.ReasonPatchMatched).
 func (s *Server) Reasons(key federation.ObjectKey) []envoy.Reason { return s.reasons.about(key) }
-
-// MatchedPatches are the fields of the patches of an EnvoyFilter that match something that
-// connected proxies have, such as configPatches[0].
-func (s *Server) MatchedPatches(key federation.ObjectKey) map[string]bool {
-	return s.reasons.matched(key)
-}
 
 // ServiceReasons is Reasons for a service.
 func (s *Server) ServiceReasons(key federation.ServiceKey) []envoy.Reason {

@@ -22,7 +22,6 @@ type Objects struct {
 	Hub     federation.ClusterID
 	Proxies interface {
 		Reasons(key federation.ObjectKey) []envoy.Reason
-		MatchedPatches(key federation.ObjectKey) map[string]bool
 		ServiceReasons(key federation.ServiceKey) []envoy.Reason
 		Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected
 	}
@@ -78,7 +77,7 @@ func (s *Objects) reasons(snapshot *federation.Snapshot, key federation.ObjectKe
 	found := s.Proxies.Reasons(key)
 	if o, ok := snapshot.Object(key); ok {
 		if key.Of() == node.EnvoyFilterKind {
-			found = append(found, envoyfilter.Unmatched(o, snapshot.Mesh(), s.Proxies.MatchedPatches(key))...)
+			found = envoyfilter.Found(o, snapshot.Mesh(), found)
 		}
 		if key.Of() == configkind.ServiceEntry {
 			for _, host := range o.Names {

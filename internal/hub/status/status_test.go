@@ -14,8 +14,6 @@ type noReasons struct{}
 
 func (noReasons) Reasons(federation.ObjectKey) []envoy.Reason { return nil }
 
-func (noReasons) MatchedPatches(federation.ObjectKey) map[string]bool { return nil }
-
 func (noReasons) ServiceReasons(federation.ServiceKey) []envoy.Reason { return nil }
 
 // TestR43NotHonouredIsThatOfTheSnapshot: what the mesh reports about an object later is not

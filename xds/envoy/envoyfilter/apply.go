@@ -37,7 +37,7 @@ func readAll(patches []Patch) []*job {
 
 // together applies all patches and checks the result once, as nearly always nothing is wrong.
 func together(m proto.Message, jobs []*job) (proto.Message, []Outcome, bool) {
-	now, outcomes, any := proto.Clone(m), make([]Outcome, 0, len(jobs)), false
+	now, outcomes, found := proto.Clone(m), make([]Outcome, 0, len(jobs)), false
 	for _, j := range jobs {
 		if now == nil {
 			break
@@ -46,10 +46,10 @@ func together(m proto.Message, jobs []*job) (proto.Message, []Outcome, bool) {
 		if err != nil {
 			return nil, nil, false
 		}
-		now, any = next, any || matched
+		now, found = next, found || matched
 		outcomes = append(outcomes, Outcome{Patch: j.Patch, Matched: matched})
 	}
-	if !any {
+	if !found {
 		return m, outcomes, true
 	}
 	return now, outcomes, valid(m, now) == nil

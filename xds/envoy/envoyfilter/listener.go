@@ -104,7 +104,7 @@ func (j *job) eachChain(m proto.Message, change func(*listenerv3.FilterChain) (b
 	if !is || !j.meetsListener(l) {
 		return m, false, nil
 	}
-	any := false
+	found := false
 	for _, chain := range chainsOf(l) {
 		if !j.meetsChain(l, chain) {
 			continue
@@ -113,9 +113,9 @@ func (j *job) eachChain(m proto.Message, change func(*listenerv3.FilterChain) (b
 		if err != nil {
 			return nil, true, err
 		}
-		any = any || matched
+		found = found || matched
 	}
-	return l, any, nil
+	return l, found, nil
 }
 
 func chainsOf(l *listenerv3.Listener) []*listenerv3.FilterChain {
@@ -150,7 +150,7 @@ func patchHTTPFilters(j *job, m proto.Message) (proto.Message, bool, error) {
 // eachManager has the function change the managers of HTTP connections in the chains that the
 // patch is about.
 func (j *job) eachManager(m proto.Message, name string, change func(*hcmv3.HttpConnectionManager) (bool, error)) (proto.Message, bool, error) {
-	return j.eachChain(m, func(chain *listenerv3.FilterChain) (any bool, err error) {
+	return j.eachChain(m, func(chain *listenerv3.FilterChain) (found bool, err error) {
 		for _, f := range chain.GetFilters() {
 			if !isNamed(f, name) || !f.GetTypedConfig().MessageIs((*hcmv3.HttpConnectionManager)(nil)) {
 				continue
@@ -159,9 +159,9 @@ func (j *job) eachManager(m proto.Message, name string, change func(*hcmv3.HttpC
 			if err != nil {
 				return true, err
 			}
-			any = any || matched
+			found = found || matched
 		}
-		return any, nil
+		return found, nil
 	})
 }
 

@@ -57,18 +57,16 @@ var (
 )
 
 // subjects are what can be patched.
-func subjects() map[api.EnvoyFilter_ApplyTo]subject {
-	return map[api.EnvoyFilter_ApplyTo]subject{
-		api.EnvoyFilter_CLUSTER:             {&clusterv3.Cluster{}, ofWhole, patchCluster},
-		api.EnvoyFilter_LISTENER:            {&listenerv3.Listener{}, ofWhole, patchListener},
-		api.EnvoyFilter_FILTER_CHAIN:        {&listenerv3.FilterChain{}, ofSets, patchChains},
-		api.EnvoyFilter_LISTENER_FILTER:     {&listenerv3.ListenerFilter{}, ofLists, patchListenerFilters},
-		api.EnvoyFilter_NETWORK_FILTER:      {&listenerv3.Filter{}, ofLists, patchNetworkFilters},
-		api.EnvoyFilter_HTTP_FILTER:         {&hcmv3.HttpFilter{}, ofLists, patchHTTPFilters},
-		api.EnvoyFilter_ROUTE_CONFIGURATION: {&routev3.RouteConfiguration{}, []operation{merge, mergeReplace}, patchRouteConfiguration},
-		api.EnvoyFilter_VIRTUAL_HOST:        {&routev3.VirtualHost{}, ofSets, patchHosts},
-		api.EnvoyFilter_HTTP_ROUTE:          {&routev3.Route{}, []operation{merge, mergeReplace, add, remove, insertBefore, insertAfter, insertFirst}, patchHTTPRoutes},
-	}
+var subjects = map[api.EnvoyFilter_ApplyTo]subject{
+	api.EnvoyFilter_CLUSTER:             {&clusterv3.Cluster{}, ofWhole, patchCluster},
+	api.EnvoyFilter_LISTENER:            {&listenerv3.Listener{}, ofWhole, patchListener},
+	api.EnvoyFilter_FILTER_CHAIN:        {&listenerv3.FilterChain{}, ofSets, patchChains},
+	api.EnvoyFilter_LISTENER_FILTER:     {&listenerv3.ListenerFilter{}, ofLists, patchListenerFilters},
+	api.EnvoyFilter_NETWORK_FILTER:      {&listenerv3.Filter{}, ofLists, patchNetworkFilters},
+	api.EnvoyFilter_HTTP_FILTER:         {&hcmv3.HttpFilter{}, ofLists, patchHTTPFilters},
+	api.EnvoyFilter_ROUTE_CONFIGURATION: {&routev3.RouteConfiguration{}, []operation{merge, mergeReplace}, patchRouteConfiguration},
+	api.EnvoyFilter_VIRTUAL_HOST:        {&routev3.VirtualHost{}, ofSets, patchHosts},
+	api.EnvoyFilter_HTTP_ROUTE:          {&routev3.Route{}, []operation{merge, mergeReplace, add, remove, insertBefore, insertAfter, insertFirst}, patchHTTPRoutes},
 }
 
 // job is a patch that was read.
@@ -81,7 +79,7 @@ type job struct {
 
 // read reads a patch. An error means that it never has an effect.
 func read(p Patch) (*job, error) {
-	s, known := subjects()[p.Spec.GetApplyTo()]
+	s, known := subjects[p.Spec.GetApplyTo()]
 	if !known {
 		return nil, unsupported(p.Spec.GetApplyTo())
 	}

@@ -107,7 +107,7 @@ func patchHosts(j *job, m proto.Message) (proto.Message, bool, error) {
 }
 
 func patchHTTPRoutes(j *job, m proto.Message) (proto.Message, bool, error) {
-	return j.eachRoutes(m, func(c *routev3.RouteConfiguration) (any bool, err error) {
+	return j.eachRoutes(m, func(c *routev3.RouteConfiguration) (found bool, err error) {
 		for _, host := range c.GetVirtualHosts() {
 			if !j.meetsHost(host) {
 				continue
@@ -116,8 +116,8 @@ func patchHTTPRoutes(j *job, m proto.Message) (proto.Message, bool, error) {
 			if err != nil {
 				return true, err
 			}
-			host.Routes, any = routes, any || matched
+			host.Routes, found = routes, found || matched
 		}
-		return any, nil
+		return found, nil
 	})
 }

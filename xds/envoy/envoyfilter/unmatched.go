@@ -9,14 +9,22 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// Unmatched tells of the patches of an EnvoyFilter that match nothing. matched has the fields of
-// those that match some resource.
-func Unmatched(o *federation.Object, mesh *federation.MeshSettings, matched map[string]bool) []resource.Reason {
+// Found are the reasons to show of an EnvoyFilter: those that are given, without those that tell
+// of a match, and one for each patch that matches nothing.
+func Found(o *federation.Object, mesh *federation.MeshSettings, given []resource.Reason) []resource.Reason {
+	var found []resource.Reason
+	matched := map[string]bool{}
+	for _, r := range given {
+		if r.Code == resource.ReasonPatchMatched {
+			matched[r.Message] = true
+			continue
+		}
+		found = append(found, r)
+	}
 	spec, is := o.Spec.(*api.EnvoyFilter)
 	if !is || !mesh.AllowsEnvoyFilters(o.Key.Namespace) {
-		return nil
+		return found
 	}
-	var found []resource.Reason
 	for i, p := range spec.GetConfigPatches() {
 		patch := Patch{Object: o.Key, Index: i, Spec: p}
 		if _, err := read(patch); err != nil || matched[patch.Field()] {

@@ -38,7 +38,7 @@ func shortTexts(metadata map[string]*structpb.Value) string {
 	return kept.String()
 }
 
-// hasMetadata reports whether the node's metadata has the text under the key.
-func (n Node) hasMetadata(key, value string) bool {
-	return !strings.Contains(key, "=") && strings.Contains(n.Metadata, between+key+"="+value+between)
+// hasShortText reports whether the texts have the value under the key.
+func hasShortText(texts, key, value string) bool {
+	return !strings.Contains(key, "=") && strings.Contains(texts, between+key+"="+value+between)
 }
