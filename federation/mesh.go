@@ -28,6 +28,9 @@ var (
 // MeshSettingsKey is where the settings of the whole mesh are.
 var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: "MeshSettings", Name: "default"}
 
+// UnhealthyAnnotation of a WorkloadEntry has its workload get no requests; the value is the reason.
+const UnhealthyAnnotation = MeshGroup + "/unhealthy"
+
 // CredentialsAnnotation is where a Cluster says which version of its credentials
 // is in use: a random text that tells nothing of them.
 const CredentialsAnnotation = MeshGroup + "/credentials"

@@ -100,6 +100,7 @@ type Options struct {
 	Limits    Limits          // zero fields: DefaultLimits
 	Secrets   Secrets         // nil: the type is not served
 	Probes    Probes          // nil: health discovery is not served
+	Members   Members         // nil: proxies cannot register themselves
 	// Configuration is served to control planes that may read it; nil: to none.
 	Configuration *mcp.Table
 	Debug         *istiodebug.Debug // answers Istio's tools that may ask; nil: none may

@@ -55,6 +55,10 @@ func (st *stream) close() {
 	if st.secrets != nil {
 		st.secrets.close()
 	}
+	if st.roots != nil {
+		st.roots.close()
+	}
+	st.registered.leave()
 	st.server.views.Forget(&st.client.node)
 	if st.session != nil {
 		st.session.close()

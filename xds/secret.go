@@ -93,6 +93,9 @@ func (st *stream) renew(now time.Time) {
 	if st.secrets != nil {
 		st.secrets.recheck = true
 	}
+	if st.roots != nil {
+		st.roots.recheck = true
+	}
 	st.session.renew(now)
 }
 

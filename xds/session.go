@@ -132,10 +132,12 @@ func (s *session) close() {
 	}
 }
 
-// renew notes which secrets changed, whatever the snapshot.
+// renew notes which secrets and roots changed, whatever the snapshot.
 func (s *session) renew(now time.Time) {
-	if sub := s.subs[envoy.SecretType]; sub != nil {
-		sub.collect(s.latest(), now)
+	for _, kind := range []envoy.Type{envoy.ProxyConfigType, envoy.SecretType} {
+		if sub := s.subs[kind]; sub != nil {
+			sub.collect(s.latest(), now)
+		}
 	}
 }
 

@@ -61,8 +61,11 @@ type stream struct {
 	connected time.Time // zero: the first request has not come
 
 	secrets *secretSource
-	renewed <-chan struct{}     // closed when a secret changed
-	refused map[string]struct{} // names of secrets
+	roots   *rootSource
+
+	registered registration
+	renewed    <-chan struct{}     // closed when a secret changed
+	refused    map[string]struct{} // names of secrets
 }
 
 func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
@@ -171,6 +174,9 @@ func (st *stream) run(ctx context.Context) error {
 	if st.client.trusted {
 		st.renewed = st.server.options.Secrets.Changed()
 	}
+	if err := st.registered.join(&st.client); err != nil {
+		return err
+	}
 	st.noteMode()
 	if err := st.take(first); err != nil {
 		return err
@@ -243,8 +249,14 @@ func (st *stream) newSession() *session {
 
 // open returns the groups of the node for the type.
 func (st *stream) open(t envoy.Type) []source {
-	if t == envoy.SecretType {
+	switch t {
+	case envoy.SecretType:
 		return st.openSecrets()
+	case envoy.ProxyConfigType:
+		if st.roots == nil {
+			st.roots = newRootSource(&st.client)
+		}
+		return []source{st.roots}
 	}
 	if !slices.Contains(pushOrder[:], t) {
 		st.client.provoke("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
@@ -284,6 +296,9 @@ func (st *stream) acquire(t envoy.Type, keys []groupKey) []source {
 // reopen returns the groups of the node if they differ from those of the stream,
 // else nil.
 func (st *stream) reopen(t envoy.Type) []source {
+	if t == envoy.ProxyConfigType {
+		return nil
+	}
 	keys := groupKeysOf(st.view, t)
 	if slices.Equal(keys, st.held[t]) && (t != envoy.SecretType || st.secrets.credentials == st.hasCredentials()) {
 		return nil
@@ -301,6 +316,9 @@ func (st *stream) take(m message) error {
 	}
 	if err := m.check(st.server.options.Limits); err != nil {
 		return err
+	}
+	if m.kind == envoy.HealthType {
+		return st.registered.hear(&st.client, m.request)
 	}
 	sub, asked := st.session.handle(m.request, time.Now())
 	if sub != nil && sub.client.slots.excess != nil {
@@ -382,6 +400,8 @@ func (st *stream) loop(ctx context.Context) error {
 				return err
 			}
 		case <-snapshot.Superseded():
+		case <-st.registered.ended():
+			return st.registered.member.Err()
 		case <-st.renewed:
 			st.renew(time.Now())
 		case <-timer.C:

@@ -32,6 +32,7 @@ import (
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	"isthmus.dev/isthmus/internal/probe/sheets"
+	"isthmus.dev/isthmus/internal/registration"
 	gatewaynames "isthmus.dev/isthmus/internal/resolve"
 	"isthmus.dev/isthmus/internal/seal"
 	"isthmus.dev/isthmus/internal/server"
@@ -64,6 +65,7 @@ type rooms struct {
 	fleet    *fleet.Fleet
 	presence mesh.Presence
 	probes   *probe.Keeper
+	members  *registration.Keeper
 	ready    *readiness
 	proxies  *xds.Server
 	debug    *istiodebug.Debug
@@ -174,8 +176,12 @@ func (r *rooms) openProxies(context.Context) error {
 	r.debug = istiodebug.New(istiodebug.Options{
 		Snapshots: r.snapshots, Fleet: r.fleet, Hub: replica, Build: istiodebug.Build{Version: version.Version, Revision: version.Revision(), Go: runtime.Version()},
 	})
+	r.members = registration.New(registration.Options{
+		Snapshots: r.snapshots, Views: r.mesh.Views, Registrar: r.mesh.Engine, Leases: r.mesh.Stored, Hub: r.settings.ClusterID,
+		Metrics: r.metrics.Registrations, Logger: r.logger,
+	})
 	r.proxies = proxies.New(proxies.Options{
-		Dev: r.settings.Dev, Snapshots: r.snapshots, Fleet: r.fleet, Identities: r.identities, Secrets: r.secrets, Probes: r.probes,
+		Dev: r.settings.Dev, Snapshots: r.snapshots, Fleet: r.fleet, Identities: r.identities, Secrets: r.secrets, Probes: r.probes, Members: r.members,
 		Configuration: mcp.New(mcp.Options{Snapshots: r.snapshots, Views: r.mesh.Views, Kinds: r.mesh.Kinds, Origin: r.mesh.Epoch, Logger: r.logger}), Readers: r.settings.MCPClients,
 		Debug: r.debug, Inspectors: r.settings.Debug.Clients,
 		Limits: r.settings.Streams, Ready: r.ready.synced, Metrics: r.metrics.XDS, Logger: r.logger,
@@ -220,6 +226,7 @@ func (r *rooms) core() map[string]func(context.Context) error {
 		"configuration": r.mesh.Run,
 		"addresses":     r.mesh.Engine.Run,
 		"probes":        r.probes.Run,
+		"registrations": r.members.Run,
 		"presence":      r.presence.Run,
 		"measures":      func(ctx context.Context) error { return r.mesh.Measure(ctx, r.metrics.Config) },
 		"secrets":       r.secrets.Run,

@@ -26,6 +26,8 @@ type Metrics struct {
 	Identity   *Identity
 	Server     *Server
 	KeySets    *KeySets
+	// Registrations are those of proxies that register themselves.
+	Registrations *Registrations
 
 	build    *prometheus.GaugeVec
 	registry *prometheus.Registry
@@ -46,8 +48,11 @@ func New() *Metrics {
 		Identity:   newIdentity(registry),
 		Server:     newServer(registry),
 		KeySets:    newKeySets(registry),
-		build:      gauge(registry, "build_info", "1; the labels say what runs: version, commit and version of Go.", "version", "revision", "goversion"),
-		registry:   registry,
+
+		Registrations: newRegistrations(registry),
+
+		build:    gauge(registry, "build_info", "1; the labels say what runs: version, commit and version of Go.", "version", "revision", "goversion"),
+		registry: registry,
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// XDS counts what proxies ask and get. A type is the short name of a resource type: CDS, EDS, LDS, RDS, SDS, NDS, or MCP for configuration.
+// XDS counts what proxies ask and get. A type is the short name of a resource type: CDS, EDS, LDS, RDS, SDS, NDS, PCDS, or MCP for configuration.
 type XDS struct {
 	streams *prometheus.GaugeVec
 	ended   *prometheus.CounterVec
@@ -52,7 +52,7 @@ func newXDS(r *prometheus.Registry) *XDS {
 
 // zero shows every series that can be foreseen, so that its first event is an increase.
 func (m *XDS) zero() {
-	types := []string{"CDS", "EDS", "LDS", "RDS", "SDS", "NDS", "MCP"}
+	types := []string{"CDS", "EDS", "LDS", "RDS", "SDS", "NDS", "PCDS", "MCP"}
 	for _, vec := range []*prometheus.CounterVec{m.pushes, m.bytes, m.acks, m.nacks, m.built} {
 		zero(vec, types)
 	}

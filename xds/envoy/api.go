@@ -26,6 +26,9 @@ const (
 	RouteType    = resource.RouteType
 	NamesType    = resource.NamesType
 	SecretType   = resource.SecretType
+
+	ProxyConfigType = resource.ProxyConfigType
+	HealthType      = resource.HealthType
 )
 
 // Reason says why something of the snapshot is not in a resource.

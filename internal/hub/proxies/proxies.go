@@ -10,6 +10,7 @@ import (
 	"isthmus.dev/isthmus/internal/hub/identities"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
+	"isthmus.dev/isthmus/internal/registration"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/istiodebug"
 	"isthmus.dev/isthmus/xds/mcp"
@@ -23,6 +24,7 @@ type Options struct {
 	Identities *identities.Identities
 	Secrets    Secrets
 	Probes     *probe.Keeper
+	Members    *registration.Keeper
 	// Configuration is read by Readers: SPIFFE IDs, or * for all that may open a stream.
 	Configuration *mcp.Table
 	Readers       []string
@@ -40,6 +42,7 @@ func New(o Options) *xds.Server {
 	return xds.New(xds.Options{
 		Snapshots: o.Snapshots, Fleet: o.Fleet, Ready: o.Ready, Metrics: counted, Traffic: counted,
 		Logger: o.Logger, Secrets: o.Secrets, SecretsOnSocket: o.Dev, Access: access(o),
-		Findings: o.Metrics.Findings, UnknownNames: o.Metrics.UnknownNames, Probes: probers{o.Probes}, Limits: o.Limits, Configuration: o.Configuration, Debug: o.Debug,
+		Findings: o.Metrics.Findings, UnknownNames: o.Metrics.UnknownNames, Probes: probers{o.Probes}, Members: members{o.Members, o.Snapshots},
+		Limits: o.Limits, Configuration: o.Configuration, Debug: o.Debug,
 	})
 }

@@ -50,6 +50,8 @@ type Node struct {
 	Identity       bool   // it has an identity of the mesh and its trust bundle
 	Agent          bool   // these come from Istio's agent beside it, not from the hub
 	Proven         bool   // its namespace, service account and cluster are; else all that it says is trusted
+	Group          string // WorkloadGroup of which it registers itself as a workload; empty: of none
+	Probed         bool   // its agent reports the health of the workload
 	GRPC           bool   // there is no proxy: the workload's own gRPC library asks
 	UserAgent      string // "envoy"
 	Version        string // of the user agent
@@ -72,7 +74,7 @@ const (
 // Bytes is what the node takes in memory, estimated.
 func (n Node) Bytes() int {
 	bytes := nodeOverhead + len(n.ID) + len(n.Network) + len(n.Cluster) + len(n.Namespace) + len(n.ServiceAccount) + len(n.Locality.Region) + len(n.Locality.Zone) +
-		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Metadata) + len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
+		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Metadata) + len(n.Group) + len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
 	for name, value := range n.Labels {
 		bytes += labelOverhead + len(name) + len(value)
 	}

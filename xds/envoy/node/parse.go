@@ -105,6 +105,8 @@ func (p *nodeParser) readMetadata() {
 	p.node.DNSCapture = p.boolean("DNS_CAPTURE")
 	p.node.AgentNames = p.node.DNSCapture && p.node.Type == Sidecar && p.fromAgent()
 	p.readIdentity()
+	p.node.Group = p.text("AUTO_REGISTER_GROUP")
+	p.node.Probed = p.metadata["PROXY_CONFIG"].GetStructValue().GetFields()["readinessProbe"].GetStructValue() != nil
 	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(p.text("INTERCEPTION_MODE"), "NONE")
 	p.readAddresses()
 }

@@ -12,7 +12,11 @@ const (
 	ListenerType Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	RouteType    Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	NamesType    Type = "type.googleapis.com/istio.networking.nds.v1.NameTable"
-	SecretType   Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" // see NewSecret: not built from a snapshot
+	// HealthType is that of requests by which Istio's agent reports health; nothing is sent.
+	HealthType Type = "type.googleapis.com/istio.v1.HealthInformation"
+	// ProxyConfigType has the trust bundles for Istio's agent; see xds: not built from a snapshot.
+	ProxyConfigType Type = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig"
+	SecretType      Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" // see NewSecret: not built from a snapshot
 )
 
 // TypeRow is what is known of a type beside the functions that build its resources.
@@ -32,6 +36,7 @@ var Types = []TypeRow{
 	{ListenerType, "LDS", "listeners", "listener", true, true},
 	{RouteType, "RDS", "routes", "route configuration", true, false},
 	{NamesType, "NDS", "names", "name table", true, true},
+	{ProxyConfigType, "PCDS", "proxy configurations", "proxy configuration", false, true},
 	{SecretType, "SDS", "secrets", "secret", false, false},
 }
 

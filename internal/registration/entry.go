@@ -1,0 +1,153 @@
+package registration
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"unicode"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/text"
+)
+
+const (
+	networkingGroup = "networking.istio.io"
+	// defaultAccount is that of a group that names none.
+	defaultAccount = "default"
+	// groupAnnotation names the group of an entry, as with Istio.
+	groupAnnotation = "istio.io/autoRegistrationGroup"
+	// nodeAnnotation names the proxy that an entry is of.
+	nodeAnnotation = "isthmus.dev/registered-by"
+	labelTLSMode   = "security.istio.io/tlsMode"
+	longestName    = 253
+	mostReason     = 256 // bytes of what an agent says about the health of its workload
+)
+
+// health is what an agent reported; unhealthy is the reason, or empty.
+type health struct{ unhealthy string }
+
+// key is that of the proxy's entry: GROUP-ADDRESS, and the network if it names one, as Istio
+// names them.
+func (p Proxy) key() federation.ObjectKey {
+	name := p.Group + "-" + strings.ReplaceAll(p.Address.String(), ":", "-")
+	if p.Network != "" {
+		name += "-" + string(p.Network)
+	}
+	if over := len(name) - longestName; over > 0 {
+		name = strings.TrimLeft(name[over:], "-.")
+	}
+	return federation.ObjectKey{Group: networkingGroup, Kind: "WorkloadEntry", Namespace: p.Namespace, Name: name}
+}
+
+// groupOf is the group that the proxy names: the one for proxies of its cluster comes first.
+func groupOf(p Proxy, s *federation.Snapshot) *networking.WorkloadGroup {
+	key := federation.ObjectKey{Group: networkingGroup, Kind: "WorkloadGroup", Namespace: p.Namespace, Name: p.Group, Cluster: p.Cluster}
+	o, exists := s.Object(key)
+	if !exists {
+		key.Cluster = ""
+		o, exists = s.Object(key)
+	}
+	if !exists {
+		return nil
+	}
+	group, _ := o.Spec.(*networking.WorkloadGroup)
+	return group
+}
+
+// entryOf is the manifest of the proxy's WorkloadEntry; the error is a *Refusal. The group
+// alone says which labels it has: what a proxy says about itself selects no service.
+func entryOf(p Proxy, s *federation.Snapshot, hub federation.ClusterID, h health) ([]byte, error) {
+	group := groupOf(p, s)
+	if group == nil {
+		return nil, refuse(NoGroup, "there is no WorkloadGroup %s/%s: apply it, or correct ISTIO_META_AUTO_REGISTER_GROUP", p.Namespace, p.Group)
+	}
+	spec, _ := proto.Clone(group.GetTemplate()).(*networking.WorkloadEntry)
+	if spec == nil {
+		spec = &networking.WorkloadEntry{}
+	}
+	if spec.ServiceAccount == "" {
+		spec.ServiceAccount = defaultAccount
+	}
+	if spec.GetServiceAccount() != p.Account {
+		return nil, refuse(OtherIdentity, "WorkloadGroup %s/%s is for the service account %q, and the proxy is proven to be %q", p.Namespace, p.Group, spec.GetServiceAccount(), p.Account)
+	}
+	if domain := s.Read().TrustDomain(hub); p.TrustDomain != domain {
+		return nil, refuse(OtherIdentity, "workloads of groups are of the trust domain %q, and the proxy is proven to be of %q", domain, p.TrustDomain)
+	}
+	spec.Address = p.Address.String()
+	if p.Network != "" {
+		spec.Network = string(p.Network)
+	}
+	if p.Locality != (federation.Locality{}) {
+		spec.Locality = strings.TrimRight(p.Locality.Region+"/"+p.Locality.Zone+"/"+p.Locality.SubZone, "/")
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, spec.GetLabels())
+	maps.Copy(labels, group.GetMetadata().GetLabels())
+	if !p.Identity {
+		labels[labelTLSMode] = "disabled"
+	}
+	spec.Labels = labels
+	return manifestOf(p, spec, group.GetMetadata().GetAnnotations(), h)
+}
+
+func manifestOf(p Proxy, spec *networking.WorkloadEntry, annotations map[string]string, h health) ([]byte, error) {
+	body, err := protojson.Marshal(spec)
+	if err != nil {
+		return nil, refuse(Invalid, "its WorkloadEntry cannot be written: %v", err)
+	}
+	said := map[string]string{}
+	maps.Copy(said, annotations)
+	said[groupAnnotation], said[nodeAnnotation] = p.Group, p.Node
+	delete(said, federation.UnhealthyAnnotation)
+	if h.unhealthy != "" {
+		said[federation.UnhealthyAnnotation] = readable(h.unhealthy)
+	}
+	key := p.key()
+	manifest, err := json.Marshal(map[string]any{
+		"apiVersion": networkingGroup + "/v1", "kind": key.Kind, "spec": json.RawMessage(body),
+		"metadata": map[string]any{"namespace": key.Namespace, "name": key.Name, "labels": spec.GetLabels(), "annotations": said},
+	})
+	if err != nil {
+		return nil, refuse(Invalid, "its WorkloadEntry cannot be written: %v", err)
+	}
+	return manifest, nil
+}
+
+// readable is a text of an agent that may be stored: without control characters, and short.
+func readable(said string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, said[:min(len(said), 4*mostReason)])
+	return text.Cut(plain, mostReason)
+}
+
+// stored is what is registered under the key now.
+type stored struct {
+	exists, leased bool
+	node           string // that registered it; empty: it was not registered by a proxy
+	unhealthy      string
+}
+
+func storedAt(v *config.View, key federation.ObjectKey) stored {
+	o, exists := v.State.Object(key)
+	if !exists {
+		return stored{}
+	}
+	var d struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(o.Manifest, &d) // what cannot be read names no proxy
+	said := d.Metadata.Annotations
+	return stored{exists: true, leased: !o.Expires.IsZero(), node: said[nodeAnnotation], unhealthy: said[federation.UnhealthyAnnotation]}
+}

@@ -1,0 +1,251 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/retry"
+)
+
+// awaitsReport is the reason for which a workload is unhealthy whose agent has not reported
+// its health yet.
+const awaitsReport = "its agent has not reported its health yet"
+
+// member is a proxy with its entry. One goroutine writes it.
+type member struct {
+	keeper   *Keeper
+	replaces string        // node of the proxy that left the entry to this one
+	wake     chan struct{} // has one value when something changed
+	ended    chan struct{} // closed when the proxy is refused
+
+	// What follows is guarded by the keeper's mu.
+	proxy    Proxy
+	users    int       // streams of the proxy
+	left     time.Time // when the last of them ended
+	dropped  bool
+	reported bool   // the agent said something about its health
+	health   health // as it said last
+	refusal  error  // why it ended
+}
+
+// rejoin counts one more stream of the proxy; the caller holds the keeper's mu.
+func (m *member) rejoin(p Proxy) {
+	m.users++
+	m.proxy = p
+	signal(m.wake)
+}
+
+// Membership is one stream of a registered proxy.
+type Membership struct {
+	member *member
+	keeper *Keeper
+	gone   bool
+}
+
+// Report takes what the proxy's agent found of the workload's health; unhealthy is the reason, or
+// empty. It does not block.
+func (s *Membership) Report(unhealthy string) {
+	m := s.member
+	s.keeper.mu.Lock()
+	defer s.keeper.mu.Unlock()
+	if now := (health{unhealthy}); !m.reported || m.health != now {
+		m.reported, m.health = true, now
+		signal(m.wake)
+	}
+}
+
+// Ended is closed when the proxy may not be registered any more; Err is the reason.
+func (s *Membership) Ended() <-chan struct{} { return s.member.ended }
+
+// Err is why the membership ended; nil before that.
+func (s *Membership) Err() error {
+	s.keeper.mu.Lock()
+	defer s.keeper.mu.Unlock()
+	return s.member.refusal
+}
+
+// Leave ends the stream's part in the registration. The entry is deleted after the grace
+// period, unless the proxy is back before.
+func (s *Membership) Leave() {
+	s.keeper.mu.Lock()
+	defer s.keeper.mu.Unlock()
+	if s.gone {
+		return
+	}
+	s.gone = true
+	if s.member.users--; s.member.users == 0 {
+		s.member.left = time.Now()
+		signal(s.member.wake)
+	}
+}
+
+// run writes the entry and keeps its lease until the proxy has been away for the grace
+// period, is refused, or the context ends.
+func (m *member) run(ctx context.Context) {
+	k := m.keeper
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.drop(m)
+	}()
+	w := writer{member: m, backoff: retry.Backoff{First: pace, Longest: max(k.o.Grace/3, pace)}}
+	for ctx.Err() == nil {
+		now, done := m.now()
+		if done {
+			return
+		}
+		pause := k.o.Grace / 3
+		if now.users > 0 {
+			var err error
+			if pause, err = w.step(ctx, now); err != nil {
+				m.end(err)
+				return
+			}
+		}
+		m.rest(ctx, pause)
+	}
+}
+
+// rest waits for the pause, or until something changed; never shorter than the pace.
+func (m *member) rest(ctx context.Context, pause time.Duration) {
+	if !retry.Sleep(ctx, min(pause, pace)) {
+		return
+	}
+	timer := time.NewTimer(max(pause-pace, 0))
+	defer timer.Stop()
+	select {
+	case <-m.wake:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// moment is what of a member counts for a write.
+type moment struct {
+	proxy    Proxy
+	users    int
+	reported bool
+	health   health
+}
+
+// now is the member as it is; done: its proxy has been away for the grace period, or its entry is
+// another proxy's.
+func (m *member) now() (moment, bool) {
+	m.keeper.mu.Lock()
+	defer m.keeper.mu.Unlock()
+	away := m.users == 0 && time.Since(m.left) >= m.keeper.o.Grace
+	return moment{m.proxy, m.users, m.reported, m.health}, m.dropped || away
+}
+
+// end refuses the proxy.
+func (m *member) end(err error) {
+	m.keeper.mu.Lock()
+	defer m.keeper.mu.Unlock()
+	m.refusal = m.keeper.refused(m.proxy, err)
+	close(m.ended)
+}
+
+// writer writes the entry of one member.
+type writer struct {
+	*member
+	written string // the manifest; empty: nothing was written
+	failing bool
+	backoff retry.Backoff
+}
+
+// step writes the entry if it has to change, else renews its lease, and returns when to do so
+// again. The error is a *Refusal.
+func (w *writer) step(ctx context.Context, now moment) (time.Duration, error) {
+	o := w.keeper.o
+	there := storedAt(o.Views.Latest(), now.proxy.key())
+	if err := w.mayHave(now.proxy, there); err != nil {
+		return 0, err
+	}
+	says := now.health
+	if now.proxy.Probed && !now.reported {
+		if says.unhealthy = awaitsReport; there.node == now.proxy.Node {
+			says.unhealthy = there.unhealthy
+		}
+	}
+	manifest, err := entryOf(now.proxy, o.Snapshots.Latest(), o.Hub, says)
+	if err != nil {
+		w.release(ctx, now.proxy)
+		return 0, err
+	}
+	select {
+	case w.keeper.writes <- struct{}{}:
+		defer func() { <-w.keeper.writes }()
+	case <-ctx.Done():
+		return 0, nil
+	}
+	err = w.write(ctx, now.proxy, string(manifest))
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return 0, refusal
+	case err != nil:
+		if !w.failing && ctx.Err() == nil {
+			o.Logger.Warn("a proxy cannot be registered now; the hub tries again", slog.String("node", now.proxy.Node), slog.Any("err", err))
+		}
+		w.failing = true
+		return w.backoff.Next(), nil
+	}
+	w.failing = false
+	w.backoff.Reset()
+	return o.Grace / 3, nil
+}
+
+// mayHave refuses a proxy whose entry is another's, or was not made by a proxy.
+func (w *writer) mayHave(p Proxy, there stored) error {
+	switch {
+	case !there.exists, there.node == p.Node, w.replaces != "" && there.node == w.replaces:
+		return nil
+	case !there.leased:
+		return refuse(Taken, "the WorkloadEntry %s/%s was applied: delete it, or take ISTIO_META_AUTO_REGISTER_GROUP from the proxy", p.Namespace, p.key().Name)
+	}
+	return taken(p, there.node)
+}
+
+// write renews the lease of what is written already, or writes it.
+func (w *writer) write(ctx context.Context, p Proxy, manifest string) error {
+	o := w.keeper.o
+	if manifest == w.written {
+		if _, err := o.Leases.Renew(ctx, p.key()); !errors.Is(err, config.ErrNoLease) {
+			return err
+		}
+	}
+	_, problems, err := o.Registrar.Register(ctx, []byte(manifest), o.Grace)
+	if err != nil {
+		return err
+	}
+	for _, problem := range problems {
+		if passing[problem.Code] {
+			return errors.New(problem.Message)
+		}
+		return refuse(Invalid, "%s: %s", problem.Field, problem.Message)
+	}
+	if w.written == "" {
+		o.Logger.Info("a proxy registered itself", slog.String("node", p.Node), slog.String("object", p.key().Title()))
+	}
+	w.written = manifest
+	return nil
+}
+
+// passing are the codes of problems of the store, not of the entry.
+var passing = map[apply.Code]bool{
+	apply.StorageFull: true, apply.StorageNotWritable: true, apply.StoreRefused: true, apply.Unavailable: true, apply.Busy: true,
+}
+
+// release deletes the entry of a proxy that may not have it any more.
+func (w *writer) release(ctx context.Context, p Proxy) {
+	if w.written == "" {
+		return
+	}
+	if err := w.keeper.o.Leases.Release(ctx, p.key()); err != nil {
+		w.keeper.o.Logger.Warn("a registration ends later than it should: the store does not delete it", slog.String("object", p.key().Title()), slog.Any("err", err))
+	}
+}

@@ -1,0 +1,201 @@
+// Package registration keeps WorkloadEntries of proxies that register themselves: a proxy names
+// a WorkloadGroup, and is a workload of it for as long as it is connected to any hub, and a
+// grace period longer. The store of record has each entry with a lease, so that nothing is
+// left of a hub that was killed (ADR 147).
+package registration
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+)
+
+// Proxy is a proxy that asks to be a workload of a group, with what it proved.
+type Proxy struct {
+	Node        string // its ID
+	Cluster     federation.ClusterID
+	TrustDomain string
+	Namespace   string
+	Account     string
+	Group       string // the name of a WorkloadGroup of its namespace
+	Address     netip.Addr
+	Network     federation.NetworkID // empty: that of the group
+	Locality    federation.Locality  // zero: that of the group
+	Probed      bool                 // its agent reports health; until it does, the workload is unhealthy
+	Identity    bool                 // it takes mutual TLS
+}
+
+// Registrar stores WorkloadEntries with leases; an apply.Engine does.
+type Registrar interface {
+	Register(ctx context.Context, manifest []byte, ttl time.Duration) (expires time.Time, problems []apply.Error, err error)
+}
+
+// Metrics counts registrations. Its methods must not block.
+type Metrics interface {
+	Members(change int)
+	Refused(reason string)
+}
+
+type uncounted struct{}
+
+func (uncounted) Members(int)    {}
+func (uncounted) Refused(string) {}
+
+// The defaults of Options.
+const (
+	DefaultGrace   = 15 * time.Second
+	DefaultMembers = 1000
+	// pace is the time between two writes for one proxy, however often its health changes.
+	pace = time.Second
+	// mostWrites is how many writes are on their way to the store at a time.
+	mostWrites = 8
+)
+
+// Options are what a Keeper works with. All fields up to Leases are required.
+type Options struct {
+	Snapshots interface{ Latest() *federation.Snapshot }
+	Views     interface{ Latest() *config.View }
+	Registrar Registrar
+	Leases    config.Leases
+	Hub       federation.ClusterID // whose trust domain that of WorkloadEntries is
+	Grace     time.Duration        // from when a proxy left until its entry is deleted, at most; 0: DefaultGrace
+	Members   int                  // of one account at this hub; 0: DefaultMembers
+	Metrics   Metrics              // nil: nothing is counted
+	Logger    *slog.Logger         // nil: slog's default
+}
+
+// Keeper keeps the entries of the proxies that are connected to this hub. Its methods may
+// be called by many goroutines.
+type Keeper struct {
+	o      Options
+	joined chan struct{} // has one value when somebody waits
+	writes chan struct{}
+
+	mu       sync.Mutex
+	waiting  []*member
+	members  map[federation.ObjectKey]*member
+	accounts map[account]int
+}
+
+// account is who proved itself: what counts together.
+type account struct{ trustDomain, namespace, name string }
+
+func (p Proxy) account() account { return account{p.TrustDomain, p.Namespace, p.Account} }
+
+// New makes a keeper.
+func New(o Options) *Keeper {
+	if o.Grace <= 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.Members <= 0 {
+		o.Members = DefaultMembers
+	}
+	if o.Metrics == nil {
+		o.Metrics = uncounted{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return &Keeper{
+		o: o, joined: make(chan struct{}, 1), writes: make(chan struct{}, mostWrites),
+		members: map[federation.ObjectKey]*member{}, accounts: map[account]int{},
+	}
+}
+
+// Join makes the proxy a workload of the group that it names, until Leave is called. The
+// error is a *Refusal with the reason, fit for the proxy. It does not block.
+func (k *Keeper) Join(p Proxy) (*Membership, error) {
+	if _, err := entryOf(p, k.o.Snapshots.Latest(), k.o.Hub, health{}); err != nil {
+		return nil, k.refused(p, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key := p.key()
+	m := k.members[key]
+	switch {
+	case m != nil && m.proxy.Node == p.Node:
+		m.rejoin(p)
+	case m != nil && m.users > 0:
+		return nil, k.refused(p, taken(p, m.proxy.Node))
+	case k.accounts[p.account()] >= k.o.Members:
+		return nil, k.refused(p, refuse(TooMany, "%d proxies of %s/%s are registered, which is the limit: some must leave first", k.o.Members, p.Namespace, p.Account))
+	default:
+		m = k.add(p, m)
+	}
+	return &Membership{member: m, keeper: k}, nil
+}
+
+// add makes a member in place of one that has left, or of none; the caller holds mu.
+func (k *Keeper) add(p Proxy, before *member) *member {
+	m := &member{keeper: k, proxy: p, users: 1, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	if before != nil {
+		m.replaces = before.proxy.Node
+		k.drop(before)
+	}
+	k.members[p.key()] = m
+	k.accounts[p.account()]++
+	k.o.Metrics.Members(1)
+	k.waiting = append(k.waiting, m)
+	signal(k.joined)
+	return m
+}
+
+// drop forgets the member; the caller holds mu.
+func (k *Keeper) drop(m *member) {
+	if m.dropped {
+		return
+	}
+	m.dropped = true
+	if k.members[m.proxy.key()] == m {
+		delete(k.members, m.proxy.key())
+	}
+	if k.accounts[m.proxy.account()]--; k.accounts[m.proxy.account()] == 0 {
+		delete(k.accounts, m.proxy.account())
+	}
+	k.o.Metrics.Members(-1)
+	signal(m.wake)
+}
+
+func (k *Keeper) refused(p Proxy, err error) error {
+	reason := Failed
+	if r, is := err.(*Refusal); is { //nolint:errorlint // it is made here
+		reason = r.Reason
+	}
+	k.o.Metrics.Refused(string(reason))
+	return err
+}
+
+// Run keeps the entries until the context ends. Those of proxies that are connected then stay
+// until their leases end, for another hub to take them over.
+func (k *Keeper) Run(ctx context.Context) error {
+	var members sync.WaitGroup
+	defer members.Wait()
+	for {
+		k.mu.Lock()
+		waiting := k.waiting
+		k.waiting = nil
+		k.mu.Unlock()
+		for _, m := range waiting {
+			members.Go(func() { m.run(ctx) })
+		}
+		select {
+		case <-k.joined:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// signal has the receiver look again; it does not block.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}

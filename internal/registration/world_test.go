@@ -1,0 +1,156 @@
+package registration_test
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/registration"
+)
+
+// loaded is the schemas; compiling them takes longer than the tests.
+var loaded = sync.OnceValues(func() (*schema.Set, error) { return schema.Load(kind.Expressions) })
+
+const mesh = `
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: ledger, namespace: shop}
+spec:
+  metadata: {labels: {app: ledger}}
+  template: {serviceAccount: ledger, ports: {http: 9090}, locality: eu/a}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ledger, namespace: shop}
+spec:
+  hosts: [ledger.example.com]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  workloadSelector: {labels: {app: ledger}}
+`
+
+// world is a store and the hubs over it.
+type world struct {
+	t     *testing.T
+	store *memory.Store
+	*hub  // the first
+}
+
+// hub is one of them, with a keeper.
+type hub struct {
+	t         *testing.T
+	snapshots *federation.Aggregate
+	engine    *apply.Engine
+	keeper    *registration.Keeper
+	written   atomic.Int32 // registrations that reached the store
+	stop      func()
+}
+
+// Register is part of registration.Registrar.
+func (h *hub) Register(ctx context.Context, manifest []byte, ttl time.Duration) (time.Time, []apply.Error, error) {
+	h.written.Add(1)
+	return h.engine.Register(ctx, manifest, ttl)
+}
+
+// inWorld runs the test in a bubble, with the mesh applied.
+func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	set, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []federation.Kind{federation.AllocationKind}
+	for _, k := range set.Kinds() {
+		kinds = append(kinds, k.Kind)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, store: memory.New(kinds...)}
+		w.hub = w.start(set)
+		w.apply(mesh)
+		test(t, w)
+	})
+}
+
+// start runs another hub over the store.
+func (w *world) start(set *schema.Set) *hub {
+	h := &hub{t: w.t, snapshots: federation.NewAggregate(nil)}
+	o, quiet := config.Options{Hub: "hub"}, slog.New(slog.DiscardHandler)
+	source := apply.NewValidated(w.store, set, quiet)
+	views := config.NewAggregate(o, h.snapshots.Open(config.NewState(o).Source()), quiet, config.Named{Name: "ETCD", Source: source})
+	h.engine = apply.New(apply.Options{Log: w.store, Leases: w.store, Views: views, Snapshots: h.snapshots, Schema: set, Validated: source})
+	h.keeper = registration.New(registration.Options{
+		Snapshots: h.snapshots, Views: views, Registrar: h, Leases: w.store, Hub: "hub", Members: 3, Logger: quiet,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = views.Run(ctx) })
+	parts.Go(func() { _ = h.keeper.Run(ctx) })
+	h.stop = func() { cancel(); parts.Wait() }
+	w.t.Cleanup(h.stop)
+	if _, err := views.WaitSynced(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+// another runs one more hub.
+func (w *world) another() *hub {
+	w.t.Helper()
+	set, err := loaded()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.start(set)
+}
+
+func (w *world) apply(manifests string) {
+	w.t.Helper()
+	r, err := w.engine.Apply(w.t.Context(), apply.Request{Manifests: []apply.File{{Name: "mesh.yaml", Data: manifests}}})
+	if err != nil || len(r.Errors) > 0 {
+		w.t.Fatalf("applying: %v, %+v", err, r.Errors)
+	}
+}
+
+// endpoints are those of the service, once the hub has taken up everything.
+func (h *hub) endpoints() []federation.Endpoint {
+	h.t.Helper()
+	synctest.Wait()
+	s, exists := h.snapshots.Latest().Service(federation.ServiceKey{Hostname: "ledger.example.com", Namespace: "shop"})
+	if !exists {
+		h.t.Fatal("the service does not exist")
+	}
+	var all []federation.Endpoint
+	for _, group := range s.Endpoints {
+		all = append(all, group.Endpoints...)
+	}
+	return all
+}
+
+// vm is a proxy of the group.
+func vm(address string) registration.Proxy {
+	return registration.Proxy{
+		Node: "sidecar~" + address + "~vm." + "shop~shop.svc.cluster.local", Cluster: "c1", TrustDomain: "cluster.local", Namespace: "shop", Account: "ledger",
+		Group: "ledger", Address: netip.MustParseAddr(address), Identity: true,
+	}
+}
+
+func (h *hub) join(p registration.Proxy) *registration.Membership {
+	h.t.Helper()
+	joined, err := h.keeper.Join(p)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return joined
+}

@@ -1,0 +1,87 @@
+package xds
+
+import (
+	"log/slog"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// Members takes proxies that register themselves as workloads of a WorkloadGroup.
+type Members interface {
+	// Join makes the node, of the workload with that SPIFFE ID, a workload of its group. The
+	// error is a gRPC status for the proxy. It must not block.
+	Join(n envoy.Node, workload string) (Membership, error)
+}
+
+// Membership is the part of one stream in the registration of its proxy. Its methods must
+// not block.
+type Membership interface {
+	// Report takes what the proxy's agent found; unhealthy is the reason, or empty.
+	Report(unhealthy string)
+	// Ended is closed when the proxy may not be registered any more; Err is the reason then, a
+	// gRPC status.
+	Ended() <-chan struct{}
+	Err() error
+	Leave()
+}
+
+// registration is the stream's part in the registration of its proxy.
+type registration struct {
+	member  Membership // nil: the proxy did not register itself
+	unheard bool       // a report had no effect
+}
+
+// ended is closed when the proxy may not be registered any more.
+func (r *registration) ended() <-chan struct{} {
+	if r.member == nil {
+		return nil
+	}
+	return r.member.Ended()
+}
+
+func (r *registration) leave() {
+	if r.member != nil {
+		r.member.Leave()
+	}
+}
+
+// join registers a proxy that names a WorkloadGroup.
+func (r *registration) join(c *xdsClient) error {
+	if c.node.Group == "" {
+		return nil
+	}
+	if c.server.options.Members == nil {
+		c.provoke("a proxy wants to register itself: this hub takes no registrations", slog.String("name", printable(c.node.Group)))
+		return nil
+	}
+	joined, err := c.server.options.Members.Join(c.node, c.workload)
+	if err != nil {
+		return err
+	}
+	r.member = joined
+	return nil
+}
+
+// hear takes a report of Istio's agent about the health of its workload. It counts as a
+// request like others.
+func (r *registration) hear(c *xdsClient, q request) error {
+	if !c.rate.Allow() {
+		return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", c.server.options.Limits.Requests)
+	}
+	unhealthy := ""
+	if q.refused {
+		if unhealthy = printable(q.errorText); unhealthy == "" {
+			unhealthy = "its agent says so"
+		}
+	}
+	if r.member != nil {
+		r.member.Report(unhealthy)
+	} else if !r.unheard {
+		r.unheard = true
+		c.provoke("leaving reports about health alone: the proxy did not register itself")
+	}
+	return nil
+}
