@@ -15,6 +15,7 @@ type Clusters struct {
 	expires    *prometheus.GaugeVec
 	remotes    *prometheus.GaugeVec
 	unreadable *prometheus.CounterVec
+	rootMaps   *prometheus.GaugeVec
 }
 
 func newClusters(r *prometheus.Registry) *Clusters {
@@ -25,6 +26,7 @@ func newClusters(r *prometheus.Registry) *Clusters {
 		expires:    gauge(r, "cluster_credentials_expiry_timestamp_seconds", "When the kept credentials of a cluster end.", "cluster"),
 		remotes:    gauge(r, "cluster_remotes", "Clusters that objects of a cluster name, by the kind of object.", "cluster", "kind"),
 		unreadable: counter(r, "cluster_remotes_unreadable_total", "Times that the objects of a cluster that name others could not be read.", "cluster", "kind"),
+		rootMaps:   gauge(r, "cluster_root_configmaps", "Namespaces of a cluster by the content of their ConfigMap with the roots of the mesh (current, others).", "cluster", "content"),
 	}
 }
 
@@ -60,6 +62,12 @@ func (m *Clusters) RemotesUnreadable(cluster federation.ClusterID, kind string) 
 	m.unreadable.WithLabelValues(string(cluster), kind).Inc()
 }
 
+// RootMaps says how many namespaces have the hub's roots, and how many what others wrote.
+func (m *Clusters) RootMaps(cluster federation.ClusterID, have, others int) {
+	m.rootMaps.WithLabelValues(string(cluster), "current").Set(float64(have))
+	m.rootMaps.WithLabelValues(string(cluster), "others").Set(float64(others))
+}
+
 // Attached shows what is counted of a cluster, so that the first event is an increase.
 func (m *Clusters) Attached(cluster federation.ClusterID) {
 	m.unusable.WithLabelValues(string(cluster))
@@ -71,4 +79,5 @@ func (m *Clusters) Detached(cluster federation.ClusterID) {
 	m.unusable.DeleteLabelValues(string(cluster))
 	m.remotes.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
 	m.unreadable.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
+	m.rootMaps.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
 }

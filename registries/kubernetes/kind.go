@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"k8s.io/client-go/dynamic"
 	clientset "k8s.io/client-go/kubernetes"
@@ -20,6 +21,25 @@ type Section struct {
 	Kubeconfig string `yaml:"kubeconfig" json:"-"`
 	Context    string `yaml:"context"`
 	Secrets    bool   `yaml:"secrets" json:"-"`
+	// RootConfigMap has the hub write the roots of the mesh to the cluster's namespaces.
+	RootConfigMap RootConfigMap `yaml:"rootConfigMap"`
+}
+
+// RootConfigMap says which ConfigMaps with the roots of the mesh the hub writes. Empty: none.
+type RootConfigMap string
+
+// The values of RootConfigMap.
+const (
+	CreateRoots    RootConfigMap = "CREATE"    // those that nobody else wrote
+	OverwriteRoots RootConfigMap = "OVERWRITE" // all
+)
+
+func (r RootConfigMap) check() error {
+	switch r {
+	case "", CreateRoots, OverwriteRoots:
+		return nil
+	}
+	return fmt.Errorf("kubernetes.rootConfigMap: %q is not known; use CREATE or OVERWRITE, or leave it out", string(r))
 }
 
 // kubeconfigValue is the name of the kubeconfig among the credentials that are kept.
@@ -32,6 +52,8 @@ type Following interface {
 	Attach(id federation.ClusterID, reviewer clientset.Interface, cluster *listwatch.Cluster, secrets bool) (detach func())
 	// Follow reads what else the cluster has, until the context ends.
 	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
+	// WriteRoots keeps the ConfigMaps with the roots of the mesh up to date, until the context ends.
+	WriteRoots(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, overwrite bool)
 	// Expires is called with the time at which the kept credentials expire.
 	Expires(federation.ClusterID, *kube.Credentials)
 }
@@ -58,6 +80,9 @@ func (o Opener) open(c provider.Cluster) (registries.Registry, error) {
 	section, _ := c.Section.(*Section)
 	if section == nil {
 		section = &Section{}
+	}
+	if err := section.RootConfigMap.check(); err != nil {
+		return nil, err
 	}
 	if c.Kept != nil {
 		credentials, err := kube.Parse([]byte(c.Kept.Value(kubeconfigValue).Reveal()), o.Rules(section.Context))
@@ -110,10 +135,23 @@ func (o Opener) Open(c provider.Cluster, credentials *kube.Credentials) (registr
 		Explain: func(err error) string { return fmt.Sprintf("%s: %s", credentials.Server, kube.Explain(err)) },
 	})
 	section, _ := c.Section.(*Section)
+	if section == nil {
+		section = &Section{}
+	}
 	return provider.Running{Active: r.Activity, Do: func(ctx context.Context, to registries.Sink) error {
 		defer client.Close()
 		defer o.Ended(c.ID)
-		defer o.Following.Attach(c.ID, reviewer, r.Cluster(), section != nil && section.Secrets)()
-		return provider.Beside(ctx, func(ctx context.Context) { o.Following.Follow(ctx, c.ID, r.Cluster()) }, func(ctx context.Context) error { return r.Run(ctx, to) })
+		defer o.Following.Attach(c.ID, reviewer, r.Cluster(), section.Secrets)()
+		return provider.Beside(ctx, func(ctx context.Context) { o.follow(ctx, c.ID, r.Cluster(), section.RootConfigMap) }, func(ctx context.Context) error { return r.Run(ctx, to) })
 	}}, nil
+}
+
+// follow has all others follow the cluster until the context ends.
+func (o Opener) follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, roots RootConfigMap) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	if roots != "" {
+		all.Go(func() { o.Following.WriteRoots(ctx, id, cluster, roots == OverwriteRoots) })
+	}
+	o.Following.Follow(ctx, id, cluster)
 }

@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/identity/rootmap"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/registries/reconcile"
@@ -41,6 +42,13 @@ func (f following) Follow(ctx context.Context, id federation.ClusterID, cluster 
 		}
 	}
 	all.Wait()
+}
+
+// WriteRoots is part of kubernetes.Following.
+func (f following) WriteRoots(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, overwrite bool) {
+	rootmap.New(rootmap.Options{
+		Roots: f.Identities.Trust, TrustDomain: f.Settings.Identity.TrustDomain, Metrics: f.Metrics.Clusters, Logger: f.Logger,
+	}).Follow(ctx, id, cluster, overwrite)
 }
 
 // Expires is part of kubernetes.Following.

@@ -1,0 +1,85 @@
+package rootmap
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+)
+
+// The ConfigMap, as Istio has it: its injection mounts it into pods.
+const (
+	Name = "istio-ca-root-cert"
+	key  = "root-cert.pem"
+	// mark is the digest of what the hub wrote last. If the content has another one, somebody
+	// else has written since.
+	mark = "isthmus.dev/root-cert"
+)
+
+// digest identifies content.
+func digest(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:16])
+}
+
+// found is a ConfigMap as it is.
+type found struct {
+	namespace, version string
+	mark, digest       string
+}
+
+func read(in *corev1.ConfigMap) found {
+	return found{namespace: in.Namespace, version: in.ResourceVersion, mark: in.Annotations[mark], digest: digest(in.Data[key])}
+}
+
+func (f found) key() listwatch.Key { return listwatch.Key{Namespace: f.namespace, Name: Name} }
+
+func (f found) size() int64 { return int64(256 + len(f.namespace)) }
+
+// space is a namespace as it is.
+type space struct {
+	name   string
+	ending bool
+}
+
+func readSpace(in *corev1.Namespace) space {
+	return space{in.Name, in.DeletionTimestamp != nil || in.Status.Phase == corev1.NamespaceTerminating}
+}
+
+func (s space) key() listwatch.Key { return listwatch.Key{Name: s.name} }
+
+func (s space) size() int64 { return int64(128 + len(s.name)) }
+
+// action is what is to be done about a namespace.
+type action int
+
+const (
+	nothing action = iota
+	create
+	update
+	overwrite // what somebody else wrote
+	leave     // the same, but the hub may not
+)
+
+// left are the namespaces of Kubernetes itself, where no workload of a mesh is.
+var left = map[string]bool{"kube-system": true, "kube-public": true, "kube-node-lease": true}
+
+// decide says what to do about a namespace so that it has the content.
+func decide(s space, exists bool, m found, has bool, content string, mayOverwrite bool) action {
+	wanted := digest(content)
+	switch {
+	case !exists, s.ending, left[s.name], content == "":
+		return nothing
+	case !has:
+		return create
+	case m.digest == wanted:
+		return nothing
+	case m.mark == m.digest:
+		return update
+	case mayOverwrite:
+		return overwrite
+	}
+	return leave
+}
