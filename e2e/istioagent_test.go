@@ -17,7 +17,7 @@ import (
 )
 
 // The pods behind Istio's agent, all in the network of the mesh.
-var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22", "ingress": "10.78.0.23"}
+var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22", "ingress": "10.78.0.23", "legacy": "10.78.0.24"}
 
 // TestU01IstiosAgentIsServed has pods behind Istio's own agent, unmodified, as an
 // installation of Istio starts it: with the token of the pod, the cluster ID and the audience
@@ -25,7 +25,7 @@ var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22"
 // their connections are mutual TLS with certificates that the hub signed. A gateway ends
 // TLS with the Secret that a Gateway names (U03).
 func TestU01IstiosAgentIsServed(t *testing.T) {
-	w := newAgentWorld(t)
+	w := newAgentWorld(t, "")
 	server, client, ingress := w.pod("server"), w.pod("client"), w.pod("ingress")
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
 	for _, p := range []*agentPod{server, client, ingress} {
@@ -119,7 +119,8 @@ type agentPod struct {
 	agent *testbed.Agent
 }
 
-func newAgentWorld(t *testing.T) *agentWorld {
+// newAgentWorld starts the cluster and the hub, whose config file begins with the text.
+func newAgentWorld(t *testing.T, config string) *agentWorld {
 	w := &agentWorld{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}
 	at := testbed.NewNamespace(t, "hub")
 	at.Join(w.mesh, "10.78.0.5")
@@ -149,31 +150,37 @@ metadata:
 status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2]s, podIPs: [{ip: %[2]s}]}
 `, name, address))
 	}
+	w.service("web", "10.96.0.10", "server")
+	w.service("legacy", "10.96.0.11", "legacy")
+	kubeconfig := filepath.Join(t.TempDir(), "c1")
+	write(t, kubeconfig, string(w.kube.Kubeconfig()))
+	w.hub = testbed.StartHub(t, testbed.HubOptions{Program: binary.Path(t), Namespace: at, Proven: true, Config: config + fmt.Sprintf(`
+clusters:
+- {id: c1, aliases: [Kubernetes], provider: Kubernetes, kubernetes: {kubeconfig: %s, secrets: true}}
+`, kubeconfig)})
+	return w
+}
+
+// service is one in front of a pod.
+func (w *agentWorld) service(name, vip, pod string) {
 	w.kube.Apply(fmt.Sprintf(`apiVersion: v1
 kind: Service
-metadata: {name: web, namespace: shop}
+metadata: {name: %[1]s, namespace: shop}
 spec:
-  clusterIP: 10.96.0.10
-  selector: {app: server}
+  clusterIP: %[2]s
+  selector: {app: %[3]s}
   ports: [{name: http, port: 8080, targetPort: 8080}]
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata:
-  name: web-1
+  name: %[1]s-1
   namespace: shop
-  labels: {kubernetes.io/service-name: web}
+  labels: {kubernetes.io/service-name: %[1]s}
 addressType: IPv4
 ports: [{name: http, port: 8080, protocol: TCP}]
-endpoints: [{addresses: [%s], conditions: {ready: true}, targetRef: {kind: Pod, namespace: shop, name: server}}]
-`, agentPods["server"]))
-	kubeconfig := filepath.Join(t.TempDir(), "c1")
-	write(t, kubeconfig, string(w.kube.Kubeconfig()))
-	w.hub = testbed.StartHub(t, testbed.HubOptions{Program: binary.Path(t), Namespace: at, Proven: true, Config: fmt.Sprintf(`
-clusters:
-- {id: c1, aliases: [Kubernetes], provider: Kubernetes, kubernetes: {kubeconfig: %s, secrets: true}}
-`, kubeconfig)})
-	return w
+endpoints: [{addresses: [%[4]s], conditions: {ready: true}, targetRef: {kind: Pod, namespace: shop, name: %[3]s}}]
+`, name, vip, pod, agentPods[pod]))
 }
 
 func (w *agentWorld) uid(pod string) string {
@@ -182,8 +189,8 @@ func (w *agentWorld) uid(pod string) string {
 	return found.Metadata.UID
 }
 
-// pod is a pod whose traffic Istio's agent and its proxy carry.
-func (w *agentWorld) pod(name string) *agentPod {
+// pod is a pod whose traffic Istio's agent and its proxy carry, as the hub says.
+func (w *agentWorld) pod(name string, change ...func(*testbed.AgentOptions)) *agentPod {
 	w.t.Helper()
 	p := &agentPod{Namespace: testbed.NewNamespace(w.t, name)}
 	p.Join(w.mesh, agentPods[name])
@@ -192,11 +199,15 @@ func (w *agentWorld) pod(name string) *agentPod {
 		p.Capture(testbed.ProxyUID)
 		p.CaptureDNS(testbed.ProxyUID)
 	}
-	p.agent = testbed.StartAgent(w.t, testbed.AgentOptions{
+	o := testbed.AgentOptions{
 		Namespace: p.Namespace, Pod: "shop/" + name, Account: name, Address: agentPods[name], Cluster: "Kubernetes",
 		Labels: map[string]string{"app": name, "security.istio.io/tlsMode": "istio"},
 		Token:  w.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: name, Audience: "istio-ca", Pod: name, PodUID: w.uid(name)}),
 		Hub:    w.hub.XDS, Roots: w.hub.CA, Router: router, Env: []string{"ISTIO_META_DNS_CAPTURE=true"},
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	p.agent = testbed.StartAgent(w.t, o)
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,7 @@ type AgentOptions struct {
 	Roots     []byte            // Sign its certificate, in PEM.
 	Router    bool              // A gateway, not a sidecar.
 	Env       []string          // Further settings, NAME=VALUE.
+	Config    map[string]any    // Further fields of its ProxyConfig.
 }
 
 // Agent is Istio's own agent, unmodified, with the Envoy that it starts. Both run as
@@ -53,10 +55,12 @@ func StartAgent(t testing.TB, o AgentOptions) *Agent {
 		fmt.Fprintf(&labels, "%s=%q\n", key, value)
 	}
 	a.file(t, "etc/istio/pod/labels", []byte(labels.String()))
-	config, err := json.Marshal(map[string]any{
+	fields := map[string]any{
 		"discoveryAddress": o.Hub, "binaryPath": a.envoy(t), "concurrency": 1, "statusPort": 15020,
 		"proxyBootstrapTemplatePath": a.copied(t, filepath.Join(filepath.Dir(program), filepath.Base(toolset.AgentTemplate))),
-	})
+	}
+	maps.Copy(fields, o.Config)
+	config, err := json.Marshal(fields)
 	if err != nil {
 		t.Fatalf("starting Istio's agent: %v", err)
 	}

@@ -1,4 +1,4 @@
-# The real programs that the tests run: kube-apiserver, etcd, Consul, Envoy and Istio's
+# The real programs that the tests run: kube-apiserver, etcd, Consul, Envoy, istiod and Istio's
 # agent.
 # The root Makefile includes this file.
 

@@ -22,6 +22,8 @@ const (
 	Envoy         = "envoy"
 	PilotAgent    = "pilot-agent" // Istio's own agent, unmodified
 	Istioctl      = "istioctl"    // Istio's command line, unmodified
+
+	PilotDiscovery = "pilot-discovery" // istiod, unmodified
 )
 
 // AgentTemplate is of what Istio's agent makes Envoy's bootstrap, in its module.
@@ -57,6 +59,7 @@ func All() []Tool {
 		{Name: Consul, Package: "github.com/hashicorp/consul", Module: "consul", Inputs: consul, About: "about 5 minutes"},
 		{Name: PilotAgent, Package: "istio.io/istio/pilot/cmd/pilot-agent", Module: "istio", Inputs: istio, About: "about 3 minutes", Beside: []string{AgentTemplate}},
 		{Name: Istioctl, Package: "istio.io/istio/istioctl/cmd/istioctl", Module: "istioctl", Inputs: istioctl, About: "about 5 minutes"},
+		{Name: PilotDiscovery, Package: "istio.io/istio/pilot/cmd/pilot-discovery", Module: "istio", Inputs: istio, About: "about 3 minutes"},
 	}
 }
 

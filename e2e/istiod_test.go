@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+const istiodAddress = "10.78.0.6"
+
+// TestU05IstiodBesideTheHub has the hub and a real istiod sign with one authority. A sidecar
+// of each calls one of the other, in both directions with mutual TLS.
+func TestU05IstiodBesideTheHub(t *testing.T) {
+	authority := testbed.NewAuthority(t, "mesh")
+	folder := authority.Folder(t)
+	w := newAgentWorld(t, "identity: {ca: files, caDir: "+folder+"}\n")
+	istiod := w.istiod(w.kube, folder, "")
+	ours, theirs := w.pod("server"), w.pod("legacy", byIstiod(istiod, authority))
+	for name, p := range map[string]*agentPod{"server": ours, "legacy": theirs} {
+		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: p.Namespace, HTTP: []int{8080}})
+		p.agent.WaitReady(time.Minute)
+	}
+	awaitCall(t, ours, "10.96.0.11", "legacy", "server")
+	awaitCall(t, theirs, "10.96.0.10", "web", "legacy")
+	noPanic(t, w.hub)
+}
+
+// istiod runs beside the hub, with a cluster.
+func (w *agentWorld) istiod(kube *testbed.Kube, folder, mesh string) *testbed.Istiod {
+	w.t.Helper()
+	at := testbed.NewNamespace(w.t, "istiod")
+	at.Join(w.mesh, istiodAddress)
+	return testbed.StartIstiod(w.t, testbed.IstiodOptions{Namespace: at, Address: istiodAddress, Kube: kube, CA: folder, Mesh: mesh})
+}
+
+// byIstiod has istiod serve the pod.
+func byIstiod(istiod *testbed.Istiod, authority *testbed.Authority) func(*testbed.AgentOptions) {
+	return func(o *testbed.AgentOptions) {
+		o.Hub, o.Roots, o.Env = istiod.XDS, authority.PEM, []string{"ISTIOD_SAN=" + testbed.IstiodName}
+	}
+}
+
+// awaitCall waits for an answer to the pod's request; the server sees the caller's identity.
+func awaitCall(t *testing.T, from *agentPod, vip, service, account string) {
+	t.Helper()
+	host := service + ".shop.svc.cluster.local:8080"
+	testbed.WaitFor(t, time.Minute, service+" to answer "+account, func() error {
+		answer := from.Get("http://"+net.JoinHostPort(vip, "8080")+"/", "Host", host)
+		if answer.Err != nil || answer.Status != 200 {
+			return fmt.Errorf("it answers %d, %v", answer.Status, answer.Err)
+		}
+		if got := answer.Echo(t).Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(got, "URI=spiffe://cluster.local/ns/shop/sa/"+account) {
+			return fmt.Errorf("the server sees the caller %q", got)
+		}
+		return nil
+	})
+}
+
+// TestM11IstiodReadsTheHub has a real istiod whose only source of configuration is the hub, and
+// a cluster of its own without services. A sidecar of istiod calls a service of the hub's
+// cluster, and its requests take the route that the hub has.
+func TestM11IstiodReadsTheHub(t *testing.T) {
+	authority := testbed.NewAuthority(t, "mesh")
+	folder := authority.Folder(t)
+	w := newAgentWorld(t, "identity: {ca: files, caDir: "+folder+"}\nmcp: {clients: [spiffe://cluster.local/ns/istio-system/sa/istiod]}\n")
+	(&hub{Hub: w.hub}).change(t, "apply", map[string]any{"manifests": []string{`
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [web.shop.svc.cluster.local]
+  http: [{headers: {request: {set: {x-route: of-the-hub}}}, route: [{destination: {host: web.shop.svc.cluster.local}}]}]
+`}})
+	at := testbed.NewNamespace(t, "istiod")
+	at.Join(w.mesh, istiodAddress)
+	tunnel(t, w, at, authority)
+	theirs := testbed.StartKube(t, testbed.KubeOptions{Name: "c2", Namespace: at})
+	theirs.Apply("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n")
+	istiod := testbed.StartIstiod(t, testbed.IstiodOptions{
+		Namespace: at, Address: istiodAddress, Kube: theirs, CA: folder, Mesh: "configSources: [{address: xds://127.0.0.1:15098}]\n",
+	})
+	server := w.pod("server")
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
+	caller := w.pod("client", byIstiod(istiod, authority), func(o *testbed.AgentOptions) {
+		o.Token = theirs.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "client", Audience: "istio-ca"})
+	})
+	server.agent.WaitReady(time.Minute)
+	caller.agent.WaitReady(time.Minute)
+	awaitCall(t, caller, "10.96.0.10", "web", "client")
+	answer := caller.Get("http://10.96.0.10:8080/", "Host", "web.shop.svc.cluster.local:8080")
+	if got := answer.Echo(t).Header.Get("X-Route"); got != "of-the-hub" {
+		t.Errorf("the route is %q", got)
+	}
+	noPanic(t, w.hub)
+}
+
+// tunnel runs the shipped Envoy beside istiod.
+func tunnel(t *testing.T, w *agentWorld, at *testbed.Namespace, authority *testbed.Authority) {
+	t.Helper()
+	config, err := os.ReadFile("../deploy/envoy/istiod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(w.hub.XDS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key := authority.Issue(testbed.Subject{Name: "istiod", Hosts: []string{"spiffe://cluster.local/ns/istio-system/sa/istiod"}})
+	testbed.StartEnvoy(t, testbed.EnvoyOptions{
+		Name: "istiod-tunnel", Namespace: at, Files: map[string][]byte{"istiod.crt": cert, "istiod.key": key, "hub-ca.crt": w.hub.CA},
+		Config: []byte(strings.NewReplacer(
+			"{address: hub.isthmus.example, port_value: 15010}", "{address: "+host+", port_value: "+port+"}", "{san_type: DNS, matcher: {exact: hub.isthmus.example}}",
+			"{san_type: IP_ADDRESS, matcher: {exact: "+host+"}}", "/etc/isthmus/", testbed.DirPlaceholder+"/",
+		).Replace(string(config))),
+	})
+}
