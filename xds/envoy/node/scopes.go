@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -195,7 +196,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	if n.Capture {
-		inbound := Facet{Scope: ScopeInbound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Namespace: n.Namespace, Labels: c.labels, Egress: c.egress}
+		inbound := Facet{Scope: ScopeInbound, Cluster: n.inboundCluster(), Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Namespace: n.Namespace, Labels: c.labels, Egress: c.egress}
 		facets = append(facets, Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
 		facets = append(facets, n.offering(c, Facet{
 			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture,
@@ -211,6 +212,15 @@ func (n Node) listenerFacets(c bearing) []Facet {
 		facets = append(facets, Facet{Scope: ScopeHTTPProxy, Port: n.HTTPProxyPort})
 	}
 	return facets
+}
+
+// inboundCluster is whose endpoints at the proxy's addresses are the proxy's own. A workload that
+// registers itself is an endpoint of the mesh, of no cluster that vouches for its node.
+func (n Node) inboundCluster() federation.ClusterID {
+	if n.Group != "" {
+		return ""
+	}
+	return n.Cluster
 }
 
 // namesFacet is that of the answers to captured DNS requests, from a listener or an agent.
