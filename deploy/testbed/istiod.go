@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -37,11 +36,13 @@ func StartIstiod(t testing.TB, o IstiodOptions) *Istiod {
 	ready := probe(o.Namespace.Client(nil), fmt.Sprintf("http://%s:8080/ready", o.Address))
 	i := &Istiod{XDS: o.Address + ":15012"}
 	i.Process = StartProgram(t, ProgramOptions{
-		Name: "istiod", Path: program, Dir: dir, Namespace: o.Namespace, Ready: func(ctx context.Context) error { return ready(ctx) },
+		Name: "istiod", Path: program, Dir: dir, Namespace: o.Namespace, Ready: ready,
 		Args: []string{
-			"discovery", "--kubeconfig", writeFile(t, dir, "kubeconfig", o.Kube.Kubeconfig()), "--meshConfig", writeFile(t, dir, "mesh", []byte(o.Mesh)),
+			"discovery", "--kubeconfig", writeFile(t, dir, "kubeconfig", o.Kube.Kubeconfig()),
+			"--meshConfig", writeFile(t, dir, "mesh", []byte(o.Mesh)),
 			"--networksConfig", filepath.Join(dir, "none"), "--namespace", "istio-system", "--clusterID", "Kubernetes", "--httpsAddr", "",
-			"--httpAddr", o.Address + ":8080", "--grpcAddr", o.Address + ":15010", "--secureGRPCAddr", i.XDS, "--monitoringAddr", o.Address + ":15014",
+			"--httpAddr", o.Address + ":8080", "--grpcAddr", o.Address + ":15010",
+			"--secureGRPCAddr", i.XDS, "--monitoringAddr", o.Address + ":15014",
 		},
 		Env: []string{
 			"POD_NAME=istiod-1", "POD_NAMESPACE=istio-system", "ROOT_CA_DIR=" + o.CA, "VALIDATION_WEBHOOK_CONFIG_NAME=", "INJECTION_WEBHOOK_CONFIG_NAME=",

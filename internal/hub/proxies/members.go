@@ -27,8 +27,9 @@ func (m members) Join(n envoy.Node, workload string) (xds.Membership, error) {
 		return nil, status.Error(codes.PermissionDenied, "registering the proxy: it has not proven which workload it is")
 	}
 	joined, err := m.keeper.Join(registration.Proxy{
-		Node: n.ID, Cluster: n.Cluster, TrustDomain: who.TrustDomain, Namespace: who.Namespace, Account: cmp.Or(who.ServiceAccount, "default"),
-		Group: n.Group, Address: n.Addresses[0], Network: n.Network, Locality: n.Locality, Probed: n.Probed, Identity: n.Identity,
+		Node: n.ID, Cluster: n.Cluster, TrustDomain: who.TrustDomain, Namespace: who.Namespace,
+		Account: cmp.Or(who.ServiceAccount, "default"),
+		Group:   n.Group, Address: n.Addresses[0], Network: n.Network, Locality: n.Locality, Probed: n.Probed, Identity: n.Identity,
 	})
 	if err != nil {
 		return nil, refusedStatus(err)

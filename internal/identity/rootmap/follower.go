@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -121,12 +122,12 @@ func (f *follower) work(ctx context.Context, content string) {
 func (f *follower) take(now time.Time) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	maps.DeleteFunc(f.due, func(_ string, at time.Time) bool { return !now.Before(at) })
 	var names []string
 	for name := range f.dirty {
-		if !now.Before(f.due[name]) {
+		if _, paused := f.due[name]; !paused {
 			names = append(names, name)
 			delete(f.dirty, name)
-			delete(f.due, name)
 		}
 	}
 	slices.Sort(names)
@@ -142,11 +143,13 @@ func (f *follower) untilDue(now time.Time) time.Duration {
 	return wait
 }
 
+func title(namespace string) string { return "ConfigMap " + namespace + "/" + Name }
+
 // tell logs, once, that a namespace has the roots of somebody else.
 func (f *follower) tell(name string) {
 	if !f.told[name] {
 		f.told[name] = true
-		f.log.Warn("a ConfigMap is left alone: somebody else, such as istiod, wrote other roots", slog.String("object", "ConfigMap "+name+"/"+Name))
+		f.log.Warn("a ConfigMap is left alone: somebody else, such as istiod, wrote other roots", slog.String("object", title(name)))
 	}
 }
 
@@ -167,7 +170,8 @@ func (f *follower) pause(name string, err error) {
 	f.dirty[name] = true
 	f.mu.Unlock()
 	if !listwatch.Interrupted(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-		f.log.Warn("a ConfigMap with the roots of the mesh cannot be written; the hub tries again", slog.String("object", "ConfigMap "+name+"/"+Name), slog.Duration("retryIn", pause), slog.Any("err", err))
+		f.log.Warn("a ConfigMap with the roots of the mesh cannot be written; the hub tries again",
+			slog.String("object", title(name)), slog.Duration("retryIn", pause), slog.Any("err", err))
 	}
 }
 
@@ -176,9 +180,9 @@ func (f *follower) write(ctx context.Context, name string, m found, todo action,
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return f.cluster.Read(ctx, func(ctx context.Context, client clientset.Interface) error {
-		maps := client.CoreV1().ConfigMaps(name)
+		objects := client.CoreV1().ConfigMaps(name)
 		if todo == create {
-			_, err := maps.Create(ctx, &corev1.ConfigMap{
+			_, err := objects.Create(ctx, &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Name: Name, Annotations: map[string]string{mark: digest(content)}}, Data: map[string]string{key: content},
 			}, metav1.CreateOptions{})
 			return err
@@ -190,7 +194,7 @@ func (f *follower) write(ctx context.Context, name string, m found, todo action,
 		if err != nil {
 			return fmt.Errorf("writing the patch: %w", err)
 		}
-		_, err = maps.Patch(ctx, Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err = objects.Patch(ctx, Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	})
 }

@@ -121,7 +121,11 @@ func (r *rig) await(namespace, want string) {
 
 // istiod writes the ConfigMap as istiod does.
 func (r *rig) istiod(namespace, roots string) {
-	r.kube.Apply(fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {istio.io/config: \"true\"}}\ndata: {root-cert.pem: %q}\n", Name, namespace, roots))
+	r.kube.Apply(fmt.Sprintf(`apiVersion: v1
+kind: ConfigMap
+metadata: {name: %s, namespace: %s, labels: {istio.io/config: "true"}}
+data: {root-cert.pem: %q}
+`, Name, namespace, roots))
 }
 
 // TestU08RootsAreWritten to the namespaces that there are and that come, again when they

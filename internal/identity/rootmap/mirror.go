@@ -14,16 +14,18 @@ import (
 // mirror is what was read of one resource, by namespace. It is a listwatch.Sink.
 type mirror[T any] struct {
 	share    *listwatch.Share
-	size     func(T) int64
 	key      func(T) listwatch.Key
-	changed  func(namespace string)
-	all      func() // everything may have changed
-	follower *follower
+	size     func(T) int64
+	follower *follower // is told what changed
 
 	mu    sync.Mutex
 	now   map[string]T
 	used  federation.Usage
 	whole bool // a list was taken
+}
+
+func newMirror[T any](f *follower, share *listwatch.Share, key func(T) listwatch.Key, size func(T) int64) *mirror[T] {
+	return &mirror[T]{share: share, key: key, size: size, follower: f, now: map[string]T{}}
 }
 
 // namespaceOf is the namespace that an object is about.
@@ -44,7 +46,7 @@ func (m *mirror[T]) Listed(_ context.Context, items []T, _ uint64) bool {
 	}
 	m.share.Replaced(m.used)
 	m.mu.Unlock()
-	m.all()
+	m.follower.touchAll()
 	return true
 }
 
@@ -54,7 +56,7 @@ func (m *mirror[T]) Set(_ context.Context, item T) bool {
 	m.put(item)
 	m.share.Took(m.size(item), m.used)
 	m.mu.Unlock()
-	m.changed(namespaceOf(m.key(item)))
+	m.follower.touch(namespaceOf(m.key(item)))
 	return true
 }
 
@@ -64,7 +66,7 @@ func (m *mirror[T]) Deleted(_ context.Context, k listwatch.Key) bool {
 	m.drop(namespaceOf(k))
 	m.share.Holds(m.used)
 	m.mu.Unlock()
-	m.changed(namespaceOf(k))
+	m.follower.touch(namespaceOf(k))
 	return true
 }
 

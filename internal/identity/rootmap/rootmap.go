@@ -69,13 +69,13 @@ func New(o Options) *Writer {
 // cluster proves that it is the known one.
 func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, mayOverwrite bool) {
 	f := &follower{
-		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), id: id, cluster: cluster, mayOverwrite: mayOverwrite, wake: make(chan struct{}, 1),
-		dirty: map[string]bool{}, pauses: map[string]*retry.Backoff{}, due: map[string]time.Time{}, told: map[string]bool{},
+		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), id: id, cluster: cluster, mayOverwrite: mayOverwrite,
+		wake: make(chan struct{}, 1), dirty: map[string]bool{}, pauses: map[string]*retry.Backoff{}, due: map[string]time.Time{}, told: map[string]bool{},
 	}
 	core := cluster.Client().CoreV1()
 	budget := listwatch.NewBudget(limits, nil)
-	f.spaces = &mirror[space]{share: budget.Share(), size: space.size, key: space.key, changed: f.touch, all: f.touchAll, now: map[string]space{}, follower: f}
-	f.maps = &mirror[found]{share: budget.Share(), size: found.size, key: found.key, changed: f.touch, all: f.touchAll, now: map[string]found{}, follower: f}
+	f.spaces = newMirror(f, budget.Share(), space.key, space.size)
+	f.maps = newMirror(f, budget.Share(), found.key, found.size)
 	spaces := listwatch.Of("namespaces", core.Namespaces(), readSpace, space.size)
 	maps := listwatch.Of("configmaps", core.ConfigMaps(""), read, found.size)
 	maps.Fields, maps.Reconcile, spaces.Reconcile = listwatch.Named(Name), true, true
