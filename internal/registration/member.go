@@ -19,6 +19,7 @@ const awaitsReport = "its agent has not reported its health yet"
 type member struct {
 	keeper   *Keeper
 	replaces string        // node of the proxy that left the entry to this one
+	counted  account       // among whose members it is
 	wake     chan struct{} // has one value when something changed
 	ended    chan struct{} // closed when the proxy is refused
 

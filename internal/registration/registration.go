@@ -133,7 +133,7 @@ func (k *Keeper) Join(p Proxy) (*Membership, error) {
 
 // add makes a member in place of one that has left, or of none; the caller holds mu.
 func (k *Keeper) add(p Proxy, before *member) *member {
-	m := &member{keeper: k, proxy: p, users: 1, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	m := &member{keeper: k, proxy: p, counted: p.account(), users: 1, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if before != nil {
 		m.replaces = before.proxy.Node
 		k.drop(before)
@@ -155,8 +155,8 @@ func (k *Keeper) drop(m *member) {
 	if k.members[m.proxy.key()] == m {
 		delete(k.members, m.proxy.key())
 	}
-	if k.accounts[m.proxy.account()]--; k.accounts[m.proxy.account()] == 0 {
-		delete(k.accounts, m.proxy.account())
+	if k.accounts[m.counted]--; k.accounts[m.counted] == 0 {
+		delete(k.accounts, m.counted)
 	}
 	k.o.Metrics.Members(-1)
 	signal(m.wake)
