@@ -1,10 +1,7 @@
 //go:build tools
 
-// Package istio holds the programs that this module builds for tests, so that go mod
-// tidy keeps what they need.
+// Package istio holds the program that this module builds for tests, so that go mod
+// tidy keeps what it needs.
 package istio
 
-import (
-	_ "istio.io/istio/pilot/cmd/pilot-agent"
-	_ "istio.io/istio/pilot/cmd/pilot-discovery"
-)
+import _ "istio.io/istio/pilot/cmd/pilot-agent"
