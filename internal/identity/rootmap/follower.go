@@ -69,16 +69,20 @@ func (f *follower) signal() {
 
 // run writes until the context ends.
 func (f *follower) run(ctx context.Context) {
+	last := ""
 	for ctx.Err() == nil {
 		changed := f.options.Roots.Changed()
 		content := f.options.content()
+		if content != last {
+			last = content
+			f.touchAll()
+		}
 		f.work(ctx, content)
 		f.measure(content)
 		timer := time.NewTimer(f.untilDue(time.Now()))
 		select {
 		case <-f.wake:
 		case <-changed:
-			f.touchAll()
 		case <-timer.C:
 		case <-ctx.Done():
 		}

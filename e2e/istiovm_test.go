@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+)
+
+// machine is where a workload runs that no cluster has.
+const machine = "10.78.0.31"
+
+// TestU07MachineRegistersItself has a machine behind Istio's own agent, unmodified, that names
+// a WorkloadGroup. Pods call it with mutual TLS while its probe succeeds, and the machine is
+// gone some time after its agent.
+func TestU07MachineRegistersItself(t *testing.T) {
+	w := newAgentWorld(t, "")
+	h := &hub{Hub: w.hub}
+	h.change(t, "apply", map[string]any{"manifests": []string{`
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: ledger, namespace: shop}
+spec:
+  metadata: {labels: {app: ledger}}
+  template: {serviceAccount: ledger}
+  probe: {periodSeconds: 1, httpGet: {port: 9090}}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ledger, namespace: shop}
+spec:
+  hosts: [ledger.shop.example]
+  addresses: [240.240.7.1]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 9090, name: http, protocol: HTTP}]
+  workloadSelector: {labels: {app: ledger}}
+`}})
+	client, vm := w.pod("client"), w.machine("ledger")
+	client.agent.WaitReady(time.Minute)
+	call := func(want int) error {
+		answer := client.Get("http://240.240.7.1:9090/", "Host", "ledger.shop.example:9090")
+		if answer.Err != nil || answer.Status != want {
+			return fmt.Errorf("it answers %d, %v, want %d", answer.Status, answer.Err, want)
+		}
+		if want == http.StatusOK {
+			if got := answer.Echo(t).Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(got, "URI=spiffe://cluster.local/ns/shop/sa/client") {
+				return fmt.Errorf("the machine sees the caller %q", got)
+			}
+		}
+		return nil
+	}
+	becomes := func(when string, status int) {
+		t.Helper()
+		testbed.WaitFor(t, time.Minute, when, func() error { return call(status) })
+	}
+	becomes("the machine to be known, and not healthy", http.StatusServiceUnavailable)
+	echo := testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
+	becomes("an answer of the machine", http.StatusOK)
+	echo.Stop()
+	becomes("the machine to be unhealthy", http.StatusServiceUnavailable)
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
+	becomes("an answer again", http.StatusOK)
+	vm.agent.Kill()
+	testbed.WaitFor(t, time.Minute, "the machine to be gone", func() error {
+		left, err := h.endpoints("ledger.shop.example")
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("there are %v", left)
+		}
+		return err
+	})
+	noPanic(t, w.hub)
+}
+
+// machine runs the agent of a machine whose account is of the cluster; no pod is.
+func (w *agentWorld) machine(group string) *agentPod {
+	w.t.Helper()
+	p := &agentPod{Namespace: testbed.NewNamespace(w.t, "vm")}
+	p.Join(w.mesh, machine)
+	p.Capture(testbed.ProxyUID)
+	p.agent = testbed.StartAgent(w.t, testbed.AgentOptions{
+		Namespace: p.Namespace, Pod: "shop/vm-1", Account: "ledger", Address: machine, Cluster: "Kubernetes",
+		Token: w.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "ledger", Audience: "istio-ca"}),
+		Hub:   w.hub.XDS, Roots: w.hub.CA, Env: []string{"ISTIO_META_AUTO_REGISTER_GROUP=" + group},
+		Config: map[string]any{"readinessProbe": map[string]any{"periodSeconds": 1, "httpGet": map[string]any{"port": 9090}}},
+	})
+	return p
+}
+
+// TestU06AgentsTrustSeveralDomains has a caller with a certificate of another trust domain call
+// a pod behind Istio's own agent, which gets the roots of both from the hub.
+func TestU06AgentsTrustSeveralDomains(t *testing.T) {
+	partner := testbed.NewAuthority(t, "partner")
+	file := filepath.Join(t.TempDir(), "partner.pem")
+	write(t, file, string(partner.PEM))
+	w := newAgentWorld(t, fmt.Sprintf("identity: {bundles: [{trustDomain: partner.example, file: %s}]}\n", file))
+	(&hub{Hub: w.hub}).change(t, "apply", map[string]any{"manifests": []string{`
+apiVersion: isthmus.dev/v1
+kind: MeshSettings
+metadata: {name: default}
+spec: {trustDomain: cluster.local, trustDomainAliases: [partner.example]}
+`}})
+	server := w.pod("server", func(o *testbed.AgentOptions) { o.Env = append(o.Env, "PROXY_CONFIG_XDS_AGENT=true") })
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
+	server.agent.WaitReady(time.Minute)
+	caller := testbed.NewNamespace(t, "partner")
+	caller.Join(w.mesh, "10.78.0.98")
+	const id = "spiffe://partner.example/ns/orders/sa/caller"
+	config := partner.TLS(testbed.Subject{Name: "caller", Hosts: []string{id}})
+	config.InsecureSkipVerify, config.NextProtos = true, []string{"istio"} // the subject is whom the server trusts
+	client := caller.Client(config)
+	transport := client.Transport.(*http.Transport)
+	transport.ForceAttemptHTTP2, transport.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
+	testbed.WaitFor(t, time.Minute, "an answer to the partner", func() error {
+		body, err := get(t.Context(), client, "https://"+agentPods["server"]+":8080/")
+		if err == nil && !strings.Contains(body, id) {
+			err = fmt.Errorf("the server sees %s", body)
+		}
+		return err
+	})
+	noPanic(t, w.hub)
+}
