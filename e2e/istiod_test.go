@@ -52,7 +52,7 @@ func awaitCall(t *testing.T, from *agentPod, vip, service, account string) {
 	testbed.WaitFor(t, time.Minute, service+" to answer "+account, func() error {
 		answer := from.Get("http://"+net.JoinHostPort(vip, "8080")+"/", "Host", host)
 		if answer.Err != nil || answer.Status != 200 {
-			return fmt.Errorf("it answers %d, %v", answer.Status, answer.Err)
+			return fmt.Errorf("it answers %d, %w", answer.Status, answer.Err)
 		}
 		if got := answer.Echo(t).Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(got, "URI=spiffe://cluster.local/ns/shop/sa/"+account) {
 			return fmt.Errorf("the server sees the caller %q", got)

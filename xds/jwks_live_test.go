@@ -105,7 +105,7 @@ func (e *edge) answers(status int, by *signer, what string) {
 	e.await(what, func() error {
 		answer := e.namespace.Get("http://"+gatewayIP+":8080/", "Host", "plain.example.com", "Authorization", "Bearer "+by.token())
 		if answer.Status != status {
-			return fmt.Errorf("the answer has status %d, %v", answer.Status, answer.Err)
+			return fmt.Errorf("the answer has status %d, %w", answer.Status, answer.Err)
 		}
 		return nil
 	})

@@ -18,7 +18,7 @@ func TestU13ATokenWithoutAClusterIsReviewedByTheNamedOne(t *testing.T) {
 	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true, UID: one.uid}})
 	defer w.attach(t, "c1", one.client)()
 	token := Token(one.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "web", Audience: "istio-ca"}))
-	w.Guard.o.TokenCluster = "c1"
+	w.o.TokenCluster = "c1"
 	who, err := w.Identify(call{token: token}.context(t))
 	if cluster, _ := who.Cluster(); err != nil || cluster != "c1" || who.Workload != workload("shop", "web") {
 		t.Errorf("it proves %+v, %v", who, err)
@@ -26,7 +26,7 @@ func TestU13ATokenWithoutAClusterIsReviewedByTheNamedOne(t *testing.T) {
 	if _, err := w.Identify(call{token: token, cluster: "c9"}.context(t)); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("with another cluster: %v", err)
 	}
-	w.Guard.o.TokenCluster = "c9"
+	w.o.TokenCluster = "c9"
 	if _, err := w.Identify(call{token: token}.context(t)); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("of a cluster that is not attached: %v", err)
 	}

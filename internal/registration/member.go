@@ -223,11 +223,12 @@ func (w *writer) write(ctx context.Context, p Proxy, manifest string) error {
 	if err != nil {
 		return err
 	}
-	for _, problem := range problems {
-		if passing[problem.Code] {
-			return errors.New(problem.Message)
+	if len(problems) > 0 {
+		first := problems[0]
+		if passing[first.Code] {
+			return errors.New(first.Message)
 		}
-		return refuse(Invalid, "%s: %s", problem.Field, problem.Message)
+		return refuse(Invalid, "%s: %s", first.Field, first.Message)
 	}
 	if w.written == "" {
 		o.Logger.Info("a proxy registered itself", slog.String("node", p.Node), slog.String("object", p.key().Title()))

@@ -28,7 +28,7 @@ func TestU07ProxyIsAWorkloadOfItsGroup(t *testing.T) {
 		if want := "10.0.0.1 [{http 9090}] site-1 us/b shop/ledger HEALTHY istio ledger"; got != want {
 			t.Errorf("the endpoint is %s, want %s", got, want)
 		}
-		time.Sleep(10 * registration.DefaultGrace)
+		pass(10 * registration.DefaultGrace)
 		if n := len(w.endpoints()); n != 1 {
 			t.Fatalf("while it is connected there are %d endpoints", n)
 		}
@@ -37,14 +37,14 @@ func TestU07ProxyIsAWorkloadOfItsGroup(t *testing.T) {
 		}
 		joined.Leave()
 		joined.Leave() // a second time does nothing
-		time.Sleep(registration.DefaultGrace / 2)
+		pass(registration.DefaultGrace / 2)
 		again := w.join(p)
-		time.Sleep(2 * registration.DefaultGrace)
+		pass(2 * registration.DefaultGrace)
 		if n := len(w.endpoints()); n != 1 {
 			t.Fatalf("after it came back there are %d endpoints", n)
 		}
 		again.Leave()
-		time.Sleep(registration.DefaultGrace + time.Second)
+		pass(registration.DefaultGrace + time.Second)
 		if n := len(w.endpoints()); n != 0 {
 			t.Errorf("after the grace period there are %d endpoints", n)
 		}
@@ -60,7 +60,7 @@ func TestU07HealthDecides(t *testing.T) {
 		joined := w.join(p)
 		want := func(when string, health federation.Health) {
 			t.Helper()
-			time.Sleep(3 * time.Second)
+			pass(3 * time.Second)
 			if all := w.endpoints(); len(all) != 1 || all[0].Health != health {
 				t.Fatalf("%s: %+v", when, all)
 			}
@@ -138,7 +138,7 @@ func TestU07NamesAreBounded(t *testing.T) {
 		if n := len(w.endpoints()); n > 3 || refused != 997 {
 			t.Errorf("there are %d endpoints, and %d were refused", n, refused)
 		}
-		time.Sleep(2 * registration.DefaultGrace)
+		pass(2 * registration.DefaultGrace)
 		if n := len(w.endpoints()); n != 0 {
 			t.Errorf("after the grace period there are %d", n)
 		}
@@ -191,14 +191,14 @@ func TestU07HubsShareTheStore(t *testing.T) {
 		<-refused.Ended()
 		refused.Leave()
 		joined.Leave()
-		time.Sleep(registration.DefaultGrace / 3)
+		pass(registration.DefaultGrace / 3)
 		there := other.join(vm("10.0.0.1"))
-		time.Sleep(3 * registration.DefaultGrace)
+		pass(3 * registration.DefaultGrace)
 		if n := len(w.endpoints()); n != 1 {
 			t.Fatalf("after it moved there are %d endpoints", n)
 		}
 		other.stop()
-		time.Sleep(registration.DefaultGrace + time.Second)
+		pass(registration.DefaultGrace + time.Second)
 		if n := len(w.endpoints()); n != 0 {
 			t.Errorf("after its hub was killed there are %d endpoints", n)
 		}
@@ -215,16 +215,19 @@ func TestU07StoreIsAway(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.store.Fail(errors.New("no quorum"))
 		joined := w.join(vm("10.0.0.1"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		select {
 		case <-joined.Ended():
 			t.Fatalf("it ends with %v", joined.Err())
 		default:
 		}
 		w.store.Fail(nil)
-		time.Sleep(2 * registration.DefaultGrace)
+		pass(2 * registration.DefaultGrace)
 		if n := len(w.endpoints()); n != 1 {
 			t.Errorf("there are %d endpoints", n)
 		}
 	})
 }
+
+// pass lets time pass in the bubble of a test.
+func pass(d time.Duration) { <-time.NewTimer(d).C }

@@ -28,10 +28,7 @@ func (w *Writer) Run(ctx context.Context, parts Parts) error {
 		if !retry.Sleep(ctx, w.o.Pace) || len(w.left) > 0 {
 			continue
 		}
-		var again <-chan time.Time
-		if pause > 0 {
-			again = time.After(pause)
-		}
+		again, stop := over(pause)
 		select {
 		case <-ctx.Done():
 		case <-view.Superseded():
@@ -45,8 +42,18 @@ func (w *Writer) Run(ctx context.Context, parts Parts) error {
 		case <-w.wake:
 		case <-again:
 		}
+		stop()
 	}
 	return nil
+}
+
+// over receives once the pause is over, or never if it is 0. The caller has to stop it.
+func over(pause time.Duration) (over <-chan time.Time, stop func()) {
+	if pause == 0 {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(pause)
+	return timer.C, func() { timer.Stop() }
 }
 
 // all has all objects looked at.

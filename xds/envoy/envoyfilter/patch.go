@@ -112,6 +112,3 @@ func unsupported(to api.EnvoyFilter_ApplyTo) error {
 func (j *job) merge(into proto.Message) error {
 	return merger{replaceLists: j.op == mergeReplace}.merge(into, proto.Clone(j.value))
 }
-
-// merges reports whether the operation changes what is there.
-func (j *job) merges() bool { return j.op == merge || j.op == mergeReplace }

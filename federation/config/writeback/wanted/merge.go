@@ -59,7 +59,7 @@ func Change(kind federation.Kind, current map[string]any, want *Status, now time
 	for _, f := range fieldsOf(kind) {
 		before := current[f.name]
 		after := f.make(m, before)
-		if !reflect.DeepEqual(before, after) && !(empty(before) && empty(after)) {
+		if !reflect.DeepEqual(before, after) && (!empty(before) || !empty(after)) {
 			patch[f.name] = after
 		}
 	}
