@@ -38,7 +38,7 @@ func TestEveryProblemIsDocumented(t *testing.T) {
 	if len(of) != 3 {
 		t.Fatalf("there are %d tables", len(of))
 	}
-	attached := constants(t, "../registries/reconcile", func(name, _ string) bool { return strings.HasPrefix(name, "Code") })
+	attached := constants(t, "../registries/reconcile", func(name, _ string) bool { return strings.HasPrefix(strings.ToLower(name), "code") })
 	sameSet(t, "problems of any cluster", firstColumn(of[0]), slices.Concat(
 		problemLiterals(t, "../federation"), problemLiterals(t, "../registries"), problemLiterals(t, "../registries/reconcile"), attached,
 	))

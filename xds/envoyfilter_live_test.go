@@ -66,7 +66,7 @@ func brokenFilters() map[string]*federation.Object {
 	}
 }
 
-// TestK34WhatAnEnvoyFilterBreaksStaysWithIt: a real Envoy refuses what an EnvoyFilter makes of one
+// TestK34WhatAnEnvoyFilterBreaksStaysWithIt: a real Envoy refuses an EnvoyFilter's change of one
 // tenant's virtual host, or of its filter chain. The EnvoyFilter has Envoy's words, what the tenant had
 // stays in use, and the other tenant's changes arrive.
 func TestK34WhatAnEnvoyFilterBreaksStaysWithIt(t *testing.T) {

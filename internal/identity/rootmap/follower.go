@@ -157,7 +157,7 @@ func (f *follower) tell(name string) {
 	}
 }
 
-// pause leaves a namespace alone for some time. Whoever else writes the ConfigMap is not fought
+// pause leaves a namespace alone for some time. It does not fight another writer of the ConfigMap
 // over and over.
 func (f *follower) pause(name string, err error) {
 	b := f.pauses[name]

@@ -16,7 +16,7 @@ type mirror[T any] struct {
 	share    *listwatch.Share
 	key      func(T) listwatch.Key
 	size     func(T) int64
-	follower *follower // is told what changed
+	follower *follower // gets what changed
 
 	mu    sync.Mutex
 	now   map[string]T

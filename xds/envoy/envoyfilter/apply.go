@@ -4,14 +4,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Outcome is what became of a patch of a resource.
+// Outcome is the result of a patch of a resource.
 type Outcome struct {
 	Patch   Patch
 	Matched bool
 	Err     error // why it is left out
 }
 
-// Patched returns what the patches make of the resource, which it does not change: the resource
+// Patched returns the resource with the patches applied, which it does not change: the resource
 // itself where nothing matches, nil where it is removed. A patch that does not fit is left out
 // alone. What never has an effect has no outcome; Problems tells of it.
 func Patched(m proto.Message, patches []Patch) (proto.Message, []Outcome) {

@@ -49,7 +49,7 @@ func patchCluster(j *job, m proto.Message) (proto.Message, bool, error) {
 	return c, true, err
 }
 
-// complete fills in what the hub says of endpoints and Envoy does not need: weights are equal,
+// complete fills in what the hub says about endpoints and Envoy does not need: weights are equal,
 // localities unknown.
 func complete(c *clusterv3.Cluster) {
 	for _, group := range c.GetLoadAssignment().GetEndpoints() {

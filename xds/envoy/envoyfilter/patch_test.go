@@ -131,7 +131,7 @@ func short(name string) string { return name[strings.LastIndexByte(name, '.')+1:
 
 const unchangedListener = "original_dst tls_inspector 8080[http_connection_manager<fault router>inbound_8080()] 0[tcp_proxy]"
 
-// TestK30EachOperation: what each operation makes of what each applyTo names. A row without a
+// TestK30EachOperation: each operation on what each applyTo names. A row without a
 // wanted error has one patch that matches, unless nothing changes.
 func TestK30EachOperation(t *testing.T) {
 	const (

@@ -17,7 +17,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// Apply returns what EnvoyFilters make of a resource of the view's proxies: the resource itself
+// Apply returns a resource with the EnvoyFilters applied that select the view's proxies: the resource itself
 // where they change nothing, nil where they remove it. It notes which patches matched, and which
 // ones were left out.
 func Apply(v *facet.View, m proto.Message) proto.Message {

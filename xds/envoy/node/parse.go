@@ -106,9 +106,14 @@ func (p *nodeParser) readMetadata() {
 	p.node.AgentNames = p.node.DNSCapture && p.node.Type == Sidecar && p.fromAgent()
 	p.readIdentity()
 	p.node.Group = p.text("AUTO_REGISTER_GROUP")
-	p.node.Probed = p.metadata["PROXY_CONFIG"].GetStructValue().GetFields()["readinessProbe"].GetStructValue() != nil
+	p.node.Probed = p.fields("PROXY_CONFIG")["readinessProbe"].GetStructValue() != nil
 	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(p.text("INTERCEPTION_MODE"), "NONE")
 	p.readAddresses()
+}
+
+// fields reads a metadata value that has fields.
+func (p *nodeParser) fields(key string) map[string]*structpb.Value {
+	return p.metadata[key].GetStructValue().GetFields()
 }
 
 // text reads a metadata value that is a string, a number or a boolean.

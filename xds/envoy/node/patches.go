@@ -20,7 +20,7 @@ type patchLists struct {
 	inbound, outbound         string // of listeners, those of inline routes included
 	routes                    string
 	newClusters, newListeners string // that are added
-	// claimed are those that were found by what the proxy says of itself and nothing confirms.
+	// claimed are those that were found by what the proxy says about itself and nothing confirms.
 	claimed string
 }
 
