@@ -111,12 +111,17 @@ func (s *Store) refusal(reserve uint64) *config.Refused {
 	return nil
 }
 
-// refusalOfEnded refuses changes once the embedded etcd has ended. Nothing of it is asked.
-func (s *Store) refusalOfEnded() *config.Refused {
-	if s.server == nil {
+// cause is why an embedded etcd has ended, or nil.
+func (s *Store) cause() error {
+	if s.inside == nil {
 		return nil
 	}
-	why := s.inside.ended()
+	return s.inside.ended()
+}
+
+// refusalOfEnded refuses changes once the embedded etcd has ended. Nothing of it is asked.
+func (s *Store) refusalOfEnded() *config.Refused {
+	why := s.cause()
 	if why == nil {
 		return nil
 	}

@@ -61,7 +61,11 @@ func (q *quiet) reading(ctx context.Context, now time.Time) (context.Context, fu
 
 // reading limits a read for people. While the store is silent it is an error, and
 // nothing is sent. A read that is under way ends when the store turns out to be silent.
+// Of an embedded etcd that has ended, the cause is told, however silent it was before.
 func (h *health) reading(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if why := h.store.cause(); why != nil {
+		return nil, nil, why
+	}
 	ctx, done, err := h.quiet.reading(ctx, h.o.Now())
 	if err != nil {
 		return nil, nil, err
