@@ -64,4 +64,4 @@ const ReasonProxyless = "NOT_IN_GRPC"
 
 // ReasonPatchMatched is the code of reasons that tell of a patch that matched. It is no problem, and is
 // not shown: without it, the patch matches nothing.
-const ReasonPatchMatched = "PATCH_MATCHED"
+const ReasonPatchMatched = "patch matched" // in lower case: no client sees it
