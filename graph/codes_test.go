@@ -27,12 +27,12 @@ type program struct {
 	files  map[string]*ast.File // by path
 	consts map[string]ast.Expr  // by room, a dot and the name
 	// codeParams are where functions take a code, by their name.
-	codeParams map[string]int
+	codeParams map[string][]int // by name of a function: the places of a parameter code in all functions of the name
 }
 
 func readProgram(t *testing.T) program {
 	t.Helper()
-	p := program{files: map[string]*ast.File{}, codeParams: map[string]int{}, consts: map[string]ast.Expr{
+	p := program{files: map[string]*ast.File{}, codeParams: map[string][]int{}, consts: map[string]ast.Expr{
 		"errcode.ParseFailed":      &ast.BasicLit{Value: strconv.Quote(errcode.ParseFailed)},
 		"errcode.ValidationFailed": &ast.BasicLit{Value: strconv.Quote(errcode.ValidationFailed)},
 	}}
@@ -61,7 +61,7 @@ func readProgram(t *testing.T) program {
 				}
 			case *ast.FuncDecl:
 				if at := codeParam(n.Type); at >= 0 {
-					p.codeParams[n.Name.Name] = at
+					p.codeParams[n.Name.Name] = append(p.codeParams[n.Name.Name], at)
 				}
 			}
 			return true
@@ -131,8 +131,10 @@ func (p program) codes() map[string]string {
 					add(n.Value)
 				}
 			case *ast.CallExpr:
-				if at, takes := p.codeParams[lastName(n.Fun)]; takes && at < len(n.Args) {
-					add(n.Args[at])
+				for _, at := range p.codeParams[lastName(n.Fun)] {
+					if at < len(n.Args) {
+						add(n.Args[at])
+					}
 				}
 			case *ast.ValueSpec:
 				if codeName.MatchString(n.Names[0].Name) || n.Type != nil && slices.Contains([]string{"Code", "ConflictKind"}, lastName(n.Type)) {
