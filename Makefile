@@ -93,6 +93,8 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 30m -run '^TestF03' ./cmd/isthmus -attachsteps 0
 	@echo "three networks: shares of 20,000 requests, 100 rotations and a minute of a frozen API server under load, a link that flaps"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 60m -run '^TestBridge$$' ./e2e -requests 20000 -rounds 3 -frozen 60s -rotations 100 -flaps 10
+	@echo "the conformance suite of the Gateway API"
+	@$(MAKE) --no-print-directory conformance
 	@echo "properties, $(SOAK_CASES) cases each"
 	@$(TOOL) gotestsum --format pkgname -- -count 1 -p $(JOBS) -timeout 60m \
 	  $$(grep -rl --include='*_test.go' -E '^\s"pgregory.net/rapid"$$' . | xargs -n1 dirname | sort -u) -rapid.checks $(SOAK_CASES)

@@ -1,7 +1,10 @@
 //go:build tools
 
-// Package istio holds the program that this module builds for tests, so that go mod
-// tidy keeps what it needs.
+// Package istio holds the programs that this module builds for tests, so that go mod
+// tidy keeps what they need.
 package istio
 
-import _ "istio.io/istio/pilot/cmd/pilot-agent"
+import (
+	_ "istio.io/istio/pilot/cmd/pilot-agent"
+	_ "istio.io/istio/pilot/cmd/pilot-discovery"
+)
