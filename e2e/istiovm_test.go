@@ -46,7 +46,7 @@ spec:
 	call := func(want int) error {
 		answer := client.Get("http://240.240.7.1:9090/", "Host", "ledger.shop.example:9090")
 		if answer.Err != nil || answer.Status != want {
-			return fmt.Errorf("it answers %d, %v, want %d", answer.Status, answer.Err, want)
+			return fmt.Errorf("it answers %d, %w, want %d", answer.Status, answer.Err, want)
 		}
 		if want == http.StatusOK {
 			if got := answer.Echo(t).Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(got, "URI=spiffe://cluster.local/ns/shop/sa/client") {
