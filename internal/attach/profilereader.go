@@ -24,6 +24,11 @@ const profileGroup = "multicluster.x-k8s.io"
 
 var profileVersions = []string{"v1alpha2", "v1alpha1"}
 
+var (
+	aboutProfiles = matter{"ClusterProfiles", "clusterprofiles." + profileGroup, "deploy/kubernetes/cluster-profiles.yaml"}
+	aboutTokens   = matter{"Secrets with the tokens of ClusterProfiles", "secrets", "deploy/kubernetes/cluster-profiles.yaml"}
+)
+
 // NewProfiles reads ClusterProfiles, and the Secrets with their tokens.
 func NewProfiles(o RemoteOptions, of ProfileOptions) *Remotes {
 	return newRemotes(o, Profiles, func(ctx context.Context, v *voice) {
@@ -62,7 +67,7 @@ type profileReader struct {
 // ClusterProfiles when it serves them no longer.
 func (f *profileReader) run(ctx context.Context) {
 	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
-	t := trouble{voice: f.voice, of: matter{"ClusterProfiles", "clusterprofiles", "deploy/kubernetes/cluster-profiles.yaml"}}
+	t := trouble{voice: f.voice, of: aboutProfiles}
 	for ctx.Err() == nil {
 		began := time.Now()
 		at, err := f.look(ctx)
@@ -86,12 +91,9 @@ func (f *profileReader) look(ctx context.Context) (at apischema.GroupVersionReso
 	err = f.cluster.Read(ctx, func(ctx context.Context, client clientset.Interface) error {
 		for _, version := range profileVersions {
 			at.Version = version
-			served, err := client.Discovery().ServerResourcesForGroupVersion(at.GroupVersion().String())
-			if err != nil && !apierrors.IsNotFound(err) {
-				return listwatch.AccessError{Verb: "get", Resource: "/apis/" + at.GroupVersion().String(), Err: err}
-			}
-			if served != nil && slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == at.Resource }) {
-				return nil
+			served, err := listwatch.Served(ctx, client, at.GroupVersion().String())
+			if err != nil || slices.ContainsFunc(served, func(r metav1.APIResource) bool { return r.Name == at.Resource }) {
+				return err
 			}
 		}
 		return apierrors.NewNotFound(at.GroupResource(), "")
@@ -108,15 +110,11 @@ func (f *profileReader) follow(ctx context.Context, at apischema.GroupVersionRes
 	defer both.Wait()
 	both.Go(func() {
 		profiles := listwatch.Of(at.GroupResource().String(), f.cluster.Dynamic().Resource(at).Namespace(f.o.Namespace), f.of.read, profile.size)
-		keep(ctx, f, profiles, part[profile]{key: profile.name, all: &f.profiles, gone: stop, trouble: trouble{voice: f.voice, of: matter{
-			"ClusterProfiles", "clusterprofiles." + profileGroup, "deploy/kubernetes/cluster-profiles.yaml",
-		}}})
+		keep(ctx, f, profiles, part[profile]{key: profile.name, all: &f.profiles, gone: stop, trouble: trouble{voice: f.voice, of: aboutProfiles}})
 	})
 	both.Go(func() {
 		tokens := listwatch.Of("secrets", f.cluster.Client().CoreV1().Secrets(f.o.Namespace), readToken, profileToken.size)
-		keep(ctx, f, tokens, part[profileToken]{key: profileToken.name, all: &f.tokens, gone: func() {}, trouble: trouble{voice: f.voice, of: matter{
-			"Secrets with the tokens of ClusterProfiles", "secrets", "deploy/kubernetes/cluster-profiles.yaml",
-		}}})
+		keep(ctx, f, tokens, part[profileToken]{key: profileToken.name, all: &f.tokens, gone: func() {}, trouble: trouble{voice: f.voice, of: aboutTokens}})
 	})
 }
 

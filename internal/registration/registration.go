@@ -6,6 +6,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -164,8 +165,9 @@ func (k *Keeper) drop(m *member) {
 
 func (k *Keeper) refused(p Proxy, err error) error {
 	reason := Failed
-	if r, is := err.(*Refusal); is { //nolint:errorlint // it is made here
-		reason = r.Reason
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		reason = refusal.Reason
 	}
 	k.o.Metrics.Refused(string(reason))
 	return err

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	clientset "k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
@@ -120,12 +119,10 @@ func (d *discovered) has(ctx context.Context, k schema.Kind, version string) (bo
 	at := k.Group + "/" + version
 	resources, asked := d.resources[at]
 	if !asked {
-		list, err := discovery.ToServerResourcesInterfaceWithContext(d.client.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, at)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, listwatch.AccessError{Verb: "get", Resource: "/apis/" + at, Err: err}
-		}
-		if list != nil {
-			resources = list.APIResources
+		var err error
+		resources, err = listwatch.Served(ctx, d.client, at)
+		if err != nil {
+			return false, err
 		}
 		d.resources[at] = resources
 	}

@@ -158,7 +158,7 @@ func (r *record) replace(now *unstructured.Unstructured) {
 
 // took notes what an object is after a write.
 func (w *Writer) took(j job, after *unstructured.Unstructured) {
-	said, _ := json.Marshal(j.patch) //nolint:errchkjson // it was written
+	said, _ := json.Marshal(j.patch) // it was written
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.records[j.at]
