@@ -165,3 +165,22 @@ func TestR82NobodyLosesTheTargetOfAName(t *testing.T) {
 		t.Errorf("requests to %s go to %q, want %s", front, got, webCluster)
 	}
 }
+
+// TestK40AnUndeclaredPortOfAnExternalName whose target only some namespaces see: proxies of all
+// namespaces share the listener of the name, and its routes exist for each of them.
+func TestK40AnUndeclaredPortOfAnExternalName(t *testing.T) {
+	undeclared := federation.Port{Name: "any", Number: 80, Protocol: federation.TCP, Undeclared: true}
+	alias := externalName(webKey.Hostname, undeclared)
+	alias.VIPs = vips("10.1.0.9/32")
+	for port, want := range map[uint16]string{80: webCluster, 8080: ""} {
+		hidden := httpOn(port)
+		hidden.ExportTo = []string{"shop"}
+		w := newWorld().attach("c1", "").say("c1", webKey, hidden).say("c1", key("alias.shop.svc.cluster.local"), alias)
+		built := buildAll(t, client(t), w.snapshot)
+		checkReferences(t, client(t), built)
+		routes, _ := find[*routev3.RouteConfiguration](t, built[envoy.RouteType], "alias.shop.svc.cluster.local:80")
+		if got := routes.GetVirtualHosts()[0].GetRoutes()[0].GetRoute().GetCluster(); got != want {
+			t.Errorf("requests to a name of a service with port %d go to %q, want %q", port, got, want)
+		}
+	}
+}

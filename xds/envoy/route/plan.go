@@ -60,16 +60,31 @@ func PlanFor(v *facet.View, name string) *Plan {
 }
 
 // planDetected is of the requests to one port of which nothing says that it speaks HTTP: all are
-// for its service, save those to another name of it that has a VirtualService.
+// for its service, save those to another name of it that has a VirtualService. Proxies that see
+// that the service is another name share its listener with proxies that do not: theirs go to the
+// service that the name stands for.
 func planDetected(v *facet.View, host federation.Hostname, number uint16) *Plan {
 	owner, _ := service.FirstOwner(v.Reader.ByHostname(host), number, v.Facet.OwnNamespace(), v.Facet.Covers)
-	if owner.Service == nil || !service.Detected(v, owner.Port) || service.IsAlias(v, owner.Service) {
+	if owner.Service == nil || !service.Detected(v, owner.Port) {
 		return nil
 	}
-	hosts := withAliases(v, nil, &Host{Host: host, Number: number, Service: owner.Service})
-	claimDomains(v, hosts, func(domain string, _ uint16) []string { return []string{domain} })
-	hosts[0].Domains = []string{"*"}
-	return &Plan{Name: resource.TargetName(string(host), number), Hosts: hosts, ignorePort: true}
+	plan := &Plan{Name: resource.TargetName(string(host), number), ignorePort: true}
+	if real, is := service.AliasAmong(v, host, owner); is {
+		owner, _ = service.FirstOwner(v.Reader.ByHostname(real), number, v.Facet.OwnNamespace(), v.Facet.Covers)
+	}
+	if owner.Service == nil || !service.MayBeHTTP(v, owner.Port) || service.IsAlias(v, owner.Service) {
+		plan.Last = noService()
+		return plan
+	}
+	plan.Hosts = withAliases(v, nil, &Host{Host: owner.Service.Key.Hostname, Number: number, Service: owner.Service})
+	claimDomains(v, plan.Hosts, func(domain string, _ uint16) []string { return []string{domain} })
+	plan.Hosts[0].Domains = []string{"*"}
+	return plan
+}
+
+// noService refuses the requests that are for no service.
+func noService() *routev3.VirtualHost {
+	return resource.Everything("block_all", &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway, "no such service")})
 }
 
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
@@ -101,8 +116,7 @@ func planProxy(v *facet.View) *Plan {
 		}
 		return []string{withPort}
 	})
-	unknown := &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway, "no such service")}
-	return &Plan{Name: resource.HTTPProxyRoutes, Hosts: hosts, Last: resource.Everything("block_all", unknown)}
+	return &Plan{Name: resource.HTTPProxyRoutes, Hosts: hosts, Last: noService()}
 }
 
 // needsDestination reports whether the host's callers choose the instance, which they
