@@ -94,9 +94,12 @@ func (r *Reader) For(id ClusterID) *Reader {
 	return r
 }
 
+// Everywhere has the reader see the objects of all clusters, as one that is for no proxy.
+func (r *Reader) Everywhere() *Reader { return r.For(AnyCluster) }
+
 // sees reports whether the object exists for the reader.
 func (r *Reader) sees(o *Object) bool {
-	return (o.Key.Cluster == "" || o.Key.Cluster == r.cluster) && !r.hidden[o.Key]
+	return (o.Key.Cluster == "" || r.cluster == AnyCluster || o.Key.Cluster == r.cluster) && !r.hidden[o.Key]
 }
 
 // Object is Snapshot.Object, noted; that for all proxies comes first.

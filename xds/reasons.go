@@ -18,6 +18,7 @@ type reasons struct {
 	of      map[any]map[reason]*said // by ObjectKey or ServiceKey
 	counted func(code string, change int)
 	builds  atomic.Uint64 // so far, and what was forgotten since it was built
+	moved   map[any]bool  // the subjects whose reasons changed since somebody asked; nil: nobody did
 }
 
 type reason struct{ code, message string }
@@ -77,13 +78,22 @@ func (s *reasons) add(r envoy.Reason, change int) {
 			of = &said{related: r.Related}
 			known[one] = of
 			s.count(r.Code, 1)
+			s.move(subject)
 		}
 		if of.resources += change; of.resources == 0 {
 			s.count(r.Code, -1)
+			s.move(subject)
 			if delete(known, one); len(known) == 0 {
 				delete(s.of, subject)
 			}
 		}
+	}
+}
+
+// move notes that the reasons of a subject changed; the caller holds mu.
+func (s *reasons) move(subject any) {
+	if s.moved != nil {
+		s.moved[subject] = true
 	}
 }
 
@@ -122,6 +132,23 @@ func (s *reasons) afterBuild(before, now []envoy.Reason) {
 // Builds changes after each build, and when what was built is forgotten: Reasons,
 // ServiceReasons and Object may tell something else then, of the same fleet.
 func (s *Server) Builds() uint64 { return s.reasons.builds.Load() }
+
+// ReasonsChanged names what Reasons and ServiceReasons may tell something else about than when
+// it was called last. One reader calls it; nothing is noted before the first time.
+func (s *Server) ReasonsChanged() (objects []federation.ObjectKey, services []federation.ServiceKey) {
+	s.reasons.mu.Lock()
+	defer s.reasons.mu.Unlock()
+	for subject := range s.reasons.moved {
+		switch subject := subject.(type) {
+		case federation.ObjectKey:
+			objects = append(objects, subject)
+		case federation.ServiceKey:
+			services = append(services, subject)
+		}
+	}
+	s.reasons.moved = map[any]bool{}
+	return objects, services
+}
 
 // Reasons says why the object is not, or not wholly, in the resources of proxies
 // that are connected, and which patches of an EnvoyFilter match (envoy.ReasonPatchMatched).

@@ -90,7 +90,19 @@ func (x *readers[N]) ofObject(found []N, c federation.ObjectChange, s *federatio
 	if !exists {
 		return found
 	}
-	kind := c.Key.Of()
+	for _, of := range [...]federation.ClusterID{cluster, federation.AnyCluster} {
+		found = x.ofNames(found, o, of)
+		for _, namespace := range [...]string{c.Key.Namespace, federation.AllNamespaces} {
+			found = collect(found, x.sets[federation.ObjectSet{Kind: c.Key.Of(), Namespace: namespace, Cluster: of}])
+		}
+	}
+	return found
+}
+
+// ofNames are those that would have found the object by one of its names, among those of the
+// cluster.
+func (x *readers[N]) ofNames(found []N, o *federation.Object, cluster federation.ClusterID) []N {
+	kind := o.Key.Of()
 	for _, name := range o.Names {
 		found = collect(found, x.named[federation.ObjectName{Kind: kind, Name: name, Cluster: cluster}])
 		if name[:min(len(name), 1)] != "*" {
@@ -102,9 +114,6 @@ func (x *readers[N]) ofObject(found []N, c federation.ObjectChange, s *federatio
 				found = collect(found, names)
 			}
 		}
-	}
-	for _, namespace := range [...]string{c.Key.Namespace, federation.AllNamespaces} {
-		found = collect(found, x.sets[federation.ObjectSet{Kind: kind, Namespace: namespace, Cluster: cluster}])
 	}
 	return found
 }

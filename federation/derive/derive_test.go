@@ -55,12 +55,11 @@ func eachPlace(show func(*reader, federation.Place) string) func(*reader) string
 	}
 }
 
-// eachScope shows what is read with and without the objects of a cluster.
+// eachScope shows what is read with and without the objects of a cluster, and with those of all.
 func eachScope(show func(*reader) string) func(*reader) string {
 	return func(r *reader) string {
-		everywhere := show(r)
 		defer r.For("")
-		return everywhere + "\n" + show(r.For("c1"))
+		return show(r) + "\n" + show(r.For("c1")) + "\n" + show(r.Everywhere())
 	}
 }
 
@@ -180,7 +179,7 @@ func network(n *federation.Network) string {
 
 // Every method of a Reader is in the property below.
 func TestAllReadsAreTested(t *testing.T) {
-	notReads := []string{"Deps", "Apart", "At", "Objects", "For"}
+	notReads := []string{"Deps", "Apart", "At", "Objects", "For", "Everywhere"}
 	for prefix, of := range map[string]reflect.Type{
 		"": reflect.TypeFor[*federation.Reader](), "At.": reflect.TypeFor[federation.NotedSite](), "Objects.": reflect.TypeFor[federation.NotedObjects](),
 	} {

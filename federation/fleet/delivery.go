@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -94,6 +96,26 @@ func (d *Delivery) Untraced() iter.Seq2[string, string] {
 // Searches reports whether the hub is finding out which part of some resource is at fault.
 func (d *Delivery) Searches() bool {
 	return slices.ContainsFunc(d.Open, func(r OpenResource) bool { return r.Searching })
+}
+
+// Refusals tells all that the proxy refuses: the same text, the same refusals. It is empty
+// if the proxy refuses nothing.
+func (p *Proxy) Refusals() string {
+	var text strings.Builder
+	for i, d := range p.deliveries {
+		for _, r := range d.Open {
+			if r.Refused {
+				fmt.Fprintf(&text, "%d %d %t %q\n", i, r.Number, r.Searching, r.Parts)
+			}
+		}
+		if len(d.RefusedSecrets) > 0 {
+			fmt.Fprintf(&text, "%d %q\n", i, d.RefusedSecrets)
+		}
+		if text.Len() > 0 {
+			text.WriteString(d.LastError)
+		}
+	}
+	return text.String()
 }
 
 // Equal reports whether both say the same.

@@ -8,7 +8,7 @@ func AuthorizationPolicy(r *References, spec *security.AuthorizationPolicy) {
 	if spec.GetAction() != security.AuthorizationPolicy_CUSTOM {
 		return
 	}
-	if _, has := r.snapshot.Mesh().ExtensionProvider(name); !has {
+	if _, has := r.reader.Mesh().ExtensionProvider(name); !has {
 		r.Add(NotFoundReference, "spec.provider.name", "MeshSettings have no provider %q in extensionProviders: everything is denied that the object selects", name)
 	}
 }

@@ -17,7 +17,8 @@ const mostDrains = 5
 func Drain(r *References, spec *federation.DrainObject) {
 	var named []string
 	drained, refused := 0, 0
-	for svc := range r.snapshot.Services().All() {
+	for spec := range r.reader.Specs() {
+		svc, _ := r.reader.Endpoints(spec.Key)
 		for _, d := range svc.Drains {
 			switch {
 			case d.Drain != r.object.Key:

@@ -9,7 +9,7 @@ const notEnabled = "NOT_ENABLED"
 
 // EnvoyFilter reports that the mesh does not apply EnvoyFilters of the object's namespace.
 func EnvoyFilter(r *References, _ *api.EnvoyFilter) {
-	if namespace := r.object.Key.Namespace; !r.snapshot.Mesh().AllowsEnvoyFilters(namespace) {
+	if namespace := r.object.Key.Namespace; !r.reader.Mesh().AllowsEnvoyFilters(namespace) {
 		r.Add(notEnabled, "spec.configPatches",
 			"envoyFilters.namespaces of MeshSettings does not list namespace %q: no patch takes effect; list the namespace if its authors may change all that its proxies do", namespace)
 	}

@@ -46,10 +46,10 @@ func (r *References) services(name string) []*federation.Service {
 	host := federation.ResolveHost(name, r.object.Key.Namespace)
 	suffix, wild := strings.CutPrefix(string(host), "*")
 	if !wild {
-		return r.snapshot.ByHostname(host)
+		return r.reader.ByHostname(host)
 	}
 	var found []*federation.Service
-	for svc := range r.snapshot.Services().All() {
+	for svc := range r.reader.Specs() {
 		if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
 			found = append(found, svc)
 		}
@@ -59,7 +59,7 @@ func (r *References) services(name string) []*federation.Service {
 
 // mayBeHTTP reports whether requests to the port are routed: those that proxies detect are.
 func (r *References) mayBeHTTP(p federation.ServicePort) bool {
-	return p.Protocol.IsHTTP() || p.Undeclared && r.snapshot.Mesh().DetectsOutbound()
+	return p.Protocol.IsHTTP() || p.Undeclared && r.reader.Mesh().DetectsOutbound()
 }
 
 // speaksHTTP reports whether the HTTP routes apply to some port of the service.

@@ -29,12 +29,12 @@ func HasMode(spec *security.PeerAuthentication, mode security.PeerAuthentication
 // plain text that it forbids.
 func PeerAuthentication(r *References, spec *security.PeerAuthentication) {
 	own, labels := r.object.Key, spec.GetSelector().GetMatchLabels()
-	root := r.snapshot.Mesh().Root()
+	root := r.reader.Mesh().Root()
 	if len(labels) > 0 && own.Namespace == root {
 		r.Add(ruleIgnored, "spec.selector", "in the root namespace a selector selects nothing: put the object into the namespace of the workloads")
 		return
 	}
-	for o := range r.snapshot.Objects().In(own.Of(), own.Namespace) {
+	for o := range r.reader.Objects().In(own.Of(), own.Namespace) {
 		other := selectorOf(o)
 		if o.Key == own || !r.meets(o) || !o.Older(r.object) || (len(other) == 0) != (len(labels) == 0) || !mayMeet(labels, other) {
 			continue
@@ -69,10 +69,11 @@ func mayMeet(labels, other map[string]string) bool {
 // would.
 func (r *References) plainText(labels map[string]string, root string) {
 	own := r.object.Key
-	for svc := range r.snapshot.Services().All() {
+	for svc := range r.reader.Specs() {
 		if svc.MeshExternal || own.Namespace != root && svc.Key.Namespace != own.Namespace {
 			continue
 		}
+		svc, _ := r.reader.Endpoints(svc.Key)
 		for _, group := range svc.Endpoints {
 			for i := range group.Endpoints {
 				e := &group.Endpoints[i]
@@ -90,7 +91,7 @@ func (r *References) plainText(labels map[string]string, root string) {
 func (r *References) decidedCloser(namespace string, labels map[string]string) bool {
 	own := r.object.Key
 	general := len(selectorOf(r.object)) == 0
-	for o := range r.snapshot.Objects().In(own.Of(), namespace) {
+	for o := range r.reader.Objects().In(own.Of(), namespace) {
 		selector := selectorOf(o)
 		closer := general && (len(selector) > 0 || namespace != own.Namespace)
 		if closer && r.meets(o) && federation.MatchesLabels(labels, []map[string]string{selector}) {

@@ -40,14 +40,20 @@ type Finding struct {
 
 // References collects findings about one object.
 type References struct {
-	snapshot *federation.Snapshot
-	object   *federation.Object
-	found    []Finding
+	reader *federation.Reader
+	object *federation.Object
+	found  []Finding
 }
 
-// Of begins to look at an object of the snapshot.
-func Of(o *federation.Object, in *federation.Snapshot) *References {
-	return &References{snapshot: in, object: o}
+// Of begins to look at an object of the snapshot that is read: with the objects of all clusters
+// where it is for all proxies, else with those that may meet it.
+func Of(o *federation.Object, in *federation.Reader) *References {
+	if o.Key.Cluster == "" {
+		in.Everywhere()
+	} else {
+		in.For(o.Key.Cluster)
+	}
+	return &References{reader: in, object: o}
 }
 
 // Findings are those that were added.
@@ -106,7 +112,7 @@ func (r *References) destination(field string, to *networking.Destination) {
 	}
 	host := federation.ResolveHost(to.GetHost(), r.object.Key.Namespace)
 	for _, name := range federation.Wildcards(host) {
-		for o := range r.snapshot.Objects().Named(federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, name) {
+		for o := range r.reader.Objects().Named(federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, name) {
 			rule, _ := o.Spec.(*networking.DestinationRule)
 			for _, subset := range rule.GetSubsets() {
 				if subset.GetName() == to.GetSubset() && r.meets(o) {
@@ -122,12 +128,12 @@ func (r *References) destination(field string, to *networking.Destination) {
 func (r *References) Host(field, name string) bool {
 	host := federation.ResolveHost(name, r.object.Key.Namespace)
 	if suffix, wild := strings.CutPrefix(string(host), "*"); wild {
-		for svc := range r.snapshot.Services().All() {
+		for svc := range r.reader.Specs() {
 			if strings.HasSuffix(string(svc.Key.Hostname), suffix) {
 				return true
 			}
 		}
-	} else if len(r.snapshot.ByHostname(host)) > 0 {
+	} else if len(r.reader.ByHostname(host)) > 0 {
 		return true
 	}
 	r.Add(NotFoundReference, field, "there is no service %s", host)
@@ -140,7 +146,7 @@ func (r *References) gateway(field, name string) {
 		namespace, short = r.object.Key.Namespace, name
 	}
 	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: namespace, Name: short}
-	if _, ok := r.snapshot.Read().For(r.object.Key.Cluster).Object(key); !ok {
+	if _, ok := r.reader.Object(key); !ok {
 		r.Add(NotFoundReference, field, "there is no %s", key.Title())
 	}
 }
@@ -158,7 +164,7 @@ func (r *References) rivals() {
 		if strings.Contains(name, ":") {
 			continue
 		}
-		for o := range r.snapshot.Objects().Named(r.object.Key.Of(), name) {
+		for o := range r.reader.Objects().Named(r.object.Key.Of(), name) {
 			if o.Key != r.object.Key && r.meets(o) && usedBySidecars(o) && o.Older(r.object) {
 				r.Add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s has the host %s, too, and is older: sidecars use that one", o.Key.Title(), name)
 			}

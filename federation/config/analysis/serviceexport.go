@@ -11,7 +11,7 @@ const (
 // ServiceExport reports where the export has no effect, and where exports of the service
 // differ.
 func ServiceExport(r *References) {
-	for _, status := range federation.ExportStatusOf(r.snapshot.Read(), r.object.Key) {
+	for _, status := range federation.ExportStatusOf(r.reader, r.object.Key) {
 		in := ""
 		if status.Cluster != "" {
 			in = "cluster " + string(status.Cluster) + ": "

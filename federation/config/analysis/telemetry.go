@@ -13,23 +13,23 @@ import (
 // object.
 func Telemetry(r *References, spec *api.Telemetry) {
 	for i, item := range spec.GetAccessLogging() {
-		inherited := len(r.snapshot.Mesh().Logs()) > 0 || r.named(func(t *api.Telemetry) bool {
+		inherited := len(r.reader.Mesh().Logs()) > 0 || r.named(func(t *api.Telemetry) bool {
 			return slices.ContainsFunc(t.GetAccessLogging(), func(l *api.AccessLogging) bool { return len(l.GetProviders()) > 0 })
 		})
 		r.providers(fmt.Sprintf("spec.accessLogging[%d]", i), item.GetProviders(), inherited)
 	}
 	for i, item := range spec.GetTracing() {
-		inherited := len(r.snapshot.Mesh().Traces()) > 0 || r.named(func(t *api.Telemetry) bool {
+		inherited := len(r.reader.Mesh().Traces()) > 0 || r.named(func(t *api.Telemetry) bool {
 			return slices.ContainsFunc(t.GetTracing(), func(l *api.Tracing) bool { return len(l.GetProviders()) > 0 })
 		})
 		r.providers(fmt.Sprintf("spec.tracing[%d]", i), item.GetProviders(), inherited)
 	}
 	own := r.object.Key
 	general := isGeneral(spec)
-	if !general && own.Namespace == r.snapshot.Mesh().Root() {
+	if !general && own.Namespace == r.reader.Mesh().Root() {
 		r.Add(ruleIgnored, "spec.selector", "in the root namespace, an object with a selector is for workloads of that namespace alone")
 	}
-	for o := range r.snapshot.Objects().In(own.Of(), own.Namespace) {
+	for o := range r.reader.Objects().In(own.Of(), own.Namespace) {
 		other, _ := o.Spec.(*api.Telemetry)
 		if o.Key != own && general && isGeneral(other) && r.meets(o) && o.Older(r.object) {
 			r.Add(ruleIgnored, "spec", "%s is for the same workloads and older: it decides, and this object has no effect", o.Key.Title())
@@ -44,7 +44,7 @@ func isGeneral(spec *api.Telemetry) bool {
 
 // providers reports those that do not exist, and that there are none at all.
 func (r *References) providers(at string, refs []*api.ProviderRef, inherited bool) {
-	mesh := r.snapshot.Mesh()
+	mesh := r.reader.Mesh()
 	for i, ref := range refs {
 		if _, known := mesh.ExtensionProvider(ref.GetName()); !known && ref.GetName() != federation.EnvoyProvider {
 			r.Add(NotFoundReference, fmt.Sprintf("%s.providers[%d].name", at, i), "MeshSettings have no provider %q in extensionProviders: nothing is sent to it", ref.GetName())
@@ -57,8 +57,8 @@ func (r *References) providers(at string, refs []*api.ProviderRef, inherited boo
 
 // named reports whether an object of the namespace or of the root namespace names providers.
 func (r *References) named(names func(*api.Telemetry) bool) bool {
-	for _, namespace := range []string{r.object.Key.Namespace, r.snapshot.Mesh().Root()} {
-		for o := range r.snapshot.Objects().In(r.object.Key.Of(), namespace) {
+	for _, namespace := range []string{r.object.Key.Namespace, r.reader.Mesh().Root()} {
+		for o := range r.reader.Objects().In(r.object.Key.Of(), namespace) {
 			if spec, _ := o.Spec.(*api.Telemetry); names(spec) {
 				return true
 			}

@@ -30,7 +30,7 @@ func analyse(before, after *federation.Snapshot, changes []config.Change) []Find
 	}
 	for _, c := range changes {
 		if c.Object != nil {
-			found = append(found, References(after, c.Key)...)
+			found = append(found, References(after.Read(), c.Key)...)
 		}
 	}
 	slices.SortFunc(found, func(a, b Finding) int {

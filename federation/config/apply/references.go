@@ -18,16 +18,16 @@ const (
 // according to its own words, and that nothing enforces, or not everywhere.
 const NotEnforced = analysis.NotEnforced
 
-// References finds what an object refers to and a snapshot does not have, what it
-// says without effect on the services of the snapshot, and that it is a policy
-// that is not enforced. It is no reason to refuse the object: what is missing may
-// come later.
-func References(s *federation.Snapshot, key federation.ObjectKey) []Finding {
-	o, ok := s.Object(key)
+// References finds what an object refers to and the snapshot that is read does not have, what
+// it says without effect on the services there, and that it is a policy that is not enforced.
+// It is no reason to refuse the object: what is missing may come later. Afterwards the reader
+// sees the objects of all clusters.
+func References(in *federation.Reader, key federation.ObjectKey) []Finding {
+	o, ok := in.Everywhere().Object(key)
 	if !ok {
 		return nil
 	}
-	r := analysis.Of(o, s)
+	r := analysis.Of(o, in)
 	for _, p := range kind.CheckSpec(key, o.Decoded()) {
 		r.Add(string(p.Code), p.Field, "%s", p.Message)
 	}
@@ -35,5 +35,6 @@ func References(s *federation.Snapshot, key federation.ObjectKey) []Finding {
 		r.Add(NotEnforced, "spec", "%s", why)
 	}
 	kind.References(r, o)
+	in.Everywhere()
 	return r.Findings()
 }

@@ -62,7 +62,7 @@ spec: {hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {ho
 		}
 		<-s.Superseded()
 	}
-	findings := apply.References(w.snapshots.Latest(), key)
+	findings := apply.References(w.snapshots.Latest().Read(), key)
 	if !slices.ContainsFunc(findings, func(f apply.Finding) bool { return f.Field == "spec.http[0].route" && f.Code == "INVALID" }) {
 		t.Errorf("findings %+v", findings)
 	}

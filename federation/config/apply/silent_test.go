@@ -74,7 +74,7 @@ func TestR30HTTPRoutesForAPortThatIsNotHTTPAreFound(t *testing.T) {
 		w := newWorld(t)
 		w.must(routes + "\n---\n" + tcpEntry("api.example.com", ports))
 		var got apply.Severity
-		for _, f := range apply.References(w.snapshots.Latest(), routeKey("api")) {
+		for _, f := range apply.References(w.snapshots.Latest().Read(), routeKey("api")) {
 			if f.Code == apply.PortNotHTTP && f.Field == "spec.hosts[0]" && f.Key == routeKey("api") {
 				got = f.Severity
 			}

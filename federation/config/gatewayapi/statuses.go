@@ -11,17 +11,18 @@ import (
 
 // statuses are those of all objects, for readers beside Run.
 type statuses struct {
-	mu  sync.Mutex
-	of  map[federation.ObjectKey]Status
-	say func()
+	mu      sync.Mutex
+	of      map[federation.ObjectKey]Status
+	changed []federation.ObjectKey // since say was called; nothing as long as it is nil
+	say     func([]federation.ObjectKey)
 }
 
 // Statuses is how objects are, as of the last snapshot that Run took up.
 type Statuses struct{ kept *statuses }
 
 // Statuses are those of the objects that the source translates. It calls changed, which may
-// be nil, whenever some may have changed.
-func (s *Source) Statuses(changed func()) Statuses {
+// be nil, with those that may have changed.
+func (s *Source) Statuses(changed func([]federation.ObjectKey)) Statuses {
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()
 	s.kept.say = changed
@@ -45,6 +46,9 @@ func (s *statuses) set(key federation.ObjectKey, exists bool, status Status) {
 	if s.of == nil {
 		s.of = map[federation.ObjectKey]Status{}
 	}
+	if s.say != nil {
+		s.changed = append(s.changed, key)
+	}
 	if exists {
 		s.of[key] = status
 	} else {
@@ -57,10 +61,11 @@ func (s *statuses) tell(changed bool) {
 		return
 	}
 	s.mu.Lock()
-	say := s.say
+	say, keys := s.say, s.changed
+	s.changed = nil
 	s.mu.Unlock()
 	if say != nil {
-		say()
+		say(keys)
 	}
 }
 

@@ -37,5 +37,5 @@ func (l look) ofIngress(o *crd.Original) *wanted.Status {
 	if !ingress.Serves(l.settings, o.Manifest, l.classes[o.Cluster]) {
 		return nil
 	}
-	return wanted.ForIngress(l.mesh.Snapshot, o.Cluster, wanted.Service{Namespace: namespace, Name: name})
+	return wanted.ForIngress(l.mesh.Read, o.Cluster, wanted.Service{Namespace: namespace, Name: name})
 }

@@ -17,6 +17,7 @@ import (
 // look is what the statuses of one round are computed from.
 type look struct {
 	view     *config.View
+	snapshot *federation.Snapshot
 	settings *federation.MeshSettings
 	sources  map[federation.ClusterID]federation.ResourceSource
 	mesh     wanted.Mesh
@@ -26,20 +27,33 @@ type look struct {
 // look takes the newest of everything: the view first, so that the snapshot has what it says.
 func (w *Writer) look() look {
 	l := look{view: w.parts.Views.Latest(), sources: map[federation.ClusterID]federation.ResourceSource{}}
-	s := w.o.Snapshots.Latest()
-	l.settings = s.Mesh()
+	l.snapshot = w.o.Snapshots.Latest()
+	l.settings = l.snapshot.Mesh()
 	if l.settings != nil {
 		for _, source := range l.settings.Sources {
 			l.sources[source.Cluster] = source
 		}
 	}
-	l.mesh = wanted.Mesh{Snapshot: s, Gateways: w.parts.Gateways.Of, Delivered: w.parts.Proxies.Delivered, OtherHubs: w.parts.Proxies.OtherHubs()}
-	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return w.parts.Proxies.Findings(s, key) }
+	l.mesh = wanted.Mesh{Gateways: w.parts.Gateways.Of, OtherHubs: w.parts.Proxies.OtherHubs()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l.classes = map[federation.ClusterID]map[string]string{}
 	for id, classes := range w.classes {
 		l.classes[id] = maps.Clone(classes)
+	}
+	return l
+}
+
+// at is the look for one object: what it reads and what proxies have of it is noted.
+func (l look) at(proxies Proxies, of *notes) look {
+	l.mesh.Read = l.snapshot.Read().Everywhere()
+	l.mesh.Read.Mesh() // says what is covered
+	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.snapshot, l.mesh.Read, key) }
+	l.mesh.Delivered = func(keys ...federation.ObjectKey) (wanted.Delivery, bool) {
+		d, known := proxies.Delivered(keys...)
+		of.open = of.open || d.Waiting+d.Refused > 0
+		of.idle = of.idle || d.Accepted == 0
+		return d, known
 	}
 	return l
 }
@@ -59,13 +73,13 @@ func (l look) covers(o *crd.Original) bool {
 // writable reports whether the cluster is one that may be written: attached, proven, and in
 // no trouble.
 func (l look) writable(id federation.ClusterID) bool {
-	c, attached := l.mesh.Snapshot.Cluster(id)
+	c, attached := l.mesh.Read.Cluster(id)
 	return attached && c.Identity.UID != "" && c.Status.Phase == federation.Ready
 }
 
 // identity is the UID of the cluster.
 func (l look) identity(id federation.ClusterID) string {
-	c, attached := l.mesh.Snapshot.Cluster(id)
+	c, attached := l.snapshot.Cluster(id)
 	if !attached {
 		return ""
 	}
@@ -73,7 +87,7 @@ func (l look) identity(id federation.ClusterID) string {
 }
 
 func (l look) attached(id federation.ClusterID) bool {
-	_, attached := l.mesh.Snapshot.Cluster(id)
+	_, attached := l.snapshot.Cluster(id)
 	return attached
 }
 
@@ -105,12 +119,18 @@ func (l look) change(o *crd.Original, now time.Time) (patch map[string]any, know
 	return wanted.Change(kind, o.Status, status, now), true
 }
 
+// keyOf is the key under which an object of a cluster is configuration.
+func (l look) keyOf(at ref) federation.ObjectKey {
+	if l.sources[at.cluster].Scope != federation.ScopeMesh {
+		at.key.Cluster = at.cluster
+	}
+	return at.key
+}
+
 // object is the object as configuration. It is not known if the hub has not taken it up yet.
 func (l look) object(o *crd.Original) (wanted.Object, bool) {
-	key := o.Key
-	if l.sources[o.Cluster].Scope != federation.ScopeMesh {
-		key.Cluster = o.Cluster
-	}
+	key := l.keyOf(ref{o.Cluster, o.Key})
+	l.mesh.Read.Object(key)
 	object := wanted.Object{Cluster: o.Cluster, Key: key, Generation: o.Generation, Invalid: o.Problems}
 	if o.Manifest == nil {
 		return object, true

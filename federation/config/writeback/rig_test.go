@@ -66,6 +66,7 @@ func (o *owner) set(owns bool) {
 type proxies struct {
 	mu       sync.Mutex
 	changed  chan struct{}
+	told     bool                        // what is said changed
 	findings map[string][]wanted.Finding // by name of the object
 	delivery wanted.Delivery
 }
@@ -78,7 +79,15 @@ func (p *proxies) Changed() <-chan struct{} {
 
 func (*proxies) OtherHubs() int { return 0 }
 
-func (p *proxies) Findings(_ *federation.Snapshot, key federation.ObjectKey) []wanted.Finding {
+func (p *proxies) News(*federation.Snapshot) wanted.News {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.told
+	p.told = false
+	return wanted.News{All: all}
+}
+
+func (p *proxies) Findings(_ *federation.Snapshot, _ *federation.Reader, key federation.ObjectKey) []wanted.Finding {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.findings[key.Name]
@@ -94,6 +103,7 @@ func (p *proxies) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
+	p.told = true
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -160,7 +170,7 @@ func newRig(t *testing.T, access testbed.Access, owns bool) *rig {
 	gateways.Views(r.views)
 	r.sources = append(r.sources, custom, ingresses, writer)
 	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
-	parts := writeback.Parts{Views: r.views, Gateways: gateways.Statuses(writer.Changed), Proxies: r.proxies, Resources: custom, Ingresses: ingresses}
+	parts := writeback.Parts{Views: r.views, Gateways: gateways.Statuses(writer.Translated), Proxies: r.proxies, Resources: custom, Ingresses: ingresses}
 	r.ended.Go(func() { _ = r.views.Run(ctx) })
 	r.ended.Go(func() { _ = writer.Run(ctx, parts) })
 	t.Cleanup(func() { cancel(); r.ended.Wait() })

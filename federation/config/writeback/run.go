@@ -32,11 +32,8 @@ func (w *Writer) Run(ctx context.Context, parts Parts) error {
 		select {
 		case <-ctx.Done():
 		case <-view.Superseded():
-			w.all()
 		case <-snapshot.Superseded():
-			w.all()
 		case <-proxies:
-			w.all()
 		case <-w.o.Owner.Changed():
 			w.all()
 		case <-w.wake:
@@ -67,9 +64,6 @@ func (w *Writer) all() {
 func (w *Writer) next() []ref {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stale {
-		w.stale, w.left = false, slices.Collect(maps.Keys(w.records))
-	}
 	var all []ref
 	for at := range w.dirty {
 		if len(all) == mostLooked {
@@ -91,7 +85,9 @@ func (w *Writer) round(ctx context.Context) time.Duration {
 		w.left = nil // all are looked at once it does
 		return 0
 	}
-	t := &turn{w: w, look: w.look(), now: time.Now(), jobs: map[federation.ClusterID][]job{}}
+	l := w.look()
+	w.touch(l)
+	t := &turn{w: w, look: l, now: time.Now(), jobs: map[federation.ClusterID][]job{}}
 	looked := w.next()
 	if len(looked) == mostLooked {
 		t.pause = w.o.Pace
@@ -116,25 +112,44 @@ type turn struct {
 // consider finds out whether the status of an object is to be written.
 func (t *turn) consider(at ref) {
 	r, exists := t.w.record(at)
-	if !exists {
+	if !exists || !t.look.attached(at.cluster) {
+		t.w.drop(at)
 		return
 	}
-	patch, known := t.look.change(r.Original, t.now)
+	var n notes
+	l := t.look.at(t.w.parts.Proxies, &n)
+	t.judge(l, at, r)
+	n.read = l.mesh.Read.Deps()
+	t.w.follow.note(at, l.keyOf(at), n)
+	if _, stays := t.w.record(at); !stays {
+		t.w.follow.forget(at)
+	}
+}
+
+// drop forgets an object that its cluster does not have any more, or that has no cluster.
+func (w *Writer) drop(at ref) {
+	w.follow.forget(at)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.records, at)
+}
+
+// judge decides what becomes of the status of an object.
+func (t *turn) judge(l look, at ref, r record) {
+	patch, known := l.change(r.Original, t.now)
 	switch wait := t.w.waits(at, r, t.now); {
-	case !t.look.attached(at.cluster):
-		t.w.Deleted(at.cluster, at.key)
 	case !known:
 		t.later(at, 0)
 	case patch == nil:
 		t.settled(at, r)
-	case !t.look.writable(at.cluster):
-		// Its phase changes with a snapshot.
+	case !l.writable(at.cluster):
+		// It is looked at again when the cluster changes.
 	case wait > 0:
 		t.later(at, wait)
 	case len(t.jobs[at.cluster]) >= mostBatch:
 		t.later(at, 0)
 	default:
-		t.jobs[at.cluster] = append(t.jobs[at.cluster], job{at, r, patch, !t.look.covers(r.Original)})
+		t.jobs[at.cluster] = append(t.jobs[at.cluster], job{at, r, patch, !l.covers(r.Original)})
 	}
 }
 

@@ -49,7 +49,7 @@ type Options struct {
 // Parts are what statuses are computed from beside snapshots, and who shows what is wrong.
 type Parts struct {
 	Views                interface{ Latest() *config.View }
-	Gateways             gatewayapi.Statuses // calls Changed
+	Gateways             gatewayapi.Statuses // calls Translated
 	Proxies              Proxies
 	Resources, Ingresses Reporter // the sources of custom resources and of Ingresses
 }
@@ -58,7 +58,10 @@ type Parts struct {
 type Proxies interface {
 	// Changed is closed when the answers of the others may be different.
 	Changed() <-chan struct{}
-	Findings(s *federation.Snapshot, key federation.ObjectKey) []wanted.Finding
+	// News are what is different since they were asked for last; one reader asks.
+	News(s *federation.Snapshot) wanted.News
+	// Findings are those of an object of the snapshot, which is read by the reader.
+	Findings(s *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) []wanted.Finding
 	Delivered(keys ...federation.ObjectKey) (wanted.Delivery, bool)
 	OtherHubs() int
 }
@@ -77,16 +80,17 @@ type Writer struct {
 	o    Options
 	wake chan struct{}
 
-	mu       sync.Mutex
-	stale    bool // every status may be another one
-	records  map[ref]*record
-	dirty    map[ref]struct{}
-	clusters map[federation.ClusterID]*target
-	classes  map[federation.ClusterID]map[string]string // controllers of IngressClasses, by name
+	mu         sync.Mutex
+	records    map[ref]*record
+	dirty      map[ref]struct{}
+	translated []federation.ObjectKey // since Run looked
+	clusters   map[federation.ClusterID]*target
+	classes    map[federation.ClusterID]map[string]string // controllers of IngressClasses, by name
 
 	// Of Run alone.
-	parts Parts
-	left  []ref // of a look at all objects
+	parts  Parts
+	left   []ref // of a look at all objects
+	follow *follow
 }
 
 // ref names an object of a cluster.
@@ -118,16 +122,16 @@ func New(o Options) *Writer {
 	o.Pace = cmp.Or(o.Pace, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Writer{
-		o: o, wake: make(chan struct{}, 1), records: map[ref]*record{}, dirty: map[ref]struct{}{},
+		o: o, wake: make(chan struct{}, 1), follow: newFollow(), records: map[ref]*record{}, dirty: map[ref]struct{}{},
 		clusters: map[federation.ClusterID]*target{}, classes: map[federation.ClusterID]map[string]string{},
 	}
 }
 
-// Changed has Run look at all objects again.
-func (w *Writer) Changed() {
+// Translated has Run look at objects again of which the Gateway API may tell something else.
+func (w *Writer) Translated(keys []federation.ObjectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stale = true
+	w.translated = append(w.translated, keys...)
 	w.notify()
 }
 
@@ -213,5 +217,6 @@ func (w *Writer) Deleted(cluster federation.ClusterID, key federation.ObjectKey)
 		return
 	}
 	delete(w.records, ref{cluster, key})
-	delete(w.dirty, ref{cluster, key})
+	w.dirty[ref{cluster, key}] = struct{}{} // Run forgets what it read
+	w.notify()
 }

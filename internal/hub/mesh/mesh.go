@@ -109,7 +109,7 @@ func New(o Options) (*Mesh, error) {
 	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set, Validated: read, Logger: o.Logger})
 	return &Mesh{
 		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(), Followers: []Follower{custom, ingresses, written},
-		status: written, statusOf: writeback.Parts{Views: views, Gateways: gateways.Statuses(written.Changed), Resources: custom, Ingresses: ingresses},
+		status: written, statusOf: writeback.Parts{Views: views, Gateways: gateways.Statuses(written.Translated), Resources: custom, Ingresses: ingresses},
 		snapshots: o.Snapshots, logger: o.Logger,
 	}, nil
 }

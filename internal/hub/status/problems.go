@@ -19,8 +19,8 @@ type indexed struct {
 	byObject map[string][]federation.Problem
 }
 
-// of are the problems that the hub's cluster has with the object.
-func (p *problems) of(snapshot *federation.Snapshot, hub federation.ClusterID, key federation.ObjectKey) []federation.Problem {
+// all are those of the snapshot, by object.
+func (p *problems) all(snapshot *federation.Snapshot, hub federation.ClusterID) map[string][]federation.Problem {
 	at := weak.Make(snapshot)
 	index := p.latest.Load()
 	if index == nil || index.snapshot != at {
@@ -30,6 +30,12 @@ func (p *problems) of(snapshot *federation.Snapshot, hub federation.ClusterID, k
 		}
 		p.latest.Store(index)
 	}
+	return index.byObject
+}
+
+// of are the problems that the hub's cluster has with the object.
+func (p *problems) of(snapshot *federation.Snapshot, hub federation.ClusterID, key federation.ObjectKey) []federation.Problem {
+	byObject := p.all(snapshot, hub)
 	// Two groups have a kind Gateway: some problems name the group, too.
-	return slices.Concat(index.byObject[key.Title()], index.byObject[key.String()])
+	return slices.Concat(byObject[key.Title()], byObject[key.String()])
 }

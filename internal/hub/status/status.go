@@ -49,14 +49,19 @@ func (s *Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Objec
 
 // Findings are the other problems with the object.
 func (s *Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
-	found := append([]apply.Finding{}, apply.References(snapshot, key)...)
+	return s.findings(snapshot, snapshot.Read(), proxies, key)
+}
+
+// findings are Findings of the snapshot that the reader reads.
+func (s *Objects) findings(snapshot *federation.Snapshot, r *federation.Reader, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+	found := append([]apply.Finding{}, apply.References(r, key)...)
 	for _, p := range s.index.of(snapshot, s.Hub, key) {
 		if p.Code != notHonoured {
 			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})
 		}
 	}
-	for _, r := range s.reasons(snapshot, key) {
-		found = append(found, apply.Finding{Code: r.Code, Severity: apply.Warning, Message: r.Message, Key: key, Related: r.Related})
+	for _, why := range s.reasons(snapshot, r, key) {
+		found = append(found, apply.Finding{Code: why.Code, Severity: apply.Warning, Message: why.Message, Key: key, Related: why.Related})
 	}
 	return append(found, s.rejections(snapshot, proxies, key)...)
 }
@@ -73,7 +78,7 @@ func (s *Objects) ServiceFindings(snapshot *federation.Snapshot, key federation.
 
 // reasons are why connected proxies do not have all of the object, or of the
 // services of a ServiceEntry.
-func (s *Objects) reasons(snapshot *federation.Snapshot, key federation.ObjectKey) []envoy.Reason {
+func (s *Objects) reasons(snapshot *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) []envoy.Reason {
 	found := s.Proxies.Reasons(key)
 	if o, ok := snapshot.Object(key); ok {
 		if key.Of() == node.EnvoyFilterKind {
@@ -82,6 +87,7 @@ func (s *Objects) reasons(snapshot *federation.Snapshot, key federation.ObjectKe
 		if key.Of() == configkind.ServiceEntry {
 			for _, host := range o.Names {
 				of := federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace}
+				r.Spec(of)
 				found = append(found, s.Proxies.ServiceReasons(of)...)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/writeback/wanted"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
@@ -12,7 +13,16 @@ import (
 type Written struct {
 	Objects *Objects
 	Fleet   *fleet.Fleet
-	Others  func() int // hubs that run beside this one
+	Reasons interface { // may be nil
+		ReasonsChanged() ([]federation.ObjectKey, []federation.ServiceKey)
+	}
+	Others func() int // hubs that run beside this one
+	last   *heard
+}
+
+// NewWritten tells about what the server serves to the fleet.
+func NewWritten(objects *Objects, server *xds.Server, of *fleet.Fleet) Written {
+	return Written{Objects: objects, Fleet: of, Reasons: server, last: &heard{}}
 }
 
 // Changed is part of writeback.Proxies.
@@ -22,13 +32,13 @@ func (w Written) Changed() <-chan struct{} { return w.Fleet.Latest().Superseded(
 func (w Written) OtherHubs() int { return w.Others() }
 
 // Findings is part of writeback.Proxies.
-func (w Written) Findings(s *federation.Snapshot, key federation.ObjectKey) (all []wanted.Finding) {
-	if o, exists := s.Object(key); exists {
+func (w Written) Findings(s *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
+	if o, exists := r.Object(key); exists {
 		for _, n := range w.Objects.NotHonoured(s, o) {
 			all = append(all, wanted.Finding{Code: notHonoured, Field: n.Field, Message: n.Reason})
 		}
 	}
-	for _, f := range w.Objects.Findings(s, w.Fleet.Latest(), key) {
+	for _, f := range w.Objects.findings(s, r, w.Fleet.Latest(), key) {
 		all = append(all, wanted.Finding{Code: f.Code, Field: f.Field, Message: f.Message, Error: f.Severity != apply.Warning})
 	}
 	return all

@@ -21,7 +21,7 @@ const (
 )
 
 func ofClass(m Mesh, o Object) *Status {
-	class, exists := m.Snapshot.Object(o.Key)
+	class, exists := m.Read.Object(o.Key)
 	if !exists || o.Hidden != "" {
 		return nil
 	}
@@ -37,7 +37,7 @@ func ofGateway(m Mesh, o Object) *Status {
 		return nil
 	}
 	delivered := ofProxies(m, status.Made)
-	s := &Status{Conditions: withDelivery(merged(status.Conditions), delivered), Addresses: addresses(m.Snapshot, o)}
+	s := &Status{Conditions: withDelivery(merged(status.Conditions), delivered), Addresses: addresses(m.Read, o)}
 	s.Listeners = []Listener{}
 	for _, l := range status.Listeners {
 		kinds := []federation.Kind{}
@@ -120,16 +120,16 @@ const mostAddresses = 16
 
 // addresses are those of the Services of the Gateway's proxies: NAME, and NAME-CLASS as
 // GEP-1762 has it.
-func addresses(s *federation.Snapshot, o Object) []Address {
+func addresses(r *federation.Reader, o Object) []Address {
 	found := []Address{}
 	names := []string{o.Key.Name}
-	if object, exists := s.Object(o.Key); exists {
+	if object, exists := r.Object(o.Key); exists {
 		if spec, is := object.Spec.(*gateway.GatewaySpec); is {
 			names = append(names, o.Key.Name+"-"+string(spec.GatewayClassName))
 		}
 	}
 	for _, name := range names {
-		key, shard := serviceOf(s, o.Cluster, o.Key.Namespace, name)
+		key, shard := serviceOf(r, o.Cluster, o.Key.Namespace, name)
 		if shard == nil || !isFor(shard, o.Key.Name) {
 			continue
 		}
@@ -150,9 +150,9 @@ func isFor(shard *federation.Shard, name string) bool {
 }
 
 // serviceOf is what a cluster says about its Service; nil: there is none.
-func serviceOf(s *federation.Snapshot, cluster federation.ClusterID, namespace, name string) (federation.ServiceKey, *federation.Shard) {
+func serviceOf(r *federation.Reader, cluster federation.ClusterID, namespace, name string) (federation.ServiceKey, *federation.Shard) {
 	key := federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace}
-	service, exists := s.Service(key)
+	service, exists := r.Endpoints(key)
 	if !exists {
 		return key, nil
 	}

@@ -91,9 +91,9 @@ func taken(m Mesh, o Object) []Condition {
 type Service struct{ Namespace, Name string }
 
 // ForIngress is the status of an Ingress that the hub serves.
-func ForIngress(s *federation.Snapshot, cluster federation.ClusterID, at Service) *Status {
+func ForIngress(r *federation.Reader, cluster federation.ClusterID, at Service) *Status {
 	status := &Status{LoadBalancer: []Address{}}
-	if _, shard := serviceOf(s, cluster, at.Namespace, at.Name); shard != nil {
+	if _, shard := serviceOf(r, cluster, at.Namespace, at.Name); shard != nil {
 		status.LoadBalancer = external(shard)
 	}
 	return status

@@ -23,9 +23,20 @@ type Delivery struct {
 	Accepted, Waiting, Refused int
 }
 
-// Mesh is what the status of objects is computed from.
+// News says of which objects Findings and Delivered may tell something else than before, of the
+// same snapshot.
+type News struct {
+	All      bool // of every object
+	Objects  []federation.ObjectKey
+	Services []federation.ServiceKey // of the objects that read them
+	Titles   []string                // of the objects of which problems speak so
+	Moved    bool                    // of those that proxies have not accepted
+	Members  bool                    // of those that no proxy gets
+}
+
+// Mesh is what the status of an object is computed from.
 type Mesh struct {
-	Snapshot *federation.Snapshot
+	Read *federation.Reader // sees the objects of all clusters
 	// Gateways is how an object of the Gateway API is.
 	Gateways func(federation.ObjectKey) (gatewayapi.Status, bool)
 	// Findings are those of an object.
@@ -120,7 +131,7 @@ func For(m Mesh, o Object) (status *Status, known bool) {
 
 // upToDate reports whether the status of the Gateway API is of the object as it is now.
 func upToDate(m Mesh, o Object) bool {
-	now, exists := m.Snapshot.Object(o.Key)
+	now, exists := m.Read.Object(o.Key)
 	if !exists || o.Hidden != "" {
 		return true
 	}

@@ -1,0 +1,129 @@
+package writeback
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
+	"isthmus.dev/isthmus/federation/derive"
+)
+
+// follow finds the objects whose status may be another one after a change: from what each was
+// computed from.
+type follow struct {
+	at     uint64 // version of the snapshot up to which changes were looked at
+	hubs   int    // that ran beside this one
+	index  *derive.Index[ref]
+	notes  map[ref]notes
+	titles map[string]map[ref]struct{} // as problems name objects
+	open   map[ref]struct{}            // that proxies have not accepted, or refuse
+	idle   map[ref]struct{}            // Gateways of which no proxy has anything
+}
+
+// notes are what the status of an object was computed from.
+type notes struct {
+	read       federation.Deps
+	key        federation.ObjectKey // as configuration
+	open, idle bool
+}
+
+func newFollow() *follow {
+	return &follow{
+		index: derive.NewIndex[ref](), notes: map[ref]notes{}, titles: map[string]map[ref]struct{}{}, open: map[ref]struct{}{}, idle: map[ref]struct{}{},
+	}
+}
+
+// note takes up what the status of an object was computed from.
+func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
+	before, known := f.notes[at]
+	now.key, now.idle = key, now.idle && gatewayapi.Translates(key.Of())
+	f.index.Replace(at, before.read, now.read)
+	f.notes[at] = now
+	mark(f.open, at, now.open)
+	mark(f.idle, at, now.idle)
+	if known && before.key == key {
+		return
+	}
+	f.untitle(at, before.key)
+	for _, title := range titles(key) {
+		if f.titles[title] == nil {
+			f.titles[title] = map[ref]struct{}{}
+		}
+		f.titles[title][at] = struct{}{}
+	}
+}
+
+// titles are how problems name the object.
+func titles(key federation.ObjectKey) [2]string { return [2]string{key.Title(), key.String()} }
+
+func mark(set map[ref]struct{}, at ref, is bool) {
+	if delete(set, at); is {
+		set[at] = struct{}{}
+	}
+}
+
+func (f *follow) untitle(at ref, key federation.ObjectKey) {
+	for _, title := range titles(key) {
+		if delete(f.titles[title], at); len(f.titles[title]) == 0 {
+			delete(f.titles, title)
+		}
+	}
+}
+
+// forget is note for an object whose status is not written any more.
+func (f *follow) forget(at ref) {
+	before, known := f.notes[at]
+	if !known {
+		return
+	}
+	f.index.Replace(at, before.read, federation.Deps{})
+	f.untitle(at, before.key)
+	delete(f.notes, at)
+	delete(f.open, at)
+	delete(f.idle, at)
+}
+
+// touch has the objects looked at whose status may be another one than when it was computed. Its
+// cost is that of what changed.
+func (w *Writer) touch(l look) {
+	f := w.follow
+	changes, news := l.snapshot.ChangesSince(f.at), w.parts.Proxies.News(l.snapshot)
+	hubs := l.mesh.OtherHubs
+	news.Members, f.hubs, f.at = news.Members || hubs != f.hubs, hubs, l.snapshot.Version()
+	if changes.All || news.All {
+		w.all()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.again(slices.Values(f.index.Affected(changes, l.snapshot)))
+	for _, key := range slices.Concat(w.translated, news.Objects) {
+		w.again(slices.Values(f.index.OfObject(key)))
+	}
+	w.translated = nil
+	for _, key := range news.Services {
+		w.again(slices.Values(f.index.OfService(key)))
+	}
+	for _, title := range news.Titles {
+		w.again(maps.Keys(f.titles[title]))
+	}
+	if news.Moved {
+		w.again(maps.Keys(f.open))
+	}
+	if news.Members {
+		w.again(maps.Keys(f.idle))
+	}
+	for _, id := range changes.Clusters {
+		if !l.attached(id) {
+			w.touchAll(id)
+		}
+	}
+}
+
+// again has objects looked at; the caller holds mu.
+func (w *Writer) again(all iter.Seq[ref]) {
+	for at := range all {
+		w.dirty[at] = struct{}{}
+	}
+}

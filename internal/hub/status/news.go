@@ -1,0 +1,76 @@
+package status
+
+import (
+	"slices"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/writeback/wanted"
+	"isthmus.dev/isthmus/federation/fleet"
+)
+
+// heard is what News told last. It is for one reader.
+type heard struct {
+	fleet    uint64
+	refusals map[fleet.Key]string // of the streams that are served
+	problems map[string][]federation.Problem
+}
+
+// News is part of writeback.Proxies. A proxy that refuses something else may do so because of
+// any object: all are news then.
+func (w Written) News(s *federation.Snapshot) (n wanted.News) {
+	if w.Reasons != nil {
+		n.Objects, n.Services = w.Reasons.ReasonsChanged()
+	}
+	now := w.Objects.index.all(s, w.Objects.Hub)
+	n.Titles = differing(w.last.problems, now)
+	w.last.problems = now
+	w.last.follow(w.Fleet.Latest(), &n)
+	return n
+}
+
+// differing are the objects that do not have the same problems in both.
+func differing(before, now map[string][]federation.Problem) (titles []string) {
+	for title, of := range now {
+		if !slices.Equal(before[title], of) {
+			titles = append(titles, title)
+		}
+	}
+	for title := range before {
+		if _, stays := now[title]; !stays {
+			titles = append(titles, title)
+		}
+	}
+	return titles
+}
+
+// follow takes up what changed in the fleet.
+func (h *heard) follow(now *fleet.Value, n *wanted.News) {
+	changes := now.ChangesSince(h.fleet)
+	h.fleet = now.Version()
+	if changes.All {
+		changes.Changed, changes.Gone = slices.Collect(now.Proxies()), nil
+		n.All, h.refusals = true, nil
+	}
+	if h.refusals == nil {
+		h.refusals = map[fleet.Key]string{}
+	}
+	for _, key := range changes.Gone {
+		n.Members, n.All = true, n.All || h.refusals[key] != ""
+		delete(h.refusals, key)
+	}
+	for _, p := range changes.Changed {
+		h.take(p, n)
+	}
+	n.Moved = n.Moved || len(changes.Changed)+len(changes.Gone) > 0
+}
+
+// take takes up how a stream is now.
+func (h *heard) take(p *fleet.Proxy, n *wanted.News) {
+	before, known := h.refusals[p.Key()]
+	refuses := p.Refusals()
+	if !p.Served {
+		return
+	}
+	n.Members, n.All = n.Members || !known, n.All || before != refuses
+	h.refusals[p.Key()] = refuses
+}
