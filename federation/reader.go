@@ -88,14 +88,12 @@ func (r *Reader) Settings() Settings {
 }
 
 // For has the reader see objects for proxies of the cluster alone, beside those for all
-// proxies; before, and for the empty cluster, it sees only these.
+// proxies; before, and for the empty cluster, it sees only these. For AnyCluster it sees the
+// objects of all clusters.
 func (r *Reader) For(id ClusterID) *Reader {
 	r.cluster = id
 	return r
 }
-
-// Everywhere has the reader see the objects of all clusters, as one that is for no proxy.
-func (r *Reader) Everywhere() *Reader { return r.For(AnyCluster) }
 
 // sees reports whether the object exists for the reader.
 func (r *Reader) sees(o *Object) bool {

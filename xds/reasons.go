@@ -135,7 +135,7 @@ func (s *Server) Builds() uint64 { return s.reasons.builds.Load() }
 
 // ReasonsChanged names what Reasons and ServiceReasons may tell something else about than when
 // it was called last. One reader calls it; nothing is noted before the first time.
-func (s *Server) ReasonsChanged() (objects []federation.ObjectKey, services []federation.ServiceKey) {
+func ReasonsChanged(s *Server) (objects []federation.ObjectKey, services []federation.ServiceKey) {
 	s.reasons.mu.Lock()
 	defer s.reasons.mu.Unlock()
 	for subject := range s.reasons.moved {

@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -48,12 +49,7 @@ type References struct {
 // Of begins to look at an object of the snapshot that is read: with the objects of all clusters
 // where it is for all proxies, else with those that may meet it.
 func Of(o *federation.Object, in *federation.Reader) *References {
-	if o.Key.Cluster == "" {
-		in.Everywhere()
-	} else {
-		in.For(o.Key.Cluster)
-	}
-	return &References{reader: in, object: o}
+	return &References{reader: in.For(cmp.Or(o.Key.Cluster, federation.AnyCluster)), object: o}
 }
 
 // Findings are those that were added.

@@ -23,7 +23,7 @@ const NotEnforced = analysis.NotEnforced
 // It is no reason to refuse the object: what is missing may come later. Afterwards the reader
 // sees the objects of all clusters.
 func References(in *federation.Reader, key federation.ObjectKey) []Finding {
-	o, ok := in.Everywhere().Object(key)
+	o, ok := in.For(federation.AnyCluster).Object(key)
 	if !ok {
 		return nil
 	}
@@ -35,6 +35,6 @@ func References(in *federation.Reader, key federation.ObjectKey) []Finding {
 		r.Add(NotEnforced, "spec", "%s", why)
 	}
 	kind.References(r, o)
-	in.Everywhere()
+	in.For(federation.AnyCluster)
 	return r.Findings()
 }

@@ -7,6 +7,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/gatewayapi"
+	"isthmus.dev/isthmus/federation/config/writeback/wanted"
 	"isthmus.dev/isthmus/federation/derive"
 )
 
@@ -87,8 +88,8 @@ func (f *follow) forget(at ref) {
 
 // touch has the objects looked at whose status may be another one than when it was computed. Its
 // cost is that of what changed.
-func (w *Writer) touch(l look) {
-	f := w.follow
+func (t *turn) touch() {
+	w, l, f := t.w, t.look, t.w.follow
 	changes, news := l.snapshot.ChangesSince(f.at), w.parts.Proxies.News(l.snapshot)
 	hubs := l.mesh.OtherHubs
 	news.Members, f.hubs, f.at = news.Members || hubs != f.hubs, hubs, l.snapshot.Version()
@@ -97,23 +98,12 @@ func (w *Writer) touch(l look) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.again(slices.Values(f.index.Affected(changes, l.snapshot)))
-	for _, key := range slices.Concat(w.translated, news.Objects) {
-		w.again(slices.Values(f.index.OfObject(key)))
+	add(w.dirty, slices.Values(f.index.Affected(changes, l.snapshot)))
+	for _, key := range w.translated {
+		add(w.dirty, slices.Values(f.index.OfObject(key)))
 	}
 	w.translated = nil
-	for _, key := range news.Services {
-		w.again(slices.Values(f.index.OfService(key)))
-	}
-	for _, title := range news.Titles {
-		w.again(maps.Keys(f.titles[title]))
-	}
-	if news.Moved {
-		w.again(maps.Keys(f.open))
-	}
-	if news.Members {
-		w.again(maps.Keys(f.idle))
-	}
+	f.told(news, w.dirty)
 	for _, id := range changes.Clusters {
 		if !l.attached(id) {
 			w.touchAll(id)
@@ -121,9 +111,27 @@ func (w *Writer) touch(l look) {
 	}
 }
 
-// again has objects looked at; the caller holds mu.
-func (w *Writer) again(all iter.Seq[ref]) {
+// told adds the objects that the news are about.
+func (f *follow) told(news wanted.News, to map[ref]struct{}) {
+	for _, key := range news.Objects {
+		add(to, slices.Values(f.index.OfObject(key)))
+	}
+	for _, key := range news.Services {
+		add(to, slices.Values(f.index.OfService(key)))
+	}
+	for _, title := range news.Titles {
+		add(to, maps.Keys(f.titles[title]))
+	}
+	if news.Moved {
+		add(to, maps.Keys(f.open))
+	}
+	if news.Members {
+		add(to, maps.Keys(f.idle))
+	}
+}
+
+func add(to map[ref]struct{}, all iter.Seq[ref]) {
 	for at := range all {
-		w.dirty[at] = struct{}{}
+		to[at] = struct{}{}
 	}
 }

@@ -46,7 +46,7 @@ func (w *Writer) look() look {
 
 // at is the look for one object: what it reads and what proxies have of it is noted.
 func (l look) at(proxies Proxies, of *notes) look {
-	l.mesh.Read = l.snapshot.Read().Everywhere()
+	l.mesh.Read = l.snapshot.Read().For(federation.AnyCluster)
 	l.mesh.Read.Mesh() // says what is covered
 	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.snapshot, l.mesh.Read, key) }
 	l.mesh.Delivered = func(keys ...federation.ObjectKey) (wanted.Delivery, bool) {

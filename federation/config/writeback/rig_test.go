@@ -66,7 +66,7 @@ func (o *owner) set(owns bool) {
 type proxies struct {
 	mu       sync.Mutex
 	changed  chan struct{}
-	told     bool                        // what is said changed
+	told     bool                        // since News was called
 	findings map[string][]wanted.Finding // by name of the object
 	delivery wanted.Delivery
 }

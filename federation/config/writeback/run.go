@@ -85,9 +85,8 @@ func (w *Writer) round(ctx context.Context) time.Duration {
 		w.left = nil // all are looked at once it does
 		return 0
 	}
-	l := w.look()
-	w.touch(l)
-	t := &turn{w: w, look: l, now: time.Now(), jobs: map[federation.ClusterID][]job{}}
+	t := &turn{w: w, look: w.look(), now: time.Now(), jobs: map[federation.ClusterID][]job{}}
+	t.touch()
 	looked := w.next()
 	if len(looked) == mostLooked {
 		t.pause = w.o.Pace
@@ -113,7 +112,7 @@ type turn struct {
 func (t *turn) consider(at ref) {
 	r, exists := t.w.record(at)
 	if !exists || !t.look.attached(at.cluster) {
-		t.w.drop(at)
+		t.drop(at)
 		return
 	}
 	var n notes
@@ -127,14 +126,14 @@ func (t *turn) consider(at ref) {
 }
 
 // drop forgets an object that its cluster does not have any more, or that has no cluster.
-func (w *Writer) drop(at ref) {
-	w.follow.forget(at)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.records, at)
+func (t *turn) drop(at ref) {
+	t.w.follow.forget(at)
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	delete(t.w.records, at)
 }
 
-// judge decides what becomes of the status of an object.
+// judge decides whether the status of an object is written, now or later.
 func (t *turn) judge(l look, at ref, r record) {
 	patch, known := l.change(r.Original, t.now)
 	switch wait := t.w.waits(at, r, t.now); {

@@ -18,9 +18,7 @@ type heard struct {
 // News is part of writeback.Proxies. A proxy that refuses something else may do so because of
 // any object: all are news then.
 func (w Written) News(s *federation.Snapshot) (n wanted.News) {
-	if w.Reasons != nil {
-		n.Objects, n.Services = w.Reasons.ReasonsChanged()
-	}
+	n.Objects, n.Services = w.Reasons()
 	now := w.Objects.index.all(s, w.Objects.Hub)
 	n.Titles = differing(w.last.problems, now)
 	w.last.problems = now

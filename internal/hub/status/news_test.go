@@ -12,7 +12,7 @@ import (
 // changed are the reasons that changed.
 type changed struct{ objects []federation.ObjectKey }
 
-func (c *changed) ReasonsChanged() ([]federation.ObjectKey, []federation.ServiceKey) {
+func (c *changed) since() ([]federation.ObjectKey, []federation.ServiceKey) {
 	defer func() { c.objects = nil }()
 	return c.objects, nil
 }
@@ -22,7 +22,7 @@ func (c *changed) ReasonsChanged() ([]federation.ObjectKey, []federation.Service
 func TestG61NewsNameWhatChanged(t *testing.T) {
 	mesh, writer := withProblems(3)
 	proxies, reasons := fleet.New(), &changed{}
-	w := Written{Objects: &Objects{Hub: "hub", Proxies: noReasons{}}, Fleet: proxies, Reasons: reasons, last: &heard{}}
+	w := Written{Objects: &Objects{Hub: "hub", Proxies: noReasons{}}, Fleet: proxies, Reasons: reasons.since, last: &heard{}}
 	news := func() wanted.News { return w.News(mesh.Latest()) }
 	if n := news(); len(n.Titles) != 3 {
 		t.Errorf("at first the titles are %q", n.Titles)

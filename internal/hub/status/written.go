@@ -13,16 +13,15 @@ import (
 type Written struct {
 	Objects *Objects
 	Fleet   *fleet.Fleet
-	Reasons interface { // may be nil
-		ReasonsChanged() ([]federation.ObjectKey, []federation.ServiceKey)
-	}
-	Others func() int // hubs that run beside this one
-	last   *heard
+	Reasons func() ([]federation.ObjectKey, []federation.ServiceKey) // that are others than when it was called last
+	Others  func() int                                               // hubs that run beside this one
+	last    *heard
 }
 
 // NewWritten tells about what the server serves to the fleet.
 func NewWritten(objects *Objects, server *xds.Server, of *fleet.Fleet) Written {
-	return Written{Objects: objects, Fleet: of, Reasons: server, last: &heard{}}
+	reasons := func() ([]federation.ObjectKey, []federation.ServiceKey) { return xds.ReasonsChanged(server) }
+	return Written{Objects: objects, Fleet: of, Reasons: reasons, last: &heard{}}
 }
 
 // Changed is part of writeback.Proxies.

@@ -23,8 +23,8 @@ type Delivery struct {
 	Accepted, Waiting, Refused int
 }
 
-// News says of which objects Findings and Delivered may tell something else than before, of the
-// same snapshot.
+// News names the objects about which Findings and Delivered may tell something else than before,
+// for the same snapshot.
 type News struct {
 	All      bool // of every object
 	Objects  []federation.ObjectKey
