@@ -257,7 +257,7 @@ func (r *rig) trouble(code string) string {
 // install has the server serve kinds.
 func install(t *testing.T, server *testbed.Kube, names ...string) {
 	t.Helper()
-	for _, file := range []string{"istio", "gateway-api"} {
+	for _, file := range []string{"istio", "gateway-api", "mcs-api"} {
 		packed, err := os.Open("../schema/crds/" + file + ".json.gz")
 		if err != nil {
 			t.Fatal(err)

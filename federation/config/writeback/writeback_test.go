@@ -60,7 +60,8 @@ func virtualService(to string) string {
 
 func TestStatusOfOneServer(t *testing.T) {
 	server := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
-	install(t, server, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io", "virtualservices.networking.istio.io")
+	install(t, server, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io", "virtualservices.networking.istio.io",
+		"listenersets.gateway.networking.k8s.io", "udproutes.gateway.networking.k8s.io", "serviceexports.multicluster.x-k8s.io")
 	server.Apply(gatewayObjects)
 	t.Run("G30GatewayAPI", func(t *testing.T) { gatewayStatus(t, server) })
 	t.Run("G31IstioKinds", func(t *testing.T) { istioStatus(t, server) })
@@ -68,6 +69,7 @@ func TestStatusOfOneServer(t *testing.T) {
 	t.Run("G33TwoHubs", func(t *testing.T) { twoHubs(t, server) })
 	t.Run("G34Forbidden", func(t *testing.T) { forbidden(t, server) })
 	t.Run("G35Ingress", func(t *testing.T) { ingressStatus(t, server) })
+	t.Run("G62FurtherKinds", func(t *testing.T) { furtherKinds(t, server) })
 	t.Run("G36StatusIsRemoved", func(t *testing.T) { removed(t, server) })
 }
 

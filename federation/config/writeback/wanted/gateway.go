@@ -18,6 +18,7 @@ const (
 	accepted   = string(gateway.GatewayConditionAccepted)
 	programmed = string(gateway.GatewayConditionProgrammed)
 	conflicted = string(gateway.ListenerConditionConflicted)
+	resolved   = string(gateway.RouteConditionResolvedRefs)
 )
 
 func ofClass(m Mesh, o Object) *Status {
@@ -36,9 +37,14 @@ func ofGateway(m Mesh, o Object) *Status {
 	if !known || status.Controller == "" || o.Hidden != "" {
 		return nil
 	}
-	delivered := ofProxies(m, status.Made)
-	s := &Status{Conditions: withDelivery(merged(status.Conditions), delivered), Addresses: addresses(m.Read, o)}
-	s.Listeners = []Listener{}
+	s := listening(status, ofProxies(m, status.Made))
+	s.Addresses = addresses(m.Read, o)
+	return s
+}
+
+// listening is the status of what has listeners.
+func listening(status gatewayapi.Status, delivered Condition) *Status {
+	s := &Status{Conditions: withDelivery(merged(status.Conditions), delivered), Listeners: []Listener{}}
 	for _, l := range status.Listeners {
 		kinds := []federation.Kind{}
 		for _, name := range l.Kinds {

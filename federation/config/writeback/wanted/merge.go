@@ -12,6 +12,7 @@ import (
 
 // merging is what one status comes to.
 type merging struct {
+	own     []string // types of conditions
 	want    Status
 	current map[string]any
 	now     string
@@ -23,40 +24,18 @@ type field struct {
 	make func(m merging, now any) any
 }
 
-var (
-	conditionsField = field{"conditions", func(m merging, now any) any { return m.conditions(list(now), m.want.Conditions) }}
-	gatewayFields   = []field{conditionsField, {"listeners", merging.listeners}, {"addresses", merging.addresses}}
-	istioFields     = []field{conditionsField, {"validationMessages", merging.messages}, {"observedGeneration", merging.generation}}
-	routeFields     = []field{{"parents", merging.parents}}
-	ingressFields   = []field{{"loadBalancer", merging.loadBalancer}}
-)
-
-// fieldsOf are the fields of the status that are the hub's.
-func fieldsOf(kind federation.Kind) []field {
-	switch {
-	case kind == ofGroup("GatewayClass"):
-		return []field{conditionsField}
-	case kind == ofGroup("Gateway"):
-		return gatewayFields
-	case kind.Name == "Ingress":
-		return ingressFields
-	case slices.Contains(gatewayapi.Routes(), kind):
-		return routeFields
-	}
-	return istioFields
-}
-
 // Change is the merge patch that has the status say what is wanted; nil: it does already.
 // What others wrote stays. Without want, what is the hub's is removed.
 func Change(kind federation.Kind, current map[string]any, want *Status, now time.Time) map[string]any {
-	m := merging{current: current, now: now.UTC().Format(time.RFC3339)}
+	of := rows[kind]
+	m := merging{own: of.own, current: current, now: now.UTC().Format(time.RFC3339)}
 	if want != nil {
 		m.want = *want
-	} else if kind == ofGroup("Gateway") || kind == ofGroup("GatewayClass") {
-		m.want.Conditions = unclaimed(kind)
+	} else {
+		m.want.Conditions = unclaimed(of.unclaimed)
 	}
 	patch := map[string]any{}
-	for _, f := range fieldsOf(kind) {
+	for _, f := range of.fields {
 		before := current[f.name]
 		after := f.make(m, before)
 		if !reflect.DeepEqual(before, after) && (!empty(before) || !empty(after)) {
@@ -70,10 +49,9 @@ func Change(kind federation.Kind, current map[string]any, want *Status, now time
 }
 
 // unclaimed are the conditions of an object that no controller has taken up, as the API has them.
-func unclaimed(kind federation.Kind) []Condition {
-	all := []Condition{{Type: accepted, Status: "Unknown", Reason: "Pending", Message: "Waiting for controller"}}
-	if kind == ofGroup("Gateway") {
-		all = append(all, Condition{Type: programmed, Status: "Unknown", Reason: "Pending", Message: "Waiting for controller"})
+func unclaimed(types []string) (all []Condition) {
+	for _, t := range types {
+		all = append(all, Condition{Type: t, Status: "Unknown", Reason: "Pending", Message: "Waiting for controller"})
 	}
 	return all
 }
@@ -101,9 +79,6 @@ func text(v any, name string) string {
 	return value
 }
 
-// ownTypes are the types of conditions of which only the hub's own may be.
-var ownTypes = []string{accepted, programmed, conflicted, "ResolvedRefs", reconciled, analyzed}
-
 // conditions are those that are wanted, at the places where they are now, and those of others.
 func (m merging) conditions(now []any, want []Condition) any {
 	all := []any{}
@@ -116,7 +91,7 @@ func (m merging) conditions(now []any, want []Condition) any {
 		case at >= 0:
 			all = append(all, m.condition(c, want[at]))
 			done[kind] = true
-		case !slices.Contains(ownTypes, kind):
+		case !slices.Contains(m.own, kind):
 			all = append(all, c)
 		}
 	}
@@ -165,39 +140,46 @@ func (m merging) listeners(now any) any {
 	return all
 }
 
-// parents are those that are wanted, at the places where they are now, and those of other
-// controllers.
-func (m merging) parents(now any) any {
+// Most entries that the API allows for a route and for a policy.
+const (
+	mostParents   = 32
+	mostAncestors = 16
+)
+
+func (m merging) parents(now any) any { return m.entries(list(now), "parentRef", mostParents) }
+
+func (m merging) ancestors(now any) any { return m.entries(list(now), "ancestorRef", mostAncestors) }
+
+// entries are those that are wanted, at the places where they are now, and those of other
+// controllers. The field says what an entry is about.
+func (m merging) entries(now []any, about string, most int) any {
 	all := []any{}
 	missing := slices.Clone(m.want.Parents)
-	for _, entry := range list(now) {
+	for _, entry := range now {
 		if !gatewayapi.IsController(text(entry, "controllerName")) {
 			all = append(all, entry)
 			continue
 		}
 		fields, _ := entry.(map[string]any)
-		if at := slices.IndexFunc(missing, func(p Parent) bool { return p.isOf(fields) }); at >= 0 {
-			all = append(all, m.parent(missing[at], list(fields["conditions"])))
+		if at := slices.IndexFunc(missing, func(p Parent) bool { return p.isOf(fields, about) }); at >= 0 {
+			all = append(all, m.entry(missing[at], about, list(fields["conditions"])))
 			missing = slices.Delete(missing, at, at+1)
 		}
 	}
 	for _, p := range missing {
-		all = append(all, m.parent(p, nil))
+		all = append(all, m.entry(p, about, nil))
 	}
-	return all[:min(len(all), mostParents)]
+	return all[:min(len(all), most)]
 }
 
-func (p Parent) isOf(entry map[string]any) bool {
-	ref, _ := entry["parentRef"].(map[string]any)
+func (p Parent) isOf(entry map[string]any, about string) bool {
+	ref, _ := entry[about].(map[string]any)
 	return entry["controllerName"] == p.Controller && maps.Equal(ref, p.Ref)
 }
 
-func (m merging) parent(p Parent, before []any) any {
-	return map[string]any{"parentRef": p.Ref, "controllerName": p.Controller, "conditions": m.conditions(before, p.Conditions)}
+func (m merging) entry(p Parent, about string, before []any) any {
+	return map[string]any{about: p.Ref, "controllerName": p.Controller, "conditions": m.conditions(before, p.Conditions)}
 }
-
-// mostParents is what the API allows for a route.
-const mostParents = 32
 
 func (m merging) addresses(any) any {
 	all := []any{}

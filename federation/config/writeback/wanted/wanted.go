@@ -4,11 +4,8 @@
 package wanted
 
 import (
-	"strings"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/gatewayapi"
-	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
@@ -60,7 +57,7 @@ type Status struct {
 	Generation   int64
 	Conditions   []Condition
 	Listeners    []Listener
-	Parents      []Parent
+	Parents      []Parent // of a route, or the ancestors of a policy
 	Addresses    []Address
 	Messages     []Message
 	LoadBalancer []Address
@@ -81,7 +78,7 @@ type Listener struct {
 	Conditions []Condition
 }
 
-// Parent is how a route attaches to one of its parents.
+// Parent is how a route attaches to one of its parents, or how a policy is for a Gateway.
 type Parent struct {
 	Ref        map[string]any
 	Controller string
@@ -94,26 +91,6 @@ type Address struct{ IP, Host string }
 // Message is one of Istio's validation messages.
 type Message struct{ Code, Level string }
 
-// of are the kinds whose status is written, each with its function. A nil status means that
-// the hub has nothing to say, and that nothing of its own may stay.
-var of = rows()
-
-func rows() map[federation.Kind]func(Mesh, Object) *Status {
-	all := map[federation.Kind]func(Mesh, Object) *Status{ofGroup("GatewayClass"): ofClass, ofGroup("Gateway"): ofGateway}
-	for _, kind := range gatewayapi.Routes() {
-		all[kind] = ofRoute
-	}
-	for _, row := range kind.All() {
-		if strings.HasSuffix(row.Group, ".istio.io") {
-			all[row.Kind] = ofIstio
-		}
-	}
-	return all
-}
-
-// Writes reports whether the status of objects of the kind is written.
-func Writes(kind federation.Kind) bool { return of[kind] != nil }
-
 // For is what the hub says about the object; nil: nothing. It is not known yet if known is
 // false.
 func For(m Mesh, o Object) (status *Status, known bool) {
@@ -122,7 +99,7 @@ func For(m Mesh, o Object) (status *Status, known bool) {
 			return nil, false
 		}
 	}
-	status = of[o.Key.Of()](m, o)
+	status = rows[o.Key.Of()].status(m, o)
 	if status != nil {
 		status.Generation = o.Generation
 	}

@@ -1,0 +1,72 @@
+package wanted
+
+import (
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// ofListenerSet is the status of a ListenerSet of a Gateway that the hub serves. What was made
+// of it was made of that Gateway.
+func ofListenerSet(m Mesh, o Object) *Status {
+	status, known := m.Gateways(o.Key)
+	if !known || len(status.Conditions) == 0 || o.Hidden != "" {
+		return nil
+	}
+	parent, _ := m.Gateways(parentOf(m.Read, o.Key))
+	return listening(status, ofProxies(m, parent.Made))
+}
+
+// parentOf is the Gateway that a ListenerSet names. It is read, so that its changes are noted.
+func parentOf(r *federation.Reader, set federation.ObjectKey) federation.ObjectKey {
+	object, exists := r.Object(set)
+	if !exists {
+		return federation.ObjectKey{}
+	}
+	spec, _ := object.Spec.(*gateway.ListenerSetSpec)
+	if spec == nil {
+		return federation.ObjectKey{}
+	}
+	return gatewayOf(r, set, spec.ParentRef.Namespace, spec.ParentRef.Name)
+}
+
+func gatewayOf(r *federation.Reader, by federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
+	key := federation.ObjectKey{Group: gateway.GroupName, Kind: "Gateway", Namespace: by.Namespace, Name: string(name), Cluster: by.Cluster}
+	if namespace != nil && *namespace != "" {
+		key.Namespace = string(*namespace)
+	}
+	r.Object(key)
+	return key
+}
+
+// ofUDPRoute is the status of a UDPRoute: no listener of the hub takes datagrams.
+func ofUDPRoute(m Mesh, o Object) *Status {
+	object, exists := m.Read.Object(o.Key)
+	if !exists || o.Hidden != "" {
+		return nil
+	}
+	spec, _ := object.Spec.(*gateway.UDPRouteSpec)
+	if spec == nil {
+		return nil
+	}
+	s := &Status{Parents: []Parent{}}
+	for _, ref := range spec.ParentRefs {
+		if ref.Group != nil && *ref.Group != gateway.GroupName || ref.Kind != nil && *ref.Kind != "Gateway" {
+			continue
+		}
+		status, known := m.Gateways(gatewayOf(m.Read, o.Key, ref.Namespace, ref.Name))
+		if known && status.Controller != "" {
+			s.Parents = append(s.Parents, Parent{Ref: reference(ref), Controller: status.Controller, Conditions: []Condition{{
+				Type: accepted, Status: no, Reason: string(gateway.RouteReasonNotAllowedByListeners),
+				Message: "gateways of the hub take no datagrams: the UDPRoute has no effect",
+			}}})
+		}
+	}
+	if len(s.Parents) == 0 {
+		return nil
+	}
+	return s
+}
+
+// ofPolicy is the status of a BackendTLSPolicy for each Gateway with routes to its targets.
+func ofPolicy(m Mesh, o Object) *Status { return ofRoute(m, o) }

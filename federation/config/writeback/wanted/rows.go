@@ -1,0 +1,59 @@
+package wanted
+
+import (
+	"strings"
+
+	multicluster "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
+	"isthmus.dev/isthmus/federation/config/kind"
+)
+
+// row is a kind whose status is written.
+type row struct {
+	// status is what the hub says about an object. Nil means that it has nothing to say, and
+	// that nothing of its own may stay.
+	status    func(Mesh, Object) *Status
+	fields    []field  // of the status that are the hub's
+	own       []string // the types of conditions of which only the hub's may be
+	unclaimed []string // those that an object has that no controller has taken up
+}
+
+// rows are the kinds. Those of Ingresses have their own computation (ForIngress).
+var rows = allRows()
+
+func allRows() map[federation.Kind]row {
+	all := map[federation.Kind]row{
+		ofGroup("GatewayClass"):                       {ofClass, []field{conditionsField}, gatewayTypes, []string{accepted}},
+		ofGroup("Gateway"):                            {ofGateway, []field{conditionsField, listenersField, {"addresses", merging.addresses}}, gatewayTypes, []string{accepted, programmed}},
+		ofGroup("ListenerSet"):                        {ofListenerSet, []field{conditionsField, listenersField}, gatewayTypes, []string{accepted, programmed}},
+		ofGroup("UDPRoute"):                           {ofUDPRoute, routeFields, gatewayTypes, nil},
+		ofGroup("BackendTLSPolicy"):                   {ofPolicy, []field{{"ancestors", merging.ancestors}}, gatewayTypes, nil},
+		federation.ServiceExportKind:                  {ofExport, []field{conditionsField}, exportTypes, nil},
+		{Group: "networking.k8s.io", Name: "Ingress"}: {fields: []field{{"loadBalancer", merging.loadBalancer}}},
+	}
+	for _, kind := range gatewayapi.Routes() {
+		all[kind] = row{ofRoute, routeFields, gatewayTypes, nil}
+	}
+	for _, r := range kind.All() {
+		if strings.HasSuffix(r.Group, ".istio.io") {
+			all[r.Kind] = row{ofIstio, istioFields, []string{reconciled, analyzed}, nil}
+		}
+	}
+	return all
+}
+
+var (
+	conditionsField = field{"conditions", func(m merging, now any) any { return m.conditions(list(now), m.want.Conditions) }}
+	listenersField  = field{"listeners", merging.listeners}
+	istioFields     = []field{conditionsField, {"validationMessages", merging.messages}, {"observedGeneration", merging.generation}}
+	routeFields     = []field{{"parents", merging.parents}}
+	gatewayTypes    = []string{accepted, programmed, conflicted, resolved}
+	exportTypes     = []string{
+		string(multicluster.ServiceExportConditionValid), string(multicluster.ServiceExportConditionReady), string(multicluster.ServiceExportConditionConflict),
+	}
+)
+
+// Writes reports whether the status of objects of the kind is written.
+func Writes(kind federation.Kind) bool { return rows[kind].status != nil }
