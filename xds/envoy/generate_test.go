@@ -21,6 +21,7 @@ func drawSnapshot(t *rapid.T) *federation.Snapshot {
 		}
 	}
 	drawRules(t, w)
+	drawSidecars(t, w)
 	for i := range rapid.IntRange(0, 3).Draw(t, "virtual services") {
 		w.configure(drawVirtualService(t, i))
 	}
@@ -104,6 +105,7 @@ func drawNode(t *rapid.T) envoy.Node {
 		"DNS_CAPTURE":                   rapid.Bool().Draw(t, "names"),
 		"WORKLOAD_IDENTITY_SOCKET_FILE": rapid.SampledFrom([]string{"", "./socket"}).Draw(t, "agent"),
 		"ROUTER_MODE":                   rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
+		"INTERCEPTION_MODE":             rapid.SampledFrom([]string{"", "", "NONE"}).Draw(t, "interception"),
 		"LABELS":                        map[string]any{"istio": "ingress"},
 		"INSTANCE_IPS":                  rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a"}).Draw(t, "addresses"),
 		"HTTP_PROXY_PORT":               rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),

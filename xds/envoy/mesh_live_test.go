@@ -105,15 +105,21 @@ func (b *bridge) start(ns *testbed.Namespace, id string, cluster federation.Clus
 // withSecrets gives the proxy what it would ask the hub for.
 func withSecrets(t *testing.T, config []byte, k transport.KeyMaterial) []byte {
 	t.Helper()
+	bundle := k
+	bundle.Key = nil
+	return withNamedSecrets(t, config, map[string]transport.KeyMaterial{transport.OwnCertificate: k, transport.OwnRoots: bundle})
+}
+
+// withNamedSecrets has the bootstrap hold the secrets, which proxies else ask for.
+func withNamedSecrets(t *testing.T, config []byte, all map[string]transport.KeyMaterial) []byte {
+	t.Helper()
 	var root map[string]any
 	if err := json.Unmarshal(config, &root); err != nil {
 		t.Fatal(err)
 	}
 	forgetSource(root)
-	bundle := k
-	bundle.Key = nil
 	var secrets []any
-	for name, material := range map[string]transport.KeyMaterial{transport.OwnCertificate: k, transport.OwnRoots: bundle} {
+	for name, material := range all {
 		secrets = append(secrets, jsonOf(t, transport.NewSecret(name, material)))
 	}
 	root["staticResources"].(map[string]any)["secrets"] = secrets
@@ -132,7 +138,7 @@ func forgetSource(at any) {
 			forgetSource(e)
 		}
 	case map[string]any:
-		if name, _ := v["name"].(string); transport.IsOwn(name) {
+		if name, _ := v["name"].(string); transport.IsOwn(name) || transport.IsFile(name) {
 			delete(v, "sdsConfig")
 		}
 		for _, e := range v {

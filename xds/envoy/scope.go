@@ -79,8 +79,8 @@ var scopes = map[node.Scope]scope{
 		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Capture)},
 	},
 	node.ScopeInbound: {
-		fixed: always(resource.ListenerType, resource.VirtualInbound),
-		build: map[resource.Type]build{resource.ListenerType: listeners(inbound.Listener)},
+		fixed: inbound.Names,
+		build: map[resource.Type]build{resource.ListenerType: listeners(inbound.Listener), resource.ClusterType: inbound.Cluster},
 	},
 	node.ScopeHTTPProxy: {
 		fixed: func(t resource.Type, f node.Facet, r *federation.Reader) []string {

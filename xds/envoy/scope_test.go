@@ -26,7 +26,10 @@ func TestEveryFacetHasARow(t *testing.T) {
 	objects, settings := map[federation.ObjectKey]*federation.Object{}, &federation.MeshSettings{GatewayNamespaces: []string{"*"}}
 	settings.EnvoyFilters.Namespaces = []string{"shop"}
 	for key, spec := range map[federation.ObjectKey]any{
-		{Group: node.SidecarKind.Group, Kind: node.SidecarKind.Name, Namespace: "limited", Name: "default"}:     &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{"./*"}}}},
+		{Group: node.SidecarKind.Group, Kind: node.SidecarKind.Name, Namespace: "limited", Name: "default"}: &networking.Sidecar{
+			Egress:  []*networking.IstioEgressListener{{Hosts: []string{"./*"}}},
+			Ingress: []*networking.IstioIngressListener{{Port: &networking.SidecarPort{Number: 80}}},
+		},
 		{Group: destinationrule.Kind.Group, Kind: destinationrule.Kind.Name, Namespace: "limited", Name: "own"}: &networking.DestinationRule{Host: "web", ExportTo: []string{"."}},
 		{Group: node.EnvoyFilterKind.Group, Kind: node.EnvoyFilterKind.Name, Namespace: "shop", Name: "adds"}: &envoyfilters.EnvoyFilter{ConfigPatches: []*envoyfilters.EnvoyFilter_EnvoyConfigObjectPatch{
 			{ApplyTo: envoyfilters.EnvoyFilter_CLUSTER, Patch: &envoyfilters.EnvoyFilter_Patch{Operation: envoyfilters.EnvoyFilter_Patch_ADD}},

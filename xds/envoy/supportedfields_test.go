@@ -38,7 +38,7 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 			"DestinationRule", `{host: web, trafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}, portLevelSettings: [{port: {number: 80}, connectionPool: {http: {http2KeepAlive: {interval: 1s, timeout: 1s}}}}]}}`,
 			[]string{"trafficPolicy.connectionPool.http.http2KeepAlive"},
 		},
-		"sidecar": {"Sidecar", `{egress: [{hosts: ["*/*"], bind: 127.0.0.1}], ingress: [{defaultEndpoint: "127.0.0.1:80"}]}`, []string{"egress[0].bind", "ingress"}},
+		"sidecar": {"Sidecar", `{egress: [{hosts: ["*/*"], bind: 127.0.0.1}], ingress: [{port: {number: 80, name: a}, bind: 10.0.0.1, captureMode: IPTABLES, defaultEndpoint: "127.0.0.1:80"}], inboundConnectionPool: {http: {maxRetries: 3, http2KeepAlive: {interval: 1s}}}}`, []string{"egress[0].bind", "inboundConnectionPool.http.http2KeepAlive", "inboundConnectionPool.http.maxRetries", "ingress[0].bind", "ingress[0].port.name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().config(t, fmt.Sprintf("kind: %s\nmetadata: {name: n, namespace: shop}\nspec: %s", c.kind, c.spec))

@@ -17,15 +17,21 @@ func Static(name string, ipv6 bool) proto.Message {
 		return originalDestination(name)
 	case resource.InboundPassthroughCluster:
 		c := originalDestination(name)
-		c.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: resource.SocketAddress(inboundSource, 0).GetSocketAddress()}
-		if ipv6 {
-			c.UpstreamBindConfig.ExtraSourceAddresses = []*corev3.ExtraSourceAddress{{Address: resource.SocketAddress(inboundSourceIPv6, 0).GetSocketAddress()}}
-		}
+		c.UpstreamBindConfig = fromInbound(ipv6)
 		return c
 	case resource.BlackHoleCluster:
 		return Empty(name)
 	}
 	return nil
+}
+
+// fromInbound has connections come from the addresses that the capture rules let through.
+func fromInbound(ipv6 bool) *corev3.BindConfig {
+	b := &corev3.BindConfig{SourceAddress: resource.SocketAddress(inboundSource, 0).GetSocketAddress()}
+	if ipv6 {
+		b.ExtraSourceAddresses = []*corev3.ExtraSourceAddress{{Address: resource.SocketAddress(inboundSourceIPv6, 0).GetSocketAddress()}}
+	}
+	return b
 }
 
 // originalDestination sends to where the caller wanted, in the caller's version

@@ -14,7 +14,8 @@ import (
 
 func (j *job) meetsCluster(c *clusterv3.Cluster) bool {
 	context := j.Spec.GetMatch().GetContext()
-	inbound := c.GetName() == resource.InboundPassthroughCluster
+	port, ofPort := resource.ParseInbound(c.GetName())
+	inbound := ofPort || c.GetName() == resource.InboundPassthroughCluster
 	if inbound && context == api.EnvoyFilter_SIDECAR_OUTBOUND || !inbound && context == api.EnvoyFilter_SIDECAR_INBOUND {
 		return false
 	}
@@ -23,6 +24,9 @@ func (j *job) meetsCluster(c *clusterv3.Cluster) bool {
 		return match.GetName() == c.GetName()
 	}
 	id, _ := clusterID(c.GetName())
+	if ofPort {
+		id.Port = port
+	}
 	return (match.GetPortNumber() == 0 || match.GetPortNumber() == uint32(id.Port)) &&
 		(match.GetService() == "" || strings.EqualFold(match.GetService(), string(id.Host))) &&
 		(match.GetSubset() == "" || match.GetSubset() == id.Subset)

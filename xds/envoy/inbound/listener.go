@@ -2,43 +2,105 @@
 package inbound
 
 import (
+	"maps"
+	"slices"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
-	"isthmus.dev/isthmus/xds/envoy/authentication"
-	"isthmus.dev/isthmus/xds/envoy/authorization"
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/listener"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-// Listener gets every captured inbound connection. On ports where the
-// workload's services speak HTTP, or callers turn out to do so, it deals with requests; everything else, ports
+// Names are the names of the facet's listeners and clusters.
+func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
+	var names []string
+	if t == resource.ListenerType && !f.Uncaptured {
+		names = append(names, resource.VirtualInbound)
+	}
+	if f.Sidecar == "" {
+		return names
+	}
+	ports := workloadOf(facet.Open(f, r)).ports
+	for _, number := range slices.Sorted(maps.Keys(ports)) {
+		switch cluster := ports[number].cluster(number); {
+		case t == resource.ListenerType && ports[number].bound:
+			names = append(names, resource.InboundListener(number))
+		case t == resource.ClusterType && cluster != resource.InboundPassthroughCluster:
+			names = append(names, cluster)
+		}
+	}
+	return names
+}
+
+// Listener gets inbound connections: all that are captured, or those to a port at which a
+// Sidecar has the proxy listen. On ports where the
+// workload speaks HTTP, or callers turn out to do so, it deals with requests; everything else, ports
 // of the platform and unknown ports included, passes as it is. PeerAuthentications say which
 // connections must be mutual TLS; policies decide about all of them.
 func Listener(v *facet.View, name string) *listenerv3.Listener {
-	if name != resource.VirtualInbound {
+	number, isPort := resource.ParseInbound(name)
+	if !isPort && (name != resource.VirtualInbound || v.Facet.Uncaptured) {
 		return nil
 	}
+	s := newServer(v)
+	if isPort {
+		return s.boundTo(number, name)
+	}
+	return s.captured()
+}
+
+// captured is the listener to which connections are redirected.
+func (s server) captured() *listenerv3.Listener {
+	s.view.Reasons = append(s.view.Reasons, s.vain...)
 	l := listener.New(resource.VirtualInbound, listener.AnyIPv4, resource.InboundPort)
-	l.TrafficDirection = corev3.TrafficDirection_INBOUND
 	l.ListenerFilters = []*listenerv3.ListenerFilter{resource.OriginalDestinationFilter()}
 	l.FilterChains = []*listenerv3.FilterChain{listener.ChainForPort(resource.InboundPort, resource.TCPProxy(resource.BlackHoleCluster))}
-	server := server{
-		view: v, policies: authorization.For(v), modes: authentication.ModesOf(v), tokens: authentication.TokensOf(v), speech: speechOf(v),
-	}
-	mutual := server.mutual()
-	l.FilterChains = append(append(l.FilterChains, server.plain()...), mutual...)
-	l.DefaultFilterChain = server.others()
-	server.reportClosed()
-	if len(mutual) > 0 || server.policies.AskServerName() {
-		listener.Detect(v, l, resource.TLSInspectorFilter())
-	}
-	if ports := server.inspected(); len(ports) > 0 {
-		listener.Detect(v, l, inspectOn(ports))
-	}
-	if v.Facet.IPv6 {
+	mutual := s.appendMutual(s.mutual(), s.modes.All, end{offers: transport.MeshProtocols()})
+	s.complete(l, mutual)
+	l.DefaultFilterChain = s.others()
+	if s.view.Facet.IPv6 {
 		listener.AlsoIPv6(l, resource.InboundPort)
 	}
 	return l
+}
+
+// boundTo is the listener at a port of the workload; nil: a Sidecar demands none.
+func (s server) boundTo(number uint16, name string) *listenerv3.Listener {
+	p, known := s.ports[number]
+	if !known || !p.bound {
+		return nil
+	}
+	if s.view.Facet.Uncaptured {
+		s.view.Reasons = append(s.view.Reasons, s.vain...)
+	}
+	at := p.binds(s.view.Facet)
+	l := listener.New(name, at[0].String(), number)
+	for _, more := range at[1:] {
+		l.AdditionalAddresses = append(l.AdditionalAddresses, &listenerv3.AdditionalAddress{Address: resource.SocketAddress(more.String(), number)})
+	}
+	s.numbers = []uint16{number}
+	s.complete(l, s.mutual())
+	if len(l.GetFilterChains()) == 0 {
+		return nil
+	}
+	return l
+}
+
+// complete adds the chains, and what looks at connections before one is chosen.
+func (s server) complete(l *listenerv3.Listener, mutual []*listenerv3.FilterChain) {
+	s.reportClosed()
+	s.reportIdleTLS()
+	l.TrafficDirection = corev3.TrafficDirection_INBOUND
+	l.FilterChains = append(append(l.FilterChains, s.plain()...), mutual...)
+	if len(mutual) > 0 || s.endsTLS() || s.policies.AskServerName() {
+		listener.Detect(s.view, l, resource.TLSInspectorFilter())
+	}
+	if ports := s.inspected(); len(ports) > 0 {
+		listener.Detect(s.view, l, inspectOn(ports))
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/authorization"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/listener"
 	"isthmus.dev/isthmus/xds/envoy/resource"
@@ -24,39 +25,42 @@ type server struct {
 	policies *authorization.Policies
 	modes    authentication.Modes
 	tokens   *authentication.Tokens
-	speech   map[uint16]speech // of the ports of services
+	workload
+	numbers []uint16 // of the ports that the listener is about, sorted
 }
 
-// ports are those that have chains of their own, sorted.
-func (s server) ports() []uint16 {
-	var ports []uint16
-	for port, said := range s.speech {
-		if said != bytes {
-			ports = append(ports, port)
+func newServer(v *facet.View) server {
+	s := server{view: v, policies: authorization.For(v), modes: authentication.ModesOf(v), tokens: authentication.TokensOf(v), workload: workloadOf(v)}
+	for number, p := range s.ports {
+		if !p.plainly() {
+			s.numbers = append(s.numbers, number)
 		}
 	}
-	ports = append(ports, s.modes.Ports()...)
-	slices.Sort(ports)
-	return slices.DeleteFunc(slices.Compact(ports), func(port uint16) bool { return port == resource.InboundPort })
+	s.numbers = append(s.numbers, s.modes.Ports()...)
+	slices.Sort(s.numbers)
+	s.numbers = slices.DeleteFunc(slices.Compact(s.numbers), func(number uint16) bool { return number == resource.InboundPort })
+	return s
 }
 
 // inspected are the ports on which plain text may turn out to be HTTP, sorted.
 func (s server) inspected() []uint16 {
-	return slices.DeleteFunc(s.ports(), func(port uint16) bool {
-		return s.speech[port] != detected || s.modes.Of(port).Mode == authentication.Strict
+	return slices.DeleteFunc(slices.Clone(s.numbers), func(number uint16) bool {
+		return s.ports[number].speech != detected || s.modes.Of(number).Mode == authentication.Strict
 	})
 }
 
 // bytesTo passes on what arrives at the port as it is.
-func (server) bytesTo() *listenerv3.Filter {
-	return resource.TCPProxy(resource.InboundPassthroughCluster)
+func (s server) bytesTo(number uint16) *listenerv3.Filter {
+	proxy := resource.NewTCP(s.ports[number].cluster(number))
+	destinationrule.ApplyTCP(proxy, s.ports[number].policy())
+	return resource.Filter(resource.TCPProxyFilter, proxy)
 }
 
 // requestsTo passes on the requests that policies allow.
-func (s server) requestsTo(port uint16, mutual bool) *listenerv3.Filter {
-	m := listener.NewInlineHTTP(s.view, fmt.Sprintf("inbound_%d", port), resource.InboundPassthroughCluster)
+func (s server) requestsTo(number uint16, certified bool) *listenerv3.Filter {
+	m := listener.NewInlineHTTP(s.view, fmt.Sprintf("inbound_%d", number), s.ports[number].cluster(number))
 	s.policies.Requests(m, s.tokens.Requests)
-	if mutual {
+	if certified {
 		m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Uri: true}
 	}
@@ -68,7 +72,7 @@ func (s server) requestsTo(port uint16, mutual bool) *listenerv3.Filter {
 // beside others that do not has a chain that refuses it.
 func (s server) plain() []*listenerv3.FilterChain {
 	var chains []*listenerv3.FilterChain
-	for _, port := range s.ports() {
+	for _, port := range s.numbers {
 		mode := s.modes.Of(port)
 		switch {
 		case mode.Mode != authentication.Strict:
@@ -82,7 +86,7 @@ func (s server) plain() []*listenerv3.FilterChain {
 			// TLS of the workload's own finds no default chain.
 			chains = append(chains, s.madeBy(mode, &listenerv3.FilterChain{
 				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(port)), TransportProtocol: tlsProtocol},
-				Filters:          []*listenerv3.Filter{s.bytesTo()},
+				Filters:          []*listenerv3.Filter{s.bytesTo(port)},
 			}))
 		}
 	}
@@ -92,27 +96,27 @@ func (s server) plain() []*listenerv3.FilterChain {
 // inClear are the chains for plain text to the port. Those of a detected port name the transport:
 // the ALPN of a ClientHello counts as an application protocol, too.
 func (s server) inClear(port uint16) []*listenerv3.FilterChain {
-	switch s.speech[port] {
+	if s.overTLS(port) {
+		return s.ownTLS(port)
+	}
+	switch s.ports[port].speech {
 	case requests:
 		return []*listenerv3.FilterChain{listener.ChainForPort(port, s.requestsTo(port, false))}
 	case detected:
-		found, rest := listener.ChainForPort(port, s.requestsTo(port, false)), listener.ChainForPort(port, s.bytesTo())
+		found, rest := listener.ChainForPort(port, s.requestsTo(port, false)), listener.ChainForPort(port, s.bytesTo(port))
 		found.FilterChainMatch.TransportProtocol, rest.FilterChainMatch.TransportProtocol = plainProtocol, plainProtocol
 		found.FilterChainMatch.ApplicationProtocols = resource.HTTPProtocols()
 		return []*listenerv3.FilterChain{found, rest}
 	}
-	return []*listenerv3.FilterChain{listener.ChainForPort(port, s.bytesTo())}
+	return []*listenerv3.FilterChain{listener.ChainForPort(port, s.bytesTo(port))}
 }
 
 // mutual are the chains that end mutual TLS of the mesh in front of the workload.
 func (s server) mutual() []*listenerv3.FilterChain {
-	if !s.view.Facet.Identity {
-		return nil
-	}
 	var chains []*listenerv3.FilterChain
-	for _, port := range s.ports() {
+	for _, port := range s.numbers {
 		mode := s.modes.Of(port)
-		switch s.speech[port] {
+		switch s.ports[port].speech {
 		case requests:
 			chains = s.appendMutual(chains, mode, end{port: port, http: true, offers: transport.MeshProtocols()})
 		case detected:
@@ -122,7 +126,7 @@ func (s server) mutual() []*listenerv3.FilterChain {
 			chains = s.appendMutual(chains, mode, end{port: port, offers: transport.MeshProtocols()})
 		}
 	}
-	return s.appendMutual(chains, s.modes.All, end{offers: transport.MeshProtocols()})
+	return chains
 }
 
 // end is where mutual TLS ends: what of it a chain takes.
@@ -136,7 +140,7 @@ type end struct {
 // appendMutual adds the chain, if the port takes mutual TLS. Where plain text is refused, all
 // TLS is taken for that of the mesh.
 func (s server) appendMutual(chains []*listenerv3.FilterChain, mode authentication.Decision, e end) []*listenerv3.FilterChain {
-	if mode.Mode == authentication.Disable {
+	if mode.Mode == authentication.Disable || !s.view.Facet.Identity {
 		return chains
 	}
 	match := &listenerv3.FilterChainMatch{TransportProtocol: tlsProtocol}
@@ -146,7 +150,7 @@ func (s server) appendMutual(chains []*listenerv3.FilterChain, mode authenticati
 	if e.port != 0 {
 		match.DestinationPort = wrapperspb.UInt32(uint32(e.port))
 	}
-	filter, protocols := s.bytesTo(), []string(nil)
+	filter, protocols := s.bytesTo(e.port), []string(nil)
 	if e.http {
 		filter, protocols = s.requestsTo(e.port, true), []string{"h2", "http/1.1"}
 	}
@@ -172,13 +176,16 @@ func (s server) others() *listenerv3.FilterChain {
 	if s.modes.All.Mode == authentication.Strict {
 		return nil
 	}
-	return s.madeBy(s.modes.All, &listenerv3.FilterChain{Filters: []*listenerv3.Filter{s.bytesTo()}})
+	return s.madeBy(s.modes.All, &listenerv3.FilterChain{Filters: []*listenerv3.Filter{s.bytesTo(0)}})
 }
 
 // madeBy has the policies decide about the chain's connections, and notes the objects of which
 // the chain is made.
 func (s server) madeBy(mode authentication.Decision, chain *listenerv3.FilterChain) *listenerv3.FilterChain {
 	s.policies.Connections(chain)
+	if o := s.ports[uint16(chain.GetFilterChainMatch().GetDestinationPort().GetValue())].by; o != nil {
+		s.view.CausedBy(o, chain.GetFilters()[0])
+	}
 	s.policies.Made(s.view, chain)
 	s.tokens.Made(s.view, chain)
 	if mode.By != nil {

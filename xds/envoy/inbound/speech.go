@@ -19,18 +19,18 @@ const (
 	requests        // HTTP
 )
 
-// speechOf is what the workload speaks on the ports of its services. A port
+// portsOfServices are what the workload speaks on the ports of its services. A port
 // that serves a service of another protocol too is left alone, and so is one that
 // only the platform's probes use.
-func speechOf(v *facet.View) map[uint16]speech {
-	ports := map[uint16]speech{resource.InboundPort: bytes}
+func portsOfServices(v *facet.View) map[uint16]port {
+	ports := map[uint16]port{}
 	for _, i := range v.Reader.At(v.Facet.At()).Instances() {
-		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 {
+		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 || i.Number == resource.InboundPort {
 			continue
 		}
 		said := speaks(v, i.Port)
-		if still, known := ports[i.Number]; !known || said < still {
-			ports[i.Number] = said
+		if still, known := ports[i.Number]; !known || said < still.speech {
+			ports[i.Number] = port{speech: said}
 		}
 	}
 	return ports

@@ -18,6 +18,7 @@ var SidecarKind = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
 // bearing is the effective configuration of a proxy as a whole.
 type bearing struct {
 	egress   string
+	inbound  string // the Sidecar that says how the workload is reached
 	labels   string
 	priority string // the labels by which endpoints are ordered
 	outbound federation.OutboundMode
@@ -55,6 +56,7 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 	sidecar := SidecarOf(n, r, mesh.Root())
 	if sidecar != nil {
 		c.egress = egressOf(sidecar.Spec.(*networking.Sidecar), n.Namespace)
+		c.inbound = inboundOf(sidecar)
 		if policy := sidecar.Spec.(*networking.Sidecar).GetOutboundTrafficPolicy(); policy != nil {
 			c.outbound = federation.OutboundMode(policy.GetMode().String())
 		}

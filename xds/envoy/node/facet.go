@@ -38,6 +38,10 @@ type Facet struct {
 	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
+	// Sidecar names the one that says how the workload is reached: NAMESPACE/NAME; empty: none does. Uncaptured: connections
+	// are not redirected to the proxies.
+	Sidecar    string
+	Uncaptured bool
 	// Telemetry has the objects that say what is logged and traced: NAMESPACE/NAME, joined by
 	// commas, the closest last. Traced is what the workload is called in traces; empty: it is not.
 	Telemetry, Traced string
@@ -56,6 +60,7 @@ func (f Facet) String() string {
 		{"egress", f.Egress},
 		{"labels", f.Labels},
 		{"outbound", string(f.Outbound)},
+		{"sidecar", f.Sidecar},
 		{"objects", string(f.Objects)},
 		{"telemetry", f.Telemetry},
 		{"traced", f.Traced},
@@ -83,7 +88,7 @@ func (f Facet) String() string {
 func (f Facet) flags() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) && yield("sni-dnat", f.SNIDNAT) &&
-			yield("automatic", f.Automatic) && yield("balanced", f.Balanced)
+			yield("automatic", f.Automatic) && yield("balanced", f.Balanced) && yield("uncaptured", f.Uncaptured)
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	ScopeImported    Scope = "imported"    // services that a Sidecar imports; takes the place of the two before
 	ScopeOwn         Scope = "own"         // services as a namespace's own rules change them; comes before the three
 	ScopeCapture     Scope = "capture"     // the entry of captured outbound connections
-	ScopeInbound     Scope = "inbound"     // the entry of captured inbound connections
+	ScopeInbound     Scope = "inbound"     // the entry of inbound connections, and how they reach the workload
 	ScopeRoutes      Scope = "routes"      // routes by port, with the short names of a namespace
 	ScopeHTTPProxy   Scope = "httpProxy"   // the explicit HTTP proxy port
 	ScopeProxyRoutes Scope = "proxyRoutes" // routes of the explicit HTTP proxy
@@ -115,6 +115,9 @@ func (n Node) clusterFacets(c bearing) []Facet {
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: ScopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
+	if c.inbound != "" {
+		facets = append(facets, inboundFacets(n, c)...)
+	}
 	return append(append(facets, n.gatewayFacets(c)...), append(n.passedFacets(Facet{}), n.podFacets(c)...)...)
 }
 
@@ -196,8 +199,10 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	if n.Capture {
-		inbound := Facet{Scope: ScopeInbound, Cluster: n.inboundCluster(), Network: cmp.Or(c.network, n.Network), Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Namespace: n.Namespace, Labels: c.labels, Egress: c.egress}
-		facets = append(facets, Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound}, inbound)
+		facets = append(facets, Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound})
+	}
+	facets = append(facets, inboundFacets(n, c)...)
+	if n.Capture {
 		facets = append(facets, n.offering(c, Facet{
 			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture,
 		})...)

@@ -40,6 +40,28 @@ func SubsetClusterName(host federation.Hostname, port uint16, subset string) str
 	return fmt.Sprintf("outbound|%d|%s|%s", port, subset, host)
 }
 
+// The names of what Sidecars say about ports of the workload.
+const (
+	inboundCluster  = "inbound|"
+	inboundListener = "inbound_"
+)
+
+// InboundClusterName names the cluster of a port of the workload.
+func InboundClusterName(port uint16) string { return fmt.Sprintf(inboundCluster+"%d||", port) }
+
+// InboundListener names the listener that is bound to a port of the workload.
+func InboundListener(port uint16) string { return fmt.Sprintf(inboundListener+"%d", port) }
+
+// ParseInbound reads the name of a cluster, or of a listener, of a port of the workload.
+func ParseInbound(name string) (port uint16, ok bool) {
+	if number, is := strings.CutPrefix(name, inboundListener); is {
+		return ParsePort(number)
+	}
+	number, is := strings.CutPrefix(strings.TrimSuffix(name, "||"), inboundCluster)
+	port, ok = ParsePort(number)
+	return port, is && ok
+}
+
 // ClusterID is what a cluster's name says.
 type ClusterID struct {
 	Host   federation.Hostname

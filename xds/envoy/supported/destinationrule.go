@@ -70,14 +70,14 @@ func refusedPolicies(spec proto.Message) []Field {
 
 func refusedPolicy(at string, policy *networking.TrafficPolicy) []Field {
 	found := append(refusedField(at, policy.GetTls()), refusedPriority(at, policy.GetLoadBalancer())...)
-	found = append(found, refusedPings(at, policy.GetConnectionPool())...)
+	found = append(found, refusedPings(at+".connectionPool", policy.GetConnectionPool())...)
 	if why := destinationrule.RefusedTunnel(policy.GetTunnel()); why != "" {
 		found = append(found, Field{at + ".tunnel", why + "; until then connections are closed"})
 	}
 	for i, port := range policy.GetPortLevelSettings() {
 		place := fmt.Sprintf("%s.portLevelSettings[%d]", at, i)
 		found = append(append(found, refusedField(place, port.GetTls())...), refusedPriority(place, port.GetLoadBalancer())...)
-		found = append(found, refusedPings(place, port.GetConnectionPool())...)
+		found = append(found, refusedPings(place+".connectionPool", port.GetConnectionPool())...)
 	}
 	return found
 }
@@ -87,7 +87,7 @@ func refusedPings(at string, pool *networking.ConnectionPoolSettings) []Field {
 	if alive := pool.GetHttp().GetHttp2KeepAlive(); alive == nil || destinationrule.Pings(alive) != nil {
 		return nil
 	}
-	return []Field{{at + ".connectionPool.http.http2KeepAlive", "no pings are sent: set interval and timeout, each to at least 1ms"}}
+	return []Field{{at + ".http.http2KeepAlive", "no pings are sent: set interval and timeout, each to at least 1ms"}}
 }
 
 // refusedPriority reports the label by which endpoints cannot be ordered.
