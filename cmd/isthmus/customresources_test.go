@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ spec: {sources: [{cluster: home, namespaces: [shop]%s}]}
 // VirtualService of an attached cluster changes the route of a proxy, while the settings
 // name the cluster, and no longer.
 func TestG04CustomResourceChangesARoute(t *testing.T) {
-	home, access := startHome(t, "custom-resources.yaml")
+	home, access := startHome(t, "custom-resources.yaml", "status.yaml")
 	installIstio(t, home, "virtualservices.networking.istio.io")
 	home.Apply(strings.Split(attachedService, "---\n")...)
 	home.Apply(fmt.Sprintf(customRoute, "first"))
@@ -121,6 +122,18 @@ func TestG04CustomResourceChangesARoute(t *testing.T) {
 	routes("/first")
 	home.Apply(fmt.Sprintf(customRoute, "second"))
 	routes("/second")
+	t.Run("G65StatusWithShippedRights", func(t *testing.T) {
+		if wrong := h.applied(t, fmt.Sprintf(customSettings, ", scope: MESH, status: true")); wrong != "" {
+			t.Fatal(wrong)
+		}
+		h.await(t, "the status", func() error {
+			answer := home.Do(http.MethodGet, "/apis/networking.istio.io/v1/namespaces/shop/virtualservices/web", nil)
+			if text := string(answer.Body); !strings.Contains(text, `"type":"PassedAnalysis"`) || !strings.Contains(text, `"observedGeneration":2`) {
+				return fmt.Errorf("the object is %s", text)
+			}
+			return nil
+		})
+	})
 	h.awaitSource(t, "CRD", func(s shownSource) bool { return s.Kind == "CRD" && s.Revision != nil && len(s.Trouble) == 0 })
 	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "home"}); got.refusals() != "" {
 		t.Fatalf("detached: %+v", got)

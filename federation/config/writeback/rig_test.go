@@ -139,11 +139,20 @@ type rig struct {
 		Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
 	}
 	ctx   context.Context //nolint:containedctx // of the test
+	stop  func()
 	ended sync.WaitGroup
 }
 
 // newRig starts a hub that reads and writes the cluster c1.
 func newRig(t *testing.T, access testbed.Access, owns bool) *rig {
+	t.Helper()
+	o := &owner{owns: owns, changed: make(chan struct{}, 1)}
+	r := startRig(t, access, o)
+	r.owner = o
+	return r
+}
+
+func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	t.Helper()
 	set, err := loaded()
 	if err != nil {
@@ -152,11 +161,11 @@ func newRig(t *testing.T, access testbed.Access, owns bool) *rig {
 	quiet := slog.New(slog.DiscardHandler)
 	r := &rig{
 		t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind), counts: &counts{},
-		owner: &owner{owns: owns, changed: make(chan struct{}, 1)}, proxies: &proxies{changed: make(chan struct{}), findings: map[string][]wanted.Finding{}},
+		proxies: &proxies{changed: make(chan struct{}), findings: map[string][]wanted.Finding{}},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
-	writer := writeback.New(writeback.Options{Snapshots: r.snapshots, Owner: r.owner, Meter: r.counts, Pace: 20 * time.Millisecond, Logger: quiet})
+	writer := writeback.New(writeback.Options{Snapshots: r.snapshots, Owner: owner, Meter: r.counts, Pace: 20 * time.Millisecond, Pause: 20 * time.Millisecond, Logger: quiet})
 	custom := crd.New(crd.Options{
 		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Originals: writer, Logger: quiet,
 	})
@@ -173,7 +182,8 @@ func newRig(t *testing.T, access testbed.Access, owns bool) *rig {
 	parts := writeback.Parts{Views: r.views, Gateways: gateways.Statuses(writer.Translated), Proxies: r.proxies, Resources: custom, Ingresses: ingresses}
 	r.ended.Go(func() { _ = r.views.Run(ctx) })
 	r.ended.Go(func() { _ = writer.Run(ctx, parts) })
-	t.Cleanup(func() { cancel(); r.ended.Wait() })
+	r.stop = func() { cancel(); r.ended.Wait() }
+	t.Cleanup(r.stop)
 	r.attach("c1", access)
 	return r
 }

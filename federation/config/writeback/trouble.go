@@ -18,8 +18,8 @@ func timeless(patch []byte) string { return string(transition.ReplaceAll(patch, 
 // ingresses is the resource of Ingresses.
 const ingresses = "ingresses.networking.k8s.io"
 
-// mostContested bounds the objects of a cluster that are named as contested.
-const mostContested = 20
+// mostNamed bounds the problems of a cluster.
+const mostNamed = 20
 
 // complain tells the sources why status is not written.
 func (w *Writer) complain() {
@@ -32,7 +32,9 @@ func (w *Writer) complain() {
 	w.mu.Lock()
 	for id, t := range w.clusters {
 		for ofIngresses, to := range map[bool]Reporter{false: w.parts.Resources, true: w.parts.Ingresses} {
-			problems := t.problems(id, w.records, ofIngresses)
+			problems := slices.Concat(t.forbidden(ofIngresses), w.ofObjects(id, ofIngresses))
+			slices.SortFunc(problems, config.Problem.Compare)
+			problems = problems[:min(len(problems), mostNamed)]
 			if len(problems) > 0 || t.told[ofIngresses] > 0 {
 				all = append(all, told{to, id, problems})
 			}
@@ -45,20 +47,31 @@ func (w *Writer) complain() {
 	}
 }
 
-// problems are those of one cluster, of its Ingresses or of the others; the caller holds mu.
-func (t *target) problems(id federation.ClusterID, records map[ref]*record, ofIngresses bool) (all []config.Problem) {
+// forbidden are the problems with resources of the cluster, of its Ingresses or of the others;
+// the caller holds mu.
+func (t *target) forbidden(ofIngresses bool) (all []config.Problem) {
 	for resource, b := range t.blocked {
 		if resource != "" && (resource == ingresses) == ofIngresses {
 			all = append(all, b.problem)
 		}
 	}
-	for at, r := range records {
-		if at.cluster != id || r.undone < contested || (at.key.Of() == ingressKind) != ofIngresses {
-			continue
+	return all
+}
+
+// ofObjects are the problems with single objects of a cluster; the caller holds mu.
+func (w *Writer) ofObjects(id federation.ClusterID, ofIngresses bool) (all []config.Problem) {
+	for at := range w.troubled {
+		r := w.records[at]
+		switch {
+		case r == nil || r.refused == nil && r.undone < contested:
+			delete(w.troubled, at)
+		case at.cluster != id || (at.key.Of() == ingressKind) != ofIngresses:
+		case r.refused != nil:
+			all = append(all, r.refused.problem)
+		default:
+			all = append(all, config.Problem{Code: codeContested, Object: fmt.Sprintf("%s of cluster %s", at.key.Title(), id), Field: "status", Message: fmt.Sprintf(
+				"another controller overwrites what the hub writes into the status; the hub writes it at most every %s", r.pause)})
 		}
-		all = append(all, config.Problem{Code: codeContested, Object: fmt.Sprintf("%s of cluster %s", at.key.Title(), id), Field: "status", Message: fmt.Sprintf(
-			"another controller overwrites what the hub writes into the status; the hub writes it at most every %s", r.pause)})
 	}
-	slices.SortFunc(all, config.Problem.Compare)
-	return all[:min(len(all), mostContested)]
+	return all
 }

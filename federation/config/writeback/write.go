@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -17,41 +16,18 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/crd"
-	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
-	"isthmus.dev/isthmus/internal/text"
-)
-
-// The codes of problems, which are those of the source that gave the objects.
-const (
-	codeForbidden = "STATUS_FORBIDDEN" // the account may not write the status of a kind
-	codeRefused   = "STATUS_REFUSED"   // the API server does not accept the status
-	codeContested = "STATUS_CONTESTED" // somebody else writes the status of an object, too
 )
 
 // Pauses after a write that failed, and between writes that repeat.
 const (
-	firstPause = time.Second
-	mostPause  = 5 * time.Minute
-	contested  = 4 // writes of the same status in a row, from which on it is a problem
+	mostPause = 5 * time.Minute
+	contested = 4 // writes of the same status in a row, from which on it is a problem
 )
 
 // named names a resource: two groups have gateways.
 func named(resource schema.GroupVersionResource) string { return resource.GroupResource().String() }
-
-// block keeps a cluster, a resource or an object from being written for some time.
-type block struct {
-	until   time.Time
-	pause   time.Duration
-	problem config.Problem // Code is empty for a cluster: its own status says why
-}
-
-func (b *block) again(now time.Time) {
-	b.pause = min(max(2*b.pause, firstPause), mostPause)
-	b.until = now.Add(b.pause)
-}
 
 // write writes into one cluster, and returns the objects that are to be looked at again.
 func (w *Writer) write(ctx context.Context, id federation.ClusterID, uid string, batch []job) (again []ref) {
@@ -166,14 +142,15 @@ func (w *Writer) took(j job, after *unstructured.Unstructured) {
 		return
 	}
 	now := time.Now()
-	if r.pause = min(max(2*r.pause, firstPause), mostPause); now.Sub(r.wrote) > 4*r.pause {
-		r.pause = firstPause
+	if r.pause = min(max(2*r.pause, w.o.Pause), mostPause); now.Sub(r.wrote) > 4*r.pause {
+		r.pause = w.o.Pause
 	}
 	if timeless(said) == r.body {
 		r.undone++
 	} else {
 		r.undone = 0
 	}
+	mark(w.troubled, j.at, r.undone >= contested)
 	r.body, r.wrote, r.notBefore = timeless(said), now, now.Add(r.pause)
 	r.replace(after)
 }
@@ -186,49 +163,28 @@ func (w *Writer) wrote(j job, err error) (again bool) {
 	switch {
 	case err == nil:
 		delete(w.clusters[j.at.cluster].blocked, named(j.r.Resource))
+		if r := w.records[j.at]; r != nil {
+			r.refused = nil
+		}
 		w.o.count(j.at.cluster, "")
 		return false
 	case apierrors.IsConflict(err):
 		w.o.count(j.at.cluster, "conflict")
 		if r := w.records[j.at]; r != nil {
-			r.notBefore = time.Now().Add(firstPause) // the watch tells what it is now
+			r.notBefore = time.Now().Add(w.o.Pause) // the watch tells what it is now
 		}
 		return true
 	case apierrors.IsNotFound(err):
 		w.o.count(j.at.cluster, "gone")
 		return false
 	}
-	w.block(j, err)
+	if isForbidden(err) {
+		j.forbid(w)
+	} else {
+		j.refuse(w, err)
+	}
 	return true
 }
-
-// block puts off all writes of a resource, and notes why; the caller holds mu.
-func (w *Writer) block(j job, err error) {
-	code, reason, resource := codeRefused, "refused", j.r.Resource
-	message := "the API server does not accept the status: " + listwatch.Message(err, kube.Explain)
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		code, reason = codeForbidden, "forbidden"
-		message = fmt.Sprintf("the hub may not write the status: grant its account the verb patch on %s/status of the API group %s, or set status to false",
-			resource.Resource, resource.Group)
-	}
-	w.o.count(j.at.cluster, reason)
-	blocked := w.clusters[j.at.cluster].blocked
-	b := blocked[named(resource)]
-	if b == nil {
-		b = &block{}
-		blocked[named(resource)] = b
-	}
-	b.again(time.Now())
-	problem := config.Problem{
-		Code: code, Object: fmt.Sprintf("%s of cluster %s", resource.GroupResource(), j.at.cluster), Field: "status", Message: text.Cut(message, mostMessage),
-	}
-	if b.problem != problem {
-		b.problem = problem
-		w.o.Logger.Warn("status of objects is not written", slog.String("cluster", string(j.at.cluster)), slog.String("code", code), slog.String("problem", message))
-	}
-}
-
-const mostMessage = 1024 // bytes
 
 // reached notes whether the cluster could be written at all.
 func (w *Writer) reached(id federation.ClusterID, err error) {
@@ -245,7 +201,7 @@ func (w *Writer) reached(id federation.ClusterID, err error) {
 	if t.blocked[""] == nil {
 		t.blocked[""] = &block{}
 	}
-	t.blocked[""].again(time.Now())
+	t.blocked[""].again(time.Now(), w.o.Pause)
 }
 
 // count counts a write; failed is why it failed, or empty.

@@ -43,6 +43,7 @@ type Options struct {
 	Owner     Owner
 	Meter     Meter
 	Pace      time.Duration // the least time between two rounds; 0: 1 s
+	Pause     time.Duration // the first of those that double, after a failure and between writes of one object; 0: 1 s
 	Logger    *slog.Logger
 }
 
@@ -83,6 +84,7 @@ type Writer struct {
 	mu         sync.Mutex
 	records    map[ref]*record
 	dirty      map[ref]struct{}
+	troubled   map[ref]struct{}       // that may be refused or contested
 	translated []federation.ObjectKey // since Run looked
 	clusters   map[federation.ClusterID]*target
 	classes    map[federation.ClusterID]map[string]string // controllers of IngressClasses, by name
@@ -106,6 +108,7 @@ type record struct {
 	pause     time.Duration // between two writes, while they repeat
 	wrote     time.Time
 	undone    int    // how often the same status was written again
+	refused   *block // by the API server; nil: it was not
 	body      string // that was written last
 }
 
@@ -119,10 +122,10 @@ type target struct {
 
 // New makes a writer.
 func New(o Options) *Writer {
-	o.Pace = cmp.Or(o.Pace, time.Second)
+	o.Pace, o.Pause = cmp.Or(o.Pace, time.Second), cmp.Or(o.Pause, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Writer{
-		o: o, wake: make(chan struct{}, 1), follow: newFollow(), records: map[ref]*record{}, dirty: map[ref]struct{}{},
+		o: o, wake: make(chan struct{}, 1), follow: newFollow(), records: map[ref]*record{}, dirty: map[ref]struct{}{}, troubled: map[ref]struct{}{},
 		clusters: map[federation.ClusterID]*target{}, classes: map[federation.ClusterID]map[string]string{},
 	}
 }

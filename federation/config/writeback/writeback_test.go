@@ -70,6 +70,9 @@ func TestStatusOfOneServer(t *testing.T) {
 	t.Run("G34Forbidden", func(t *testing.T) { forbidden(t, server) })
 	t.Run("G35Ingress", func(t *testing.T) { ingressStatus(t, server) })
 	t.Run("G62FurtherKinds", func(t *testing.T) { furtherKinds(t, server) })
+	t.Run("G63Contested", func(t *testing.T) { contestedStatus(t, server) })
+	t.Run("G64RefusedObject", func(t *testing.T) { refusedObject(t, server) })
+	t.Run("G66KilledOwner", func(t *testing.T) { killedOwner(t, server) })
 	t.Run("G36StatusIsRemoved", func(t *testing.T) { removed(t, server) })
 }
 

@@ -13,7 +13,7 @@ import (
 type Written struct {
 	Objects *Objects
 	Fleet   *fleet.Fleet
-	Reasons func() ([]federation.ObjectKey, []federation.ServiceKey) // that are others than when it was called last
+	Reasons func() ([]federation.ObjectKey, []federation.ServiceKey) // that changed since it was called last
 	Others  func() int                                               // hubs that run beside this one
 	last    *heard
 }

@@ -1,0 +1,166 @@
+package writeback_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation/config/etcd"
+	"isthmus.dev/isthmus/internal/tenure"
+)
+
+const services = "/apis/networking.istio.io/v1/namespaces/shop/virtualservices/"
+
+func namedService(name, to string) string {
+	return fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":%q,"namespace":"shop"},
+		"spec":{"hosts":[%[1]q],"http":[{"route":[{"destination":{"host":%[2]q}}]}]}}`, name, to)
+}
+
+// awaitTrouble waits until the problem has the text; without a text, until there is none.
+func (r *rig) awaitTrouble(code, text string, each func()) {
+	r.t.Helper()
+	testbed.WaitFor(r.t, time.Minute, "the problem "+code, func() error {
+		each()
+		if p := r.trouble(code); (p == "") != (text == "") || !strings.Contains(p, text) {
+			return fmt.Errorf("it is %q", p)
+		}
+		return nil
+	})
+}
+
+// contestedStatus (G63): another controller that undoes what the hub writes is a problem of the
+// object, and others are written.
+func contestedStatus(t *testing.T, server *testbed.Kube) {
+	server.Apply(namedService("fought", "a"))
+	r := newRig(t, server.Admin, true)
+	r.read(written)
+	r.awaitTrouble("STATUS_CONTESTED", "VirtualService shop/fought of cluster c1", func() {
+		server.ApplyStatus(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"fought","namespace":"shop"},
+			"status":{"conditions":[{"type":"example.com/Other","status":"True"}]}}`)
+	})
+	server.Apply(namedService("calm", "a"))
+	says(t, server, services+"calm", `"type":"Reconciled"`)
+	server.Apply(namedService("fought", "b")) // says something else then
+	says(t, server, services+"fought", `"observedGeneration":2`, "example.com/Other")
+	r.awaitTrouble("STATUS_CONTESTED", "", func() {})
+}
+
+const policy = `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"status"},"spec":{
+	"matchConstraints":{"resourceRules":[{"apiGroups":["networking.istio.io"],"apiVersions":["*"],"operations":["UPDATE"],"resources":["virtualservices/status"]}]},
+	"validations":[{"expression":"object.metadata.name != 'refused'","message":"the status of this one is ours","reason":"Forbidden"}]}}`
+
+const binding = `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"status"},
+	"spec":{"policyName":"status","validationActions":["Deny"]}}`
+
+// refusedObject (G64): what a policy of the cluster refuses (403) is a problem of the object
+// with the server's words, and not of the account; others of its kind are written.
+func refusedObject(t *testing.T, server *testbed.Kube) {
+	server.Apply(policy, binding, namedService("refused", "a"))
+	testbed.WaitFor(t, time.Minute, "the policy", func() error {
+		body := `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"refused","namespace":"shop"},"status":{"conditions":[]}}`
+		if answer := server.Do(http.MethodPatch, services+"refused/status?fieldManager=test&force=true", []byte(body)); answer.Status != http.StatusForbidden {
+			return fmt.Errorf("the answer is %d: %s", answer.Status, answer.Body)
+		}
+		return nil
+	})
+	r := newRig(t, server.Admin, true)
+	r.read(written)
+	r.awaitTrouble("STATUS_REFUSED", "VirtualService shop/refused of cluster c1: the API server does not accept the status", func() {})
+	if p := r.trouble("STATUS_REFUSED") + r.trouble("STATUS_FORBIDDEN"); !strings.Contains(p, "the status of this one is ours") || strings.Contains(p, "grant its account") {
+		t.Errorf("the problem is %s", p)
+	}
+	server.Apply(namedService("welcome", "a"))
+	says(t, server, services+"welcome", `"type":"Reconciled"`)
+	server.Delete(binding, policy)
+	says(t, server, services+"refused", `"type":"Reconciled"`)
+	r.awaitTrouble("STATUS_REFUSED", "", func() {})
+}
+
+// cut is the store of a hub that can be cut off.
+type cut struct {
+	tenure.Record
+	off atomic.Bool
+}
+
+var errCut = errors.New("the hub is gone")
+
+func (c *cut) Load(ctx context.Context) ([]byte, int64, error) {
+	if c.off.Load() {
+		return nil, 0, errCut
+	}
+	return c.Record.Load(ctx)
+}
+
+func (c *cut) Save(ctx context.Context, value []byte, revision int64) (bool, error) {
+	if c.off.Load() {
+		return false, errCut
+	}
+	return c.Record.Save(ctx, value, revision)
+}
+
+// member is a hub of several over a real etcd.
+type member struct {
+	*rig
+	record *cut
+	tenure *tenure.Tenure
+	leave  func()
+}
+
+func newMember(t *testing.T, server *testbed.Kube, store *testbed.Etcd, name string) *member {
+	t.Helper()
+	s, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{store.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	m := &member{record: &cut{Record: s.Shared("status")}}
+	m.tenure = tenure.New(tenure.Options{Hub: name, What: "status", Record: m.record, TTL: 2 * time.Second})
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { _ = m.tenure.Run(ctx) })
+	m.leave = func() { cancel(); ended.Wait() }
+	t.Cleanup(m.leave)
+	m.rig = startRig(t, server.Admin, m.tenure)
+	m.read(written)
+	return m
+}
+
+// killedOwner (G66): another hub writes on; nothing is written that is there already, and the
+// hubs do not write against each other.
+func killedOwner(t *testing.T, server *testbed.Kube) {
+	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
+	server.Apply(namedService("owned", "a"))
+	first := newMember(t, server, store, "one")
+	testbed.WaitFor(t, time.Minute, "the owner", func() error {
+		if !first.tenure.Owns() {
+			return errors.New("nobody is")
+		}
+		return nil
+	})
+	second := newMember(t, server, store, "two")
+	says(t, server, services+"owned", `"type":"Reconciled"`, `"observedGeneration":1`)
+	first.record.off.Store(true) // it is killed: it releases nothing
+	first.stop()
+	first.leave()
+	if wrote, failed := second.counts.now(); wrote+failed != 0 {
+		t.Errorf("beside the owner, a hub wrote %d times and failed %d times", wrote, failed)
+	}
+	server.Apply(namedService("owned", "b"))
+	says(t, server, services+"owned", `"observedGeneration":2`)
+	before, _ := object(t, server, services+"owned")
+	server.Apply(namedService("next", "a"))
+	says(t, server, services+"next", `"type":"Reconciled"`)
+	if after, _ := object(t, server, services+"owned"); after != before {
+		t.Error("the status of an object was written again without a change")
+	}
+	if wrote, _ := second.counts.now(); wrote != 2 {
+		t.Errorf("the hub that took over wrote %d statuses for two changes", wrote)
+	}
+}
