@@ -69,7 +69,7 @@ spec: {sources: [{cluster: home, namespaces: [shop]%s}]}
 
 // TestG04CustomResourceChangesARoute: with the rights of our manifests alone, a
 // VirtualService of an attached cluster changes the route of a proxy, while the settings
-// name the cluster, and no longer.
+// name the cluster, and no longer. The rights of the manifests are enough to write its status (G65).
 func TestG04CustomResourceChangesARoute(t *testing.T) {
 	home, access := startHome(t, "custom-resources.yaml", "status.yaml")
 	installIstio(t, home, "virtualservices.networking.istio.io")
