@@ -32,6 +32,8 @@ type gatewayRig struct {
 	ca      *testbed.Authority
 	address string // of the gateway
 	outside *testbed.Namespace
+	servers *testbed.Namespace
+	inside  string // address of the servers
 }
 
 func startGatewayRig(t *testing.T, o gatewayOf) *gatewayRig {
@@ -42,6 +44,7 @@ func startGatewayRig(t *testing.T, o gatewayOf) *gatewayRig {
 	servers := testbed.NewNamespace(t, "servers")
 	servers.Join(mesh, o.subnet+".20")
 	servers.AddLocal(o.subnet + ".21")
+	r.servers, r.inside = servers, o.subnet+".21"
 	startApp(t, "web", servers, on(o.subnet+".21", 9080), nil)
 	r.c1.Apply(o.objects...)
 	for _, file := range append([]string{"reader.yaml", "secrets.yaml"}, o.manifests...) {

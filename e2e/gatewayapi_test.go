@@ -73,7 +73,7 @@ spec:
   sources:
   - cluster: c1
     namespaces: ["*"]
-    kinds: [GatewayClass.gateway.networking.k8s.io, Gateway.gateway.networking.k8s.io, HTTPRoute.gateway.networking.k8s.io, GRPCRoute.gateway.networking.k8s.io, TLSRoute.gateway.networking.k8s.io, TCPRoute.gateway.networking.k8s.io, ReferenceGrant.gateway.networking.k8s.io]
+    kinds: [GatewayClass.gateway.networking.k8s.io, Gateway.gateway.networking.k8s.io, HTTPRoute.gateway.networking.k8s.io, GRPCRoute.gateway.networking.k8s.io, TLSRoute.gateway.networking.k8s.io, TCPRoute.gateway.networking.k8s.io, ReferenceGrant.gateway.networking.k8s.io, BackendTLSPolicy.gateway.networking.k8s.io, ConfigMap]
 `
 
 // gatewayDefinitions are the CustomResourceDefinitions of the Gateway API.
@@ -102,11 +102,12 @@ func definitions(t *testing.T, module string) (all []string) {
 }
 
 // TestG21GatewayAPIIsServed: with the rights of our manifests alone, a real Envoy serves the
-// Gateways and routes of its cluster, follows their changes, and ends TLS.
+// Gateways and routes of its cluster, follows their changes, ends TLS, and speaks TLS to
+// backends that must have it.
 func TestG21GatewayAPIIsServed(t *testing.T) {
 	r := startGatewayRig(t, gatewayOf{
 		subnet: "10.79.1", objects: slices.Concat(gatewayDefinitions(t), strings.Split(boutique, "---\n"), []string{fmt.Sprintf(boutiqueRoute, "1")}),
-		manifests: []string{"gateway-api.yaml"}, namespace: "store", labels: "gateway.networking.k8s.io/gateway-name: edge",
+		manifests: []string{"gateway-api.yaml", "backend-authorities.yaml"}, namespace: "store", labels: "gateway.networking.k8s.io/gateway-name: edge",
 	})
 	version := func(want string) func(testbed.Response) bool {
 		return func(r testbed.Response) bool { return r.Status == http.StatusOK && r.Header.Get("X-Version") == want }
@@ -140,6 +141,7 @@ func TestG21GatewayAPIIsServed(t *testing.T) {
 	eventually(t, "the gateway to serve TLS", func() testbed.Response { return r.secure(t) }, answeredBy(t, "web"))
 	r.c1.Apply(fmt.Sprintf(boutiqueRoute, "2"))
 	eventually(t, "the change of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, version("2"))
+	r.speakTLS(t)
 	r.c1.Delete(fmt.Sprintf(boutiqueRoute, "2"))
 	eventually(t, "the end of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, func(r testbed.Response) bool { return r.Status == http.StatusNotFound })
 }

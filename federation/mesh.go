@@ -23,10 +23,20 @@ var (
 	GatewayHealthKind = Kind{MeshGroup, "GatewayHealth"} // *GatewayHealth
 	// HubPresenceKind is for the hub alone, too: there is one for each hub on the store.
 	HubPresenceKind = Kind{MeshGroup, "HubPresence"} // *HubPresence
+	// BackendTLSKind is for the hub alone, too: the TLS that gateways speak to ports of a service,
+	// as a rule about the service.
+	BackendTLSKind = Kind{MeshGroup, "BackendTLS"} // *networking.DestinationRule
+	// ConfigMapKind is for the hub alone, too: what it keeps of a ConfigMap of a cluster.
+	ConfigMapKind = Kind{"", "ConfigMap"} // *ConfigMap
 )
 
 // MeshSettingsKey is where the settings of the whole mesh are.
 var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: "MeshSettings", Name: "default"}
+
+// ConfigMap is what the hub keeps of a ConfigMap of a cluster.
+type ConfigMap struct {
+	Authorities string `json:"ca.crt"` // certificates, PEM
+}
 
 // UnhealthyAnnotation of a WorkloadEntry has its workload get no requests; the value is the reason.
 const UnhealthyAnnotation = MeshGroup + "/unhealthy"

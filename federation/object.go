@@ -12,7 +12,7 @@ import (
 // business.
 type Kind struct{ Group, Name string }
 
-func (k Kind) String() string { return k.Name + "." + k.Group }
+func (k Kind) String() string { return strings.TrimSuffix(k.Name+"."+k.Group, ".") }
 
 // ObjectKey is the identity of a configuration object (seeds 1.11).
 type ObjectKey struct {

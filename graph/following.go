@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 )
@@ -58,7 +59,7 @@ func (f following) hasNetwork(of *federation.Network) bool {
 
 // hasObject reports whether the object is followed; nil is not.
 func (f following) hasObject(of *federation.Object) bool {
-	return of != nil && f.objects && f.isIn(of.Key.Namespace) && f.isOfKind(of.Key)
+	return of != nil && f.objects && !kind.Internal(of.Key.Of()) && f.isIn(of.Key.Namespace) && f.isOfKind(of.Key)
 }
 
 // hasStatus reports whether the status of the object is followed.

@@ -178,7 +178,7 @@ func (d *draft) set(key federation.ObjectKey, next *held) {
 }
 
 func (d *draft) show(key federation.ObjectKey, old, now *held) {
-	hidden := kind.Internal(key.Of())
+	hidden := !kind.IsRead(key.Of())
 	if !hidden && (old.shown != nil || now.shown != nil) && (old.shown == nil || now.shown == nil || !old.shown.Equal(now.shown)) {
 		if now.shown == nil {
 			d.shown.drop(key)

@@ -18,7 +18,7 @@ import (
 )
 
 // Schema validates objects and fills in their defaults; kind.Schema does. It is used by
-// several goroutines at once.
+// several goroutines at once. An object that it neither gives nor rejects is of no use.
 type Schema interface {
 	Admit(wanted, old map[string]any) (map[string]any, []schema.Problem)
 }

@@ -19,7 +19,7 @@ type item struct {
 	at       listwatch.Key
 	uid      types.UID
 	version  string         // of the cluster; an object that has it again is the same
-	object   *config.Object // nil: not valid, and never was
+	object   *config.Object // nil: not valid, and never was; or without problems: of no use
 	problems []schema.Problem
 	state    *state // nil: its status is not written
 }
@@ -57,7 +57,7 @@ func (s *Source) item(kind schema.Kind, in *unstructured.Unstructured) *item {
 // a change of what the object means.
 func (s *Source) admit(kind schema.Kind, at listwatch.Key, in *unstructured.Unstructured) (*config.Object, []schema.Problem) {
 	value, refused := s.o.Schema.Admit(in.Object, nil)
-	if len(refused) > 0 {
+	if len(refused) > 0 || value == nil {
 		return nil, refused
 	}
 	metadata, _ := value["metadata"].(map[string]any)

@@ -42,11 +42,11 @@ func (f *follower) look(ctx context.Context, w *want) (found findings, err error
 				return err
 			}
 			if problem.Code != "" {
-				problem.Object = fmt.Sprintf("%s of %s", k.Plural+"."+k.Group, named(f.id))
+				problem.Object = fmt.Sprintf("%s of %s", apischema.GroupResource{Group: k.Group, Resource: k.Plural}, named(f.id))
 				found.kinds[k.Kind] = problem
 				continue
 			}
-			at[k.Kind] = served{k, apischema.GroupVersionResource{Group: k.Group, Version: version, Resource: k.Plural}, w.status}
+			at[k.Kind] = served{k, apischema.GroupVersionResource{Group: k.Group, Version: version, Resource: k.Plural}, w.status && !onlyByName(k.Kind)}
 		}
 		for p := range w.places() {
 			if s, serves := at[p.kind]; serves {
@@ -101,6 +101,9 @@ func (d *discovered) versions(ctx context.Context, group string) ([]string, erro
 	if versions, asked := d.groups[group]; asked {
 		return versions, nil
 	}
+	if group == "" {
+		return []string{"v1"}, nil // the core of Kubernetes, which every cluster serves
+	}
 	var about metav1.APIGroup
 	err := d.client.Discovery().RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(&about)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -116,7 +119,7 @@ func (d *discovered) versions(ctx context.Context, group string) ([]string, erro
 
 // has reports whether the server has the kind in the version.
 func (d *discovered) has(ctx context.Context, k schema.Kind, version string) (bool, error) {
-	at := k.Group + "/" + version
+	at := apischema.GroupVersion{Group: k.Group, Version: version}.String()
 	resources, asked := d.resources[at]
 	if !asked {
 		var err error

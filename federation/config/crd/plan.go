@@ -111,7 +111,7 @@ func (p *plan) add(sources []federation.ResourceSource, kinds map[federation.Kin
 			named[name] = true
 		}
 		for _, k := range slices.SortedFunc(maps.Keys(kinds), compareKinds) {
-			if len(source.Kinds) == 0 || named[k.String()] {
+			if len(source.Kinds) == 0 && !onlyByName(k) || named[k.String()] {
 				w.kinds = append(w.kinds, kinds[k])
 				delete(named, k.String())
 			}

@@ -159,7 +159,7 @@ func (t *table) adopt(from *table, namespace string) {
 
 // put adds or replaces an object. The last valid form of one that is not valid stays.
 func (t *table) put(i *item) {
-	if old := t.items[i.at]; i.object == nil && old != nil && old.object != nil {
+	if old := t.items[i.at]; len(i.problems) > 0 && i.object == nil && old != nil && old.object != nil {
 		kept := *i
 		kept.object = old.object
 		i = &kept

@@ -13,6 +13,8 @@ import (
 type backend struct {
 	host string // "": it cannot be used, and its requests get 500
 	port int32
+	// policy is the BackendTLSPolicy of the port; "": there is none.
+	policy string
 }
 
 func (b backend) destination() object {
@@ -75,8 +77,13 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 	if hostname {
 		return b
 	}
-	if policy := tlsPolicy(r, namespace, string(ref.Name), ports[at].Name); policy != "" {
-		return refuse(gateway.RouteReasonUnsupportedProtocol, "gateways do not speak TLS as the BackendTLSPolicy %s/%s wants, and send nothing in plain text", namespace, policy)
+	policy := policyFor(r, namespace, string(ref.Name), ports[at].Name)
+	if policy == nil {
+		return b
+	}
+	b.policy = policy.Key.Name
+	if policy.tls(r, &Status{}, &faults{}) == nil {
+		return refuse(gateway.RouteReasonUnsupportedProtocol, "gateways cannot speak TLS as the BackendTLSPolicy %s/%s wants, and send nothing in plain text; see its status", namespace, policy.Key.Name)
 	}
 	return b
 }
@@ -104,12 +111,18 @@ const refusedHost = "refused.invalid"
 // splits are the destinations of connections. The share of backends that cannot be used is
 // closed.
 func (v *routeView) splits(r *federation.Reader, why *faults) (all []any) {
+	return v.splitsTo(r, why, func(backendRef, backend) bool { return true })
+}
+
+// splitsTo are the destinations of connections. The share of backends that may not be used is
+// closed, too.
+func (v *routeView) splitsTo(r *federation.Reader, why *faults, may func(backendRef, backend) bool) (all []any) {
 	for _, ref := range v.refs {
 		b := v.resolve(r, ref.BackendObjectReference, ref.field, why)
 		if weightOf(ref.Weight) == 0 {
 			continue
 		}
-		if b.host == "" {
+		if b.host == "" || !may(ref, b) {
 			b = backend{host: refusedHost, port: 1}
 		}
 		all = append(all, object{"destination": b.destination(), "weight": weightOf(ref.Weight)})

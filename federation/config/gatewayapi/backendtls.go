@@ -1,25 +1,154 @@
 package gatewayapi
 
 import (
+	"fmt"
 	"slices"
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/tlsparams"
 )
 
 var tlsPolicyKind = ofGroup("BackendTLSPolicy")
 
-// tlsPolicy is the name of a BackendTLSPolicy for a port of a Service, or "". Gateways cannot
-// speak TLS as such a policy wants, and must not send in plain text what it protects.
-func tlsPolicy(r *federation.Reader, namespace, service, port string) string {
+// tlsPolicy is a BackendTLSPolicy.
+type tlsPolicy struct {
+	*federation.Object
+	spec *gateway.BackendTLSPolicySpec
+}
+
+// readPolicy reads a BackendTLSPolicy; nil if there is none of the key.
+func readPolicy(r *federation.Reader, key federation.ObjectKey) *tlsPolicy {
+	o, exists := r.Object(key)
+	if !exists || o.Key != key {
+		return nil
+	}
+	spec, ok := o.Spec.(*gateway.BackendTLSPolicySpec)
+	if !ok {
+		return nil
+	}
+	return &tlsPolicy{o, spec}
+}
+
+// policyFor is the policy that decides for a port of a Service: the oldest that names the port,
+// else the oldest that names the Service alone; nil: there is none.
+func policyFor(r *federation.Reader, namespace, service, port string) *tlsPolicy {
+	if p := policyOf(r, namespace, service, port); p != nil && port != "" {
+		return p
+	}
+	return policyOf(r, namespace, service, "")
+}
+
+// policyOf is the oldest policy that names exactly the section of the Service.
+func policyOf(r *federation.Reader, namespace, service, section string) (oldest *tlsPolicy) {
 	for o := range r.Objects().In(tlsPolicyKind, namespace) {
 		spec, ok := o.Spec.(*gateway.BackendTLSPolicySpec)
-		if ok && slices.ContainsFunc(spec.TargetRefs, func(ref gateway.LocalPolicyTargetReferenceWithSectionName) bool {
-			return ref.Group == "" && ref.Kind == "Service" && string(ref.Name) == service && (ref.SectionName == nil || *ref.SectionName == "" || string(*ref.SectionName) == port)
+		if ok && (oldest == nil || o.CompareAge(oldest.Object) < 0) && slices.ContainsFunc(spec.TargetRefs, func(ref gateway.LocalPolicyTargetReferenceWithSectionName) bool {
+			return isService(ref) && string(ref.Name) == service && sectionOf(ref) == section
 		}) {
-			return o.Key.Name
+			oldest = &tlsPolicy{o, spec}
 		}
 	}
-	return ""
+	return oldest
+}
+
+func isService(ref gateway.LocalPolicyTargetReferenceWithSectionName) bool {
+	return ref.Group == "" && ref.Kind == "Service"
+}
+
+func sectionOf(ref gateway.LocalPolicyTargetReferenceWithSectionName) string {
+	if ref.SectionName == nil {
+		return ""
+	}
+	return string(*ref.SectionName)
+}
+
+// tls is what gateways speak, as a DestinationRule has it; nil: they cannot, and the faults
+// say why.
+func (p *tlsPolicy) tls(r *federation.Reader, s *Status, why *faults) object {
+	in, field := p.spec.Validation, "spec.validation"
+	names := []any{}
+	for _, name := range in.SubjectAltNames {
+		if name.Type == gateway.URISubjectAltNameType {
+			names = append(names, string(name.URI))
+		} else {
+			names = append(names, string(name.Hostname))
+		}
+	}
+	if len(names) == 0 {
+		names = append(names, string(in.Hostname))
+	}
+	tls := object{"mode": "SIMPLE", "sni": string(in.Hostname), "subjectAltNames": names}
+	if known := in.WellKnownCACertificates; known != nil && *known != "" {
+		if *known != gateway.WellKnownCACertificatesSystem {
+			why.add(accepted, string(gateway.PolicyReasonInvalid), field+".wellKnownCACertificates", "%s is not supported; use System", federation.Quote(string(*known)))
+			return nil
+		}
+		return tls
+	}
+	authorities := p.authorities(r, field+".caCertificateRefs", why)
+	if authorities == "" {
+		why.add(accepted, string(gateway.BackendTLSPolicyReasonNoValidCACertificate), field+".caCertificateRefs", "there is no authority that could verify the servers; requests of routes for them get 500")
+		return nil
+	}
+	for i := range p.spec.Options {
+		s.unsupported(fmt.Sprintf("spec.options[%s]", i), "options of TLS are not supported")
+	}
+	tls["caCertificates"] = authorities
+	return tls
+}
+
+// maxAuthorities bounds the certificates of a policy, in bytes.
+const maxAuthorities = 128 << 10
+
+// authorities are the certificates to which the policy refers, PEM. What is wrong with a
+// reference is added to the faults; those of others count.
+func (p *tlsPolicy) authorities(r *federation.Reader, field string, why *faults) (all string) {
+	for i, ref := range p.spec.Validation.CACertificateRefs {
+		at := itemField(field, i)
+		if ref.Group != "" || ref.Kind != "ConfigMap" {
+			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidKind), at, "the hub reads authorities of backends from ConfigMaps alone, and not from a %s", federation.Quote(string(ref.Kind)))
+			continue
+		}
+		found, err := p.configMap(r, string(ref.Name))
+		if err == nil && len(all)+len(found) > maxAuthorities {
+			err = fmt.Errorf("its certificates have more than %d bytes", maxAuthorities)
+		}
+		if err != nil {
+			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidCACertificateRef), at, "the ConfigMap %s/%s cannot be used: %v", p.Key.Namespace, ref.Name, err)
+			continue
+		}
+		all += found
+	}
+	return all
+}
+
+// configMap has the certificates of a ConfigMap of the policy's namespace and cluster.
+func (p *tlsPolicy) configMap(r *federation.Reader, name string) (string, error) {
+	if p.Key.Cluster == "" {
+		return "", fmt.Errorf("a policy for all clusters cannot use ConfigMaps; read the policy from its cluster with the scope CLUSTER")
+	}
+	o, exists := r.Object(federation.ObjectKey{Kind: federation.ConfigMapKind.Name, Namespace: p.Key.Namespace, Name: name, Cluster: p.Key.Cluster})
+	if !exists {
+		return "", fmt.Errorf("the hub knows no ConfigMap of this name with the key ca.crt; it reads those of sources that name the kind ConfigMap")
+	}
+	spec, _ := o.Spec.(*federation.ConfigMap)
+	if spec == nil {
+		return "", fmt.Errorf("it cannot be read")
+	}
+	return tlsparams.Certificates(spec.Authorities)
+}
+
+// passed are the destinations of connections whose TLS the listener does not end. They are not
+// for backends of which gateways have to verify the certificate: these would get TLS in TLS.
+func (g *gatewayView) passed(r *federation.Reader, l *listener, v *routeView) []any {
+	return v.splitsTo(r, &faults{}, func(ref backendRef, b backend) bool {
+		if b.policy != "" {
+			g.status.notes = append(g.status.notes, config.Problem{Code: codeNotHonoured, Object: v.Key.String(), Field: ref.field, Message: fmt.Sprintf(
+				"the listener %s passes TLS on, and the BackendTLSPolicy %s/%s wants TLS of the gateway; its connections are closed", l.Name, g.Key.Namespace, b.policy)})
+		}
+		return b.policy == ""
+	})
 }

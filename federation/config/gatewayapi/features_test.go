@@ -59,18 +59,6 @@ func TestG25RoutesBySelectorServerNameAndOrigin(t *testing.T) {
 // client is admitted without the certificate that it must have.
 func TestG26WhatIsNotPossibleFailsClosed(t *testing.T) {
 	for name, test := range map[string]translation{
-		"backends that must have TLS get nothing in plain text": {
-			plain + route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")) + `---
-apiVersion: gateway.networking.k8s.io/v1
-kind: BackendTLSPolicy
-metadata: {name: secure, namespace: shop}
-spec: {targetRefs: [{group: "", kind: Service, name: web}], validation: {hostname: a.example, wellKnownCACertificates: System}}
-`,
-			[]string{
-				server, all, "  {500,match:[{uri:{prefix:/}}]}",
-				"UNSUPPORTED_PROTOCOL HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]",
-			},
-		},
 		"certificates of clients": {
 			strings.Replace(edge, "  listeners:", `  tls:
     frontend:

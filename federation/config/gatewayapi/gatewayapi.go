@@ -47,7 +47,9 @@ func New(o Options) *Source {
 func (s *Source) Views(views interface{ Latest() *config.View }) { s.views = views }
 
 // Kinds is part of config.Source.
-func (*Source) Kinds() []federation.Kind { return []federation.Kind{kind.Gateway, virtualServices} }
+func (*Source) Kinds() []federation.Kind {
+	return []federation.Kind{kind.Gateway, virtualServices, federation.BackendTLSKind}
+}
 
 // Run is part of config.Source. It runs once at a time. The first Update waits for the
 // sources of the objects, and, where there are Gateways, for the services of clusters that
@@ -156,7 +158,7 @@ func newBook(kept *statuses) *book {
 }
 
 // unitKinds are the kinds of objects that are translated or have a status.
-var unitKinds = append([]federation.Kind{gatewayKind, setKind}, routeKinds...)
+var unitKinds = append([]federation.Kind{gatewayKind, setKind, tlsPolicyKind}, routeKinds...)
 
 // dirty are the objects that are to be translated again.
 func (b *book) dirty(changes federation.ChangeSet, s *federation.Snapshot) []federation.ObjectKey {

@@ -96,6 +96,10 @@ var reasons = []struct{ Reason, Code string }{
 	{Reason: string(gateway.RouteReasonNoMatchingListenerHostname), Code: "NO_MATCHING_LISTENER_HOSTNAME"},
 	{Reason: string(gateway.RouteReasonBackendNotFound), Code: "BACKEND_NOT_FOUND"},
 	{Reason: string(gateway.RouteReasonInvalidKind), Code: "INVALID_KIND"},
+	{Reason: string(gateway.BackendTLSPolicyReasonNoValidCACertificate), Code: "NO_VALID_CA_CERTIFICATE"},
+	{Reason: string(gateway.PolicyReasonTargetNotFound), Code: "TARGET_NOT_FOUND"},
+	{Reason: string(gateway.PolicyReasonConflicted), Code: "CONFLICTED"},
+	{Reason: string(gateway.PolicyReasonInvalid), Code: "INVALID_POLICY"},
 }
 
 // codeOf is the code of a reason.

@@ -16,10 +16,7 @@ import (
 	"isthmus.dev/isthmus/internal/text"
 )
 
-const (
-	apiVersion = "networking.istio.io/v1"
-	nameStart  = "gateway-api-" // of the names of all objects that are given
-)
+const nameStart = "gateway-api-" // of the names of all objects that are given
 
 // made is what an object was translated to.
 type made struct {
@@ -38,6 +35,10 @@ func translate(r *federation.Reader, key federation.ObjectKey) made {
 		}
 	case setKind:
 		return made{status: statusOfSet(r, key)}
+	case tlsPolicyKind:
+		if p := readPolicy(r, key); p != nil {
+			return p.translate(r)
+		}
 	default:
 		if o, exists := r.Object(key); exists && o.Key == key {
 			if v := readRoute(o); v != nil {
@@ -220,7 +221,7 @@ func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, rou
 	case l.routesHTTP():
 		spec["http"] = httpRoutes(r, l, routes)
 	case l.passes():
-		spec["tls"] = []any{object{"match": []any{object{"sniHosts": []any{host}}}, "route": routes[0].splits(r, &faults{})}}
+		spec["tls"] = []any{object{"match": []any{object{"sniHosts": []any{host}}}, "route": g.passed(r, l, routes[0])}}
 	default:
 		spec["tcp"] = []any{object{"route": routes[0].splits(r, &faults{})}}
 	}
@@ -264,11 +265,17 @@ func hostName(host string) string {
 
 // object is one that is given, of the age of the Gateway.
 func (g *gatewayView) object(of federation.Kind, name string, spec object) *config.Object {
-	key := federation.ObjectKey{Group: of.Group, Kind: of.Name, Namespace: g.Key.Namespace, Name: name, Cluster: g.Key.Cluster}
+	return derived(g.Object, of, name, spec)
+}
+
+// derived is an object that is given for another one, of its namespace, cluster and age.
+func derived(by *federation.Object, of federation.Kind, name string, spec object) *config.Object {
+	key := federation.ObjectKey{Group: of.Group, Kind: of.Name, Namespace: by.Key.Namespace, Name: name, Cluster: by.Key.Cluster}
 	metadata := object{"name": name, "namespace": key.Namespace}
-	if !g.Created.IsZero() {
-		metadata["creationTimestamp"] = g.Created.Format(time.RFC3339)
+	if !by.Created.IsZero() {
+		metadata["creationTimestamp"] = by.Created.Format(time.RFC3339)
 	}
+	apiVersion := of.Group + "/v1"
 	manifest, err := json.Marshal(object{"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata, "spec": spec})
 	if err != nil {
 		panic(fmt.Sprintf("writing %s: %v", key, err)) // texts and numbers

@@ -17,26 +17,54 @@ func ofGatewayAPI(name string) federation.Kind {
 var routeColumns = []Column{{"HOSTNAMES", "spec.hostnames"}, {"PARENTS", "spec.parentRefs[].name"}}
 
 var _ = add(of[gateway.HTTPRouteSpec]{
-	kind:    ofGatewayAPI("HTTPRoute"),
-	names:   func(d Decoded, s *gateway.HTTPRouteSpec) []string { return d.route(s.Hostnames, s.ParentRefs) },
+	kind: ofGatewayAPI("HTTPRoute"),
+	names: func(d Decoded, s *gateway.HTTPRouteSpec) []string {
+		names := d.route(s.Hostnames, s.ParentRefs)
+		for _, rule := range s.Rules {
+			for _, ref := range rule.BackendRefs {
+				names = append(names, d.backend(ref.BackendObjectReference))
+			}
+		}
+		return names
+	},
 	columns: routeColumns,
 })
 
 var _ = add(of[gateway.GRPCRouteSpec]{
-	kind:    ofGatewayAPI("GRPCRoute"),
-	names:   func(d Decoded, s *gateway.GRPCRouteSpec) []string { return d.route(s.Hostnames, s.ParentRefs) },
+	kind: ofGatewayAPI("GRPCRoute"),
+	names: func(d Decoded, s *gateway.GRPCRouteSpec) []string {
+		names := d.route(s.Hostnames, s.ParentRefs)
+		for _, rule := range s.Rules {
+			for _, ref := range rule.BackendRefs {
+				names = append(names, d.backend(ref.BackendObjectReference))
+			}
+		}
+		return names
+	},
 	columns: routeColumns,
 })
 
 var _ = add(of[gateway.TLSRouteSpec]{
-	kind:    ofGatewayAPI("TLSRoute"),
-	names:   func(d Decoded, s *gateway.TLSRouteSpec) []string { return d.route(s.Hostnames, s.ParentRefs) },
+	kind: ofGatewayAPI("TLSRoute"),
+	names: func(d Decoded, s *gateway.TLSRouteSpec) []string {
+		names := d.route(s.Hostnames, s.ParentRefs)
+		for _, rule := range s.Rules {
+			names = append(names, d.backends(rule.BackendRefs)...)
+		}
+		return names
+	},
 	columns: routeColumns,
 })
 
 var _ = add(of[gateway.TCPRouteSpec]{
-	kind:  ofGatewayAPI("TCPRoute"),
-	names: func(d Decoded, s *gateway.TCPRouteSpec) []string { return d.route(nil, s.ParentRefs) },
+	kind: ofGatewayAPI("TCPRoute"),
+	names: func(d Decoded, s *gateway.TCPRouteSpec) []string {
+		names := d.route(nil, s.ParentRefs)
+		for _, rule := range s.Rules {
+			names = append(names, d.backends(rule.BackendRefs)...)
+		}
+		return names
+	},
 })
 
 var _ = add(of[gateway.UDPRouteSpec]{
@@ -87,4 +115,25 @@ func (d Decoded) route(hosts []gateway.Hostname, parents []gateway.ParentReferen
 		}
 	}
 	return out
+}
+
+// backends are the names of the Services to which references lead.
+func (d Decoded) backends(refs []gateway.BackendRef) []string {
+	var names []string
+	for _, ref := range refs {
+		names = append(names, d.backend(ref.BackendObjectReference))
+	}
+	return names
+}
+
+// backend is the name of the Service to which a reference leads, or "".
+func (d Decoded) backend(ref gateway.BackendObjectReference) string {
+	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
+		return ""
+	}
+	namespace := d.Key.Namespace
+	if ref.Namespace != nil && *ref.Namespace != "" {
+		namespace = string(*ref.Namespace)
+	}
+	return BackendName(federation.ResolveHost(string(ref.Name), namespace))
 }

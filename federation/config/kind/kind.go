@@ -39,6 +39,7 @@ type Row struct {
 	dryRun      bool
 	expressions []string
 	internal    bool
+	read        bool
 }
 
 // Column is a column of a kind: a head and the path of the value within the
@@ -72,6 +73,8 @@ type of[T any] struct {
 	contributes *federation.Contribution
 	// internal keeps objects for the hubs alone: users neither apply nor see them.
 	internal bool
+	// read has readers of a snapshot see the objects of an internal kind.
+	read bool
 }
 
 var rows = federation.Rows[*Row]{}
@@ -79,7 +82,7 @@ var rows = federation.Rows[*Row]{}
 // add makes a kind known. Each kind's file calls it once, for a variable without a name.
 func add[T any](k of[T]) *Row {
 	r := &Row{
-		Kind: k.kind, Columns: k.columns, objectName: k.objectName, dryRun: k.dryRun, expressions: k.expressions, internal: k.internal,
+		Kind: k.kind, Columns: k.columns, objectName: k.objectName, dryRun: k.dryRun, expressions: k.expressions, internal: k.internal, read: k.read,
 		empty: func() any { return new(T) },
 	}
 	if k.names != nil {
@@ -119,7 +122,7 @@ func Of(kind federation.Kind) *Row {
 // which services and workloads there are, nor anything about the whole mesh.
 func ConcernsProxies(kind federation.Kind) bool {
 	r, known := rows[kind]
-	return known && r.translate == nil && !r.internal && kind.Group != federation.MeshGroup
+	return known && r.translate == nil && (r.read || !r.internal && kind.Group != federation.MeshGroup)
 }
 
 // All returns every row by group and name of the kind.

@@ -20,6 +20,9 @@ func ParseGatewayName(text string) (key federation.ObjectKey, ok bool) {
 	return federation.ObjectKey{Group: Gateway.Group, Kind: Gateway.Name, Namespace: namespace, Name: name}, ok
 }
 
+// BackendName is the name under which routes are found that send requests to the service.
+func BackendName(host federation.Hostname) string { return "backend:" + string(host) }
+
 // ExportName is the name under which DestinationRules are found that are
 // exported to the namespace by its name.
 func ExportName(namespace string) string { return "export:" + namespace }

@@ -24,7 +24,7 @@ type Kind struct {
 }
 
 // APIVersion is what stored objects of the kind have.
-func (k Kind) APIVersion() string { return k.Group + "/" + k.Storage }
+func (k Kind) APIVersion() string { return strings.TrimPrefix(k.Group+"/"+k.Storage, "/") }
 
 // Set has all kinds. It may be used by many goroutines at once. A kind's schema
 // is compiled when it is first used.

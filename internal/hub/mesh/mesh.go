@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -98,7 +99,8 @@ func New(o Options) (*Mesh, error) {
 	writer := o.Snapshots.Open(config.NewState(in).Source())
 	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Owner: o.Owner, Meter: o.Metrics, Logger: o.Logger})
 	custom := crd.New(crd.Options{
-		Kinds: set.Kinds(), Schema: configkind.Schema{Set: set}, Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Logger: o.Logger,
+		Kinds: append(slices.Clone(set.Kinds()), crd.ConfigMaps), Schema: crd.WithConfigMaps(configkind.Schema{Set: set}),
+		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Logger: o.Logger,
 	})
 	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Logger: o.Logger})
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: o.Snapshots, Logger: o.Logger})

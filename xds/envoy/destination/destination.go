@@ -53,6 +53,9 @@ func Of(v *facet.View, name string) (Destination, bool) {
 		Policy: r.PolicyOf(p.Port.Number, subset), Rules: r.Rules, Identity: v.Facet.Identity, Agent: v.Facet.Agent,
 		balanced: v.Facet.Balanced, detected: service.Detected(v, p.Port),
 	}
+	if tls := d.backendTLS(v); tls != nil {
+		d.Policy.Tls = tls
+	}
 	if d.Mutual() {
 		d.SNI, d.Taken = serverNameOf(v, d, r.Subsets)
 	}
@@ -95,7 +98,7 @@ func (d Destination) Requests() (speaks federation.Protocol, asCaller bool) {
 // sidecars. Endpoints, whose facets have a place, do not depend on what a port speaks.
 func Differs(f node.Facet, s *federation.Service, r *federation.Reader) bool {
 	undeclared := f.Place == "" && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Undeclared })
-	return CallersChoose(s, r) || undeclared && r.Mesh().DetectsOutbound()
+	return CallersChoose(s, r) || destinationrule.HasBackendTLS(s.Key.Hostname, r) || undeclared && r.Mesh().DetectsOutbound()
 }
 
 // CallersChoose reports whether sidecars send to where the caller wanted, because the

@@ -20,6 +20,15 @@ func (d Destination) Refusal() string {
 	return destinationrule.RefusedTLS(d.Policy.GetTls())
 }
 
+// backendTLS is the TLS that gateways speak to the destination, whatever its policy says; nil:
+// the policy decides.
+func (d Destination) backendTLS(v *facet.View) *networking.ClientTLSSettings {
+	if !d.balanced {
+		return nil
+	}
+	return destinationrule.BackendTLS(d.Service.Key.Hostname, d.Port.Number, v.Reader)
+}
+
 // Refuse notes why nothing is sent to the destination.
 func Refuse(v *facet.View, d Destination, why string) {
 	v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + why + "; until then nothing is sent to " + d.Name})

@@ -1,6 +1,10 @@
 package destinationrule
 
-import networking "istio.io/api/networking/v1"
+import (
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/internal/tlsparams"
+)
 
 // IsTLS reports whether connections are to be TLS.
 func IsTLS(tls *networking.ClientTLSSettings) bool {
@@ -15,6 +19,17 @@ func RefusedTLS(tls *networking.ClientTLSSettings) string {
 		return "tls.credentialName is not supported for outbound connections yet; name the files on the proxy in clientCertificate, privateKey and caCertificates"
 	case tls.GetMode() == networking.ClientTLSSettings_MUTUAL && (tls.GetClientCertificate() == "" || tls.GetPrivateKey() == ""):
 		return "tls.mode MUTUAL needs clientCertificate and privateKey"
+	case tlsparams.IsInline(tls.GetCaCertificates()):
+		return refusedAuthorities(tls.GetCaCertificates())
+	}
+	return ""
+}
+
+// refusedAuthorities says why Envoy would refuse the certificates.
+func refusedAuthorities(inline string) string {
+	_, err := tlsparams.Certificates(inline)
+	if err != nil {
+		return "tls.caCertificates: " + err.Error()
 	}
 	return ""
 }

@@ -27,18 +27,20 @@ var (
 	_ = add(row{kind: ofGatewayAPI("GRPCRoute")})
 	_ = add(row{kind: ofGatewayAPI("ReferenceGrant")})
 	_ = add(row{kind: ofGatewayAPI("ListenerSet")})
+	_ = add(row{kind: ofGatewayAPI("BackendTLSPolicy")})
 	_ = add(row{kind: federation.DrainKind})
 	_ = add(row{kind: federation.ServiceExportKind})
 	_ = add(row{kind: federation.AllocationKind})
 	_ = add(row{kind: federation.GatewayHealthKind})
 	_ = add(row{kind: federation.HubPresenceKind})
+	_ = add(row{kind: federation.ConfigMapKind})
+	_ = add(row{kind: federation.BackendTLSKind})
 )
 
 // Kinds without an effect.
 var (
 	_ = add(row{kind: ofNetworking("ProxyConfig"), idle: "proxies take their own settings from where they are started"})
 	_ = add(idle(ofGatewayAPI("UDPRoute")))
-	_ = add(row{kind: ofGatewayAPI("BackendTLSPolicy"), idle: "gateways do not speak TLS to backends; requests of routes for these Services get 500, and connections are closed"})
 	_ = add(row{kind: federation.ServiceImportKind, idle: "the hub derives imports from the ServiceExports of clusters: every proxy knows the names of exported services"})
 )
 

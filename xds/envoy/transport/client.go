@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/tlsparams"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -62,11 +63,7 @@ func DeclaredNames(s *federation.Service) []string {
 
 // serverCheck is what the server's certificate must be.
 func serverCheck(tls *networking.ClientTLSSettings, names []string) *tlsv3.CertificateValidationContext {
-	roots := tls.GetCaCertificates()
-	if roots == "" {
-		roots = systemRoots
-	}
-	check := &tlsv3.CertificateValidationContext{TrustedCa: resource.FileSource(roots)}
+	check := &tlsv3.CertificateValidationContext{TrustedCa: authorities(tls.GetCaCertificates())}
 	if tls.GetCaCrl() != "" {
 		check.Crl = resource.FileSource(tls.GetCaCrl())
 	}
@@ -76,6 +73,18 @@ func serverCheck(tls *networking.ClientTLSSettings, names []string) *tlsv3.Certi
 		})
 	}
 	return check
+}
+
+// authorities are those of a file on the proxy, or certificates themselves; empty: those that
+// everyone trusts.
+func authorities(from string) *corev3.DataSource {
+	switch {
+	case from == "":
+		return resource.FileSource(systemRoots)
+	case tlsparams.IsInline(from):
+		return resource.TextSource(from)
+	}
+	return resource.FileSource(from)
 }
 
 // nameMatcher matches the name, or every name that a wildcard covers.
