@@ -1,0 +1,42 @@
+package crd_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/federation/config/kind"
+)
+
+// TestG51ConfigMapsAreCertificates: of a ConfigMap the hub keeps the certificates of authorities,
+// and nothing of one that has none; other kinds are judged by their schemas.
+func TestG51ConfigMapsAreCertificates(t *testing.T) {
+	of := crd.WithConfigMaps(kind.Schema{Set: kinds(t)})
+	configMap := func(data map[string]any) map[string]any {
+		return map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+			"metadata": map[string]any{"name": "roots", "namespace": "shop", "labels": map[string]any{"a": "b"}},
+		}
+	}
+	for name, test := range map[string]struct {
+		data map[string]any
+		want map[string]any
+	}{
+		"with certificates": {map[string]any{"ca.crt": "PEM", "password": "secret"}, map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "roots", "namespace": "shop"}, "spec": map[string]any{"ca.crt": "PEM"},
+		}},
+		"without":           {map[string]any{"password": "secret"}, nil},
+		"with another type": {map[string]any{"ca.crt": int64(1)}, nil},
+		"without data":      {nil, nil},
+	} {
+		got, problems := of.Admit(configMap(test.data), nil)
+		if diff := cmp.Diff(test.want, got); diff != "" || len(problems) > 0 {
+			t.Errorf("%s: %v, %s", name, problems, diff)
+		}
+	}
+	_, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "shop"}}, nil)
+	if len(problems) == 0 {
+		t.Error("a Secret is admitted")
+	}
+}
