@@ -60,8 +60,8 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 		none.Code, none.Message = ExplainedNoPort, fmt.Sprintf("service %s has no TCP port %d", s.Key, port)
 	case !s.VisibleFrom(e.node.Namespace):
 		none.Code, none.Message = ExplainedNotVisible, fmt.Sprintf("service %s is not exported to namespace %q", s.Key, e.node.Namespace)
-	case !e.sees(s):
-		none.Code, none.Message = ExplainedNotImported, fmt.Sprintf("the Sidecar for the proxy does not import service %s", s.Key)
+	case !e.sees(s) || !e.view.Exposes(s, port):
+		none.Code, none.Message = ExplainedNotImported, fmt.Sprintf("the Sidecar for the proxy does not import service %s at port %d", s.Key, port)
 		if o := node.SidecarOf(e.node, e.read(), e.snapshot.Mesh().Root()); o != nil {
 			none.Cause = o.Key
 		}

@@ -38,7 +38,11 @@ func drawSidecars(t *rapid.T, w *world) {
 			rapid.SampledFrom(pools).Draw(t, "pool"),
 		})+"}")
 	}
-	spec := []string{"ingress: [" + strings.Join(ingress, ", ") + "]", ""}
+	spec := []string{"ingress: [" + strings.Join(ingress, ", ") + "]", "", ""}
+	spec[2] = rapid.SampledFrom([]string{
+		"", "", `egress: [{hosts: ["./*"]}]`, `egress: [{port: {number: 80}, hosts: ["*/*"]}]`, `egress: [{port: {number: 443}, hosts: ["~./*"]}, {port: {number: 443}, hosts: ["shop/*"]}, {hosts: ["*/*"]}]`,
+		`egress: [{port: {number: 15080, protocol: HTTP_PROXY}, hosts: ["*/*"]}, {port: {number: 99999}, hosts: ["shop/*", "~*/web.shop.svc.cluster.local"]}]`,
+	}).Draw(t, "egress")
 	if pool, is := strings.CutPrefix(rapid.SampledFrom(pools).Draw(t, "inbound pool"), "connectionPool"); is {
 		spec[1] = "inboundConnectionPool" + pool
 	}

@@ -178,12 +178,18 @@ func perPort(add func([]string, resource.Type, node.Facet, service.ServedPort) [
 	return func(t resource.Type, f node.Facet, s *federation.Service, _ *federation.Reader) []string {
 		var names []string
 		for _, p := range s.Ports {
-			if p.Protocol.Transport() == federation.TransportTCP {
+			if p.Protocol.Transport() == federation.TransportTCP && exposes(t, f, s, p.Number) {
 				names = add(names, t, f, service.ServedPort{Service: s, Port: p})
 			}
 		}
 		return names
 	}
+}
+
+// exposes reports whether something listens for the port, or routes its requests. Its cluster may be
+// the destination of a route of another port.
+func exposes(t resource.Type, f node.Facet, s *federation.Service, port uint16) bool {
+	return t != resource.ListenerType && t != resource.RouteType || f.Exposes(s.Key.Namespace, s.Key.Hostname, port)
 }
 
 // withSubsets adds the names of the clusters' subsets, impossible ones excepted.

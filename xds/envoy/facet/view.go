@@ -41,6 +41,12 @@ func (v *View) Sees(s *federation.Service) bool {
 	return everyone || v.Facet.Covers(s)
 }
 
+// Exposes reports whether what the facet's proxies send to the port may reach the service, of
+// which they know.
+func (v *View) Exposes(s *federation.Service, port uint16) bool {
+	return v.Facet.Exposes(s.Key.Namespace, s.Key.Hostname, port)
+}
+
 // Network is that of the facet's proxies.
 func (v *View) Network() federation.NetworkID {
 	if v.Facet.Network != "" {

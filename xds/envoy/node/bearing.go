@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -151,10 +152,12 @@ func egressOf(spec *networking.Sidecar, namespace string) string {
 	if len(spec.GetEgress()) == 0 {
 		return ""
 	}
-	var plain, lists []string
+	var plain, lists, ofPorts []string
 	for _, listener := range spec.GetEgress() {
 		included, excluded := egressHosts(listener.GetHosts(), namespace)
-		switch {
+		switch port := exposedPort(listener); {
+		case port != 0:
+			ofPorts = append(ofPorts, fmt.Sprintf("%d:%s", port, egressList(append(included, excluded...))))
 		case len(included) == 0:
 		case len(excluded) == 0:
 			plain = append(plain, included...)
@@ -163,15 +166,29 @@ func egressOf(spec *networking.Sidecar, namespace string) string {
 		}
 	}
 	if slices.Contains(plain, "*/*") {
-		return ""
+		if len(ofPorts) == 0 {
+			return ""
+		}
+		plain = []string{"*/*"}
 	}
 	if len(plain) > 0 {
 		lists = append([]string{egressList(plain)}, lists...)
 	}
+	lists = append(lists, ofPorts...)
 	if len(lists) == 0 {
 		return "~*/*" // nothing
 	}
 	return strings.Join(lists, ";")
+}
+
+// exposedPort is the port for which the listener is; 0: it is for all that have none of their own.
+// Services have nothing to do with the port of an explicit HTTP proxy.
+func exposedPort(listener *networking.IstioEgressListener) uint16 {
+	number := listener.GetPort().GetNumber()
+	if strings.EqualFold(listener.GetPort().GetProtocol(), "HTTP_PROXY") || number != uint32(uint16(number)) {
+		return 0
+	}
+	return uint16(number)
 }
 
 // egressHosts reads NAMESPACE/HOST; a namespace after ~ excludes, ~ alone from all of

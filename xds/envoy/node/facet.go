@@ -35,7 +35,7 @@ type Facet struct {
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
 	// The effective configuration of the proxy.
 	Objects  federation.ClusterID    // whose objects for its own proxies count; empty: there are none
-	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes; empty: everything
+	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes, for a port alone after PORT:; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
 	// Sidecar names the one that says how the workload is reached: NAMESPACE/NAME; empty: none does. Uncaptured: connections
@@ -123,11 +123,44 @@ func (f Facet) Imports(namespace string, host federation.Hostname) bool {
 		return true
 	}
 	for list := range strings.SplitSeq(f.Egress, ";") {
-		if listImports(list, namespace, host) {
+		if _, hosts := portOfList(list); listImports(hosts, namespace, host) {
 			return true
 		}
 	}
 	return false
+}
+
+// Exposes reports whether the facet's Sidecar, if it has one, wants what the namespace has for the
+// host at the port: a list for the port alone counts there instead of those for all.
+func (f Facet) Exposes(namespace string, host federation.Hostname, port uint16) bool {
+	if f.Egress == "" || f.GRPC || f.Scope == ScopeProxyRoutes {
+		return f.Imports(namespace, host)
+	}
+	own, all, hasOwn := false, false, false
+	for list := range strings.SplitSeq(f.Egress, ";") {
+		number, hosts := portOfList(list)
+		switch number {
+		case port:
+			hasOwn = true
+			own = own || listImports(hosts, namespace, host)
+		case 0:
+			all = all || listImports(hosts, namespace, host)
+		}
+	}
+	if hasOwn {
+		return own
+	}
+	return all
+}
+
+// portOfList is the port for which a list is; 0: it is for all that have none of their own.
+func portOfList(list string) (port uint16, hosts string) {
+	number, hosts, hasPort := strings.Cut(list, ":")
+	if !hasPort {
+		return 0, list
+	}
+	port, _ = resource.ParsePort(number)
+	return port, hosts
 }
 
 // listImports reports whether one of the list has the host, and that none excludes it.

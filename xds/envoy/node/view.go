@@ -64,6 +64,14 @@ func (v View) Node() Node { return v.node }
 
 // Sees reports whether the node knows of the service.
 func (v View) Sees(s *federation.Service) bool {
-	f := Facet{Scope: ScopeImported, Namespace: v.node.Namespace, Egress: v.bearing.egress}
-	return f.Covers(s)
+	return v.imported().Covers(s)
+}
+
+// Exposes reports whether the service, of which the node knows, can be reached at the port.
+func (v View) Exposes(s *federation.Service, port uint16) bool {
+	return v.imported().Exposes(s.Key.Namespace, s.Key.Hostname, port)
+}
+
+func (v View) imported() Facet {
+	return Facet{Scope: ScopeImported, Namespace: v.node.Namespace, Egress: v.bearing.egress, GRPC: v.node.GRPC}
 }

@@ -93,7 +93,7 @@ func ownerAt(v *facet.View, vip netip.Addr, number uint16) service.ServedPort {
 	}
 	claims := v.Reader.SelectAtVIP(vip, func(s *federation.Service) bool {
 		p, ok := service.TCPPort(s, number)
-		return ok && !p.Protocol.IsHTTP() && v.Sees(s) && slices.Contains(service.ListenerVIPs(s, v.Facet), vip)
+		return ok && !p.Protocol.IsHTTP() && v.Sees(s) && v.Exposes(s, number) && slices.Contains(service.ListenerVIPs(s, v.Facet), vip)
 	})
 	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !service.Owns(v, s, number) || service.IsAlias(v, s) })
 	slices.SortStableFunc(claims, func(s, t *federation.Service) int {

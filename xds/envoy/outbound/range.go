@@ -24,7 +24,7 @@ func addRanges(v *facet.View, l *listenerv3.Listener, number uint16) {
 	taken := map[netip.Prefix]*federation.Service{}
 	for group := range service.ByHostname(v.Reader.SpecsOnPort(number)) {
 		owner, _ := service.OwnerAmong(v, v.Reader.ByHostname(group[0].Key.Hostname), number)
-		if owner.Service == nil || owner.Port.Protocol.IsHTTP() || service.IsAlias(v, owner.Service) {
+		if owner.Service == nil || !v.Exposes(owner.Service, number) || owner.Port.Protocol.IsHTTP() || service.IsAlias(v, owner.Service) {
 			continue
 		}
 		for _, block := range routedRanges(v, owner) {

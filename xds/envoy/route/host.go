@@ -71,7 +71,7 @@ func httpHosts(v *facet.View, services iter.Seq[*federation.Service], numbers fu
 					v.LeaveOut(service.Taken(v, owner, s))
 				}
 			}
-			if owner.Service != nil && service.MayBeHTTP(v, owner.Port) && !service.IsAlias(v, owner.Service) {
+			if owner.Service != nil && v.Exposes(owner.Service, number) && service.MayBeHTTP(v, owner.Port) && !service.IsAlias(v, owner.Service) {
 				hosts = withAliases(v, hosts, &Host{Host: owner.Service.Key.Hostname, Number: number, Service: owner.Service})
 			}
 		}
@@ -106,7 +106,7 @@ func RuledHosts(v *facet.View, known []*Host) []federation.Hostname {
 		before := len(found)
 		for _, name := range o.Names {
 			host := federation.Hostname(name)
-			if !names[host] && !found[host] && resource.IsDomain(name) && hasRule(v, o, host) && !isService(v, host, known) {
+			if !names[host] && !found[host] && resource.IsDomain(name) && hasRule(v, o, host) && v.Facet.Exposes(o.Key.Namespace, host, RuledPort) && !isService(v, host, known) {
 				found[host] = true
 			}
 		}

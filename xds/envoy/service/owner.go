@@ -209,7 +209,7 @@ func PortNumbers(services []*federation.Service) []uint16 {
 func SpeaksHTTP(v *facet.View, number uint16) bool {
 	for group := range ByHostname(v.Reader.SpecsOnPort(number)) {
 		owner, _ := OwnerAmong(v, group, number)
-		if owner.Service != nil && (owner.Port.Protocol.IsHTTP() || ByHost(owner) && Detected(v, owner.Port)) {
+		if owner.Service != nil && v.Exposes(owner.Service, number) && (owner.Port.Protocol.IsHTTP() || ByHost(owner) && Detected(v, owner.Port)) {
 			return true
 		}
 	}

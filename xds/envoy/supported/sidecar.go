@@ -14,11 +14,13 @@ var _ = add(row{kind: node.SidecarKind, selects: true, table: sidecarFields()})
 func sidecarFields() *table {
 	t := &table{
 		fields: []string{
-			"workloadSelector", "egress.hosts", "outboundTrafficPolicy.mode",
+			"workloadSelector", "egress.hosts", "egress.port.number", "outboundTrafficPolicy.mode",
 			"ingress.port.number", "ingress.port.protocol", "ingress.bind", "ingress.captureMode", "ingress.defaultEndpoint",
 		},
 		refused: map[string]string{
-			"egress.port":                                "egress listeners of single ports are not compiled: their hosts are imported for every port",
+			"egress.port.protocol":                       "the protocol of the service's port counts",
+			"egress.port.name":                           "listeners are told apart by their numbers",
+			"egress.port.targetPort":                     "requests go to the port of the service",
 			"egress.bind":                                "egress listeners are not bound to addresses of their own",
 			"egress.captureMode":                         "all outbound traffic is captured alike",
 			"outboundTrafficPolicy.egressProxy":          "there is no egress proxy for what the mesh does not know",
