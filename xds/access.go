@@ -34,6 +34,8 @@ type Caller struct {
 	// and what it claims beyond its proof needs a registry that says the same. Else
 	// everything is accepted that the caller says, and secrets go to sockets only.
 	Proven bool
+	// Given is what the proof says about the proxy, which need not say it itself.
+	Given envoy.Given
 	// LastProof is when the caller, as the node, last proved who it is by something else
 	// than a certificate of the hub; nil: it does so all the time. It must not block.
 	LastProof func(envoy.Node) time.Time
@@ -97,7 +99,7 @@ func (c *xdsClient) identify(ctx context.Context) error {
 
 // meet takes the node that the first request says. Its error is for the client.
 func (c *xdsClient) meet(said *corev3.Node) error {
-	node, err := envoy.ParseNode(said)
+	node, err := envoy.ParseNodeOf(said, c.caller.Given)
 	if err != nil {
 		return status.Error(codes.InvalidArgument, printable(err.Error()))
 	}

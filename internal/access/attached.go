@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/kubernetes"
-
-	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 const (
 	reviewTimeout = 5 * time.Second
 	maxReviews    = 4 // of a cluster at a time
-	// After breakAfter failures in a row, an API server is asked once every breakFor until it answers.
+	// After breakAfter failures in a row, a server is asked once every breakFor until it answers.
 	breakAfter = 3
 	breakFor   = 10 * time.Second
 )
@@ -23,39 +19,36 @@ const (
 // attached is how a cluster is asked. Each cluster has its own slots, so that one that does not answer holds up no other
 // else's tokens.
 type attached struct {
-	client  kubernetes.Interface
-	cluster *listwatch.Cluster
-	slots   *queue
+	maker maker
+	slots *queue
 
 	mu      sync.Mutex
 	failed  int       // times in a row
 	retryAt time.Time // with failed >= breakAfter: it is not asked before
 }
 
-func newAttached(client kubernetes.Interface, cluster *listwatch.Cluster) *attached {
-	return &attached{client: client, cluster: cluster, slots: newQueue(maxReviews)}
-}
+func newAttached(by maker) *attached { return &attached{maker: by, slots: newQueue(maxReviews)} }
 
 // review has the cluster review the token when it is its turn. A refusal is counted before the next one's turn, whether or
 // not the caller still waits for it.
-func (a *attached) review(ctx context.Context, t *Tokens, in inquiry) (account, error) {
+func (a *attached) review(ctx context.Context, t *Tokens, in inquiry) (Account, error) {
 	now := t.o.Now
 	if err := a.isBroken(now()); err != nil {
-		return account{}, err
+		return Account{}, err
 	}
 	if err := a.slots.take(ctx, in.source(), reviewTimeout); err != nil {
-		return account{}, err
+		return Account{}, err
 	}
 	defer a.slots.release()
 	if !t.mayTry(in.who) {
-		return account{}, errThrottled // those before it in the queue were refused
+		return Account{}, errThrottled // those before it in the queue were refused
 	}
 	if err := a.mayAsk(now()); err != nil {
-		return account{}, err // those before it in the queue have failed
+		return Account{}, err // those before it in the queue have failed
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	found, err := a.ask(ctx, in.uid, in.token, t.o.Audiences)
+	found, err := a.maker.review(ctx, in.uid, in.token, t.o.Audiences)
 	a.answered(!errors.As(err, new(unanswered)), now())
 	if errors.As(err, new(refusal)) {
 		t.failed(in.who)
@@ -73,7 +66,7 @@ func (a *attached) broken(now time.Time) error {
 	if a.failed < breakAfter || !now.Before(a.retryAt) {
 		return nil
 	}
-	return fmt.Errorf("its API server did not answer %d times in a row; it is asked again in %s", a.failed, a.retryAt.Sub(now).Round(time.Second))
+	return fmt.Errorf("its server did not answer %d times in a row; it is asked again in %s", a.failed, a.retryAt.Sub(now).Round(time.Second))
 }
 
 // mayAsk lets one through when it is time to try again.

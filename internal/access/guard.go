@@ -1,7 +1,6 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -10,11 +9,9 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -96,20 +93,20 @@ func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
 	if err != nil {
 		return Identity{}, ByCertificate, err
 	}
-	bearer, cluster, err := credentialsOf(ctx)
+	shown, err := credentialsOf(ctx)
 	switch {
 	case err != nil:
 		return Identity{}, ByToken, err
-	case bearer == "" && has:
+	case shown.token == "" && has:
 		return certified, ByCertificate, nil
-	case bearer == "":
+	case shown.token == "":
 		return Identity{}, ByNothing, refusal{"show a client certificate of the mesh, or a service account token with the cluster that made it (metadata authorization and clusterid)"}
 	}
-	if cluster = cmp.Or(cluster, g.o.TokenCluster); cluster == "" {
-		return Identity{}, ByToken, refusal{"the metadata clusterid is missing: it names the cluster that made the token (istioctl sends none: set debug.tokenCluster)"}
+	cluster, err := g.clusterOf(shown)
+	if err != nil {
+		return Identity{}, ByToken, err
 	}
-	cluster = g.o.Clusters.Named(cluster)
-	tokened, err := g.byToken(ctx, cluster, bearer)
+	tokened, err := g.byToken(ctx, cluster, shown.token)
 	if err != nil || !has {
 		return tokened, ByToken, err
 	}
@@ -119,7 +116,7 @@ func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
 	tokened.Certified = true
 	byToken := tokened.again
 	tokened.again = func(cluster federation.ClusterID) error { return errors.Join(byToken(cluster), certified.again("")) }
-	if certified.Ends.Before(tokened.Ends) {
+	if tokened.Ends.IsZero() || certified.Ends.Before(tokened.Ends) {
 		tokened.Ends = certified.Ends
 	}
 	return tokened, ByToken, nil
@@ -135,7 +132,7 @@ func (g *Guard) byCertificate(ctx context.Context) (Identity, bool, error) {
 	if err != nil {
 		return Identity{}, false, refusal{err.Error()}
 	}
-	i := Identity{Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Proven: proof.Proven, Address: addressOf(ctx), Certified: true}
+	i := Identity{Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Proven: proof.Proven, Datacenter: proof.Datacenter, Address: addressOf(ctx), Certified: true}
 	i.again = func(cluster federation.ClusterID) error {
 		return g.certifiesStill(secure.State.PeerCertificates, proof.Workload, cluster)
 	}
@@ -159,11 +156,11 @@ func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, beare
 	if _, secure := tlsOf(ctx); !secure {
 		return Identity{}, refusal{"a token is taken over TLS only"}
 	}
-	found, ends, err := g.o.Tokens.check(ctx, addressOf(ctx), cluster, bearer)
+	found, err := g.o.Tokens.check(ctx, addressOf(ctx), cluster, bearer)
 	if err != nil {
 		return Identity{}, err
 	}
-	w, err := authority.NewWorkload(g.o.Clusters.Standing(cluster).TrustDomain, found.namespace, found.name)
+	w, err := authority.NewWorkload(g.o.Clusters.Standing(cluster).TrustDomain, found.Namespace, found.Name)
 	if err != nil {
 		return Identity{}, refusal{err.Error()}
 	}
@@ -173,28 +170,7 @@ func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, beare
 		}
 		return nil
 	}
-	return Identity{Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.pod, Ends: ends, again: again}, nil
-}
-
-// credentialsOf reads what a caller reports about itself, as Istio's agents do.
-func credentialsOf(ctx context.Context) (Token, federation.ClusterID, error) {
-	said, _ := metadata.FromIncomingContext(ctx)
-	bearers, clusters := said.Get("authorization"), said.Get("clusterid")
-	if len(bearers) == 0 {
-		return "", "", nil
-	}
-	scheme, bearer, _ := strings.Cut(bearers[0], " ")
-	switch {
-	case len(bearers) > 1 || len(clusters) > 1:
-		return "", "", refusal{"the metadata authorization and clusterid may be there once"}
-	case !strings.EqualFold(scheme, "Bearer") || bearer == "":
-		return "", "", refusal{"the metadata authorization has not the form: Bearer TOKEN"}
-	case len(clusters) == 0:
-		return Token(bearer), "", nil
-	case len(clusters[0]) > 253:
-		return "", "", refusal{"the metadata clusterid is longer than an ID may be"}
-	}
-	return Token(bearer), federation.ClusterID(clusters[0]), nil
+	return Identity{Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.Pod, Ends: found.Ends, Datacenter: found.datacenter, Address: addressOf(ctx), again: again}, nil
 }
 
 func tlsOf(ctx context.Context) (credentials.TLSInfo, bool) {

@@ -96,7 +96,7 @@ func TestR09HangingCluster(t *testing.T) {
 // TestR09AnsweringClusterIsAskedAgain: the breaker lets one through when its time is over, and closes when that one is
 // answered.
 func TestR09AnsweringClusterIsAskedAgain(t *testing.T) {
-	a, now := newAttached(nil, nil), time.Now()
+	a, now := newAttached(nil), time.Now()
 	for range breakAfter {
 		if err := a.mayAsk(now); err != nil {
 			t.Fatal(err)

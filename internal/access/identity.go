@@ -24,6 +24,8 @@ type Identity struct {
 	Address netip.Addr // from which it connects; not valid: it is not known
 	// Certified: proven by the certificate of the connection.
 	Certified bool
+	// Datacenter: proven by what a Consul datacenter knows. Its proxies need not say of which cluster they are.
+	Datacenter bool
 	// again tells why the proof counts no more, for a node of the cluster. It does
 	// not block. nil: there is nothing to look at again.
 	again func(federation.ClusterID) error

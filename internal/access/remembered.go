@@ -10,14 +10,14 @@ import (
 // answer is remembered until its end.
 type answer struct {
 	cluster federation.ClusterID
-	account account
+	account Account
 	refused error
 	at      time.Time
 	until   time.Time
 }
 
 // decide tells what is remembered, and for how long.
-func (t *Tokens) decide(found account, err error) (answer, error) {
+func (t *Tokens) decide(found Account, err error) (answer, error) {
 	no := refusal{}
 	switch {
 	case err == nil:

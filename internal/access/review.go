@@ -6,17 +6,48 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// account is what a cluster reports about a token.
-type account struct {
-	namespace, name, pod string
+// Account is for whom a cluster made a token.
+type Account struct {
+	Namespace, Name string
+	Pod             string    // to which the token is bound; empty: to none
+	Ends            time.Time // of the token
+	// datacenter: a Consul datacenter made the token.
+	datacenter bool
+}
+
+// maker asks the cluster that makes tokens about one of them.
+type maker interface {
+	// read refuses what cannot be good, without asking. The rest proves nothing yet.
+	read(token Token, audiences []string, now time.Time) error
+	// subject is what a refusal of the token is counted for, beside its source; empty: it claims nothing.
+	subject(token Token) string
+	// review asks for whom the cluster made the token (S2). The cluster must be the one
+	// that was attached: another one behind its address could say what it likes.
+	review(ctx context.Context, uid string, token Token, audiences []string) (Account, error)
+}
+
+// kubernetesTokens are reviewed by an API server.
+type kubernetesTokens struct {
+	client  kubernetes.Interface
+	cluster *listwatch.Cluster
+}
+
+func (kubernetesTokens) read(token Token, audiences []string, now time.Time) error {
+	c, err := token.read()
+	if err != nil {
+		return err
+	}
+	return c.check(audiences, now)
 }
 
 // refusal is a definite no: it is remembered for a while.
@@ -34,32 +65,42 @@ const (
 	podName    = "authentication.kubernetes.io/pod-name"
 )
 
-// ask asks the cluster for which account it made the token (S2). The cluster
-// must be the one that was attached: another one behind its address could say
-// what it likes.
-func (a *attached) ask(ctx context.Context, uid string, token Token, audiences []string) (account, error) {
-	if err := a.proves(ctx, uid); err != nil {
-		return account{}, err
+func (kubernetesTokens) subject(token Token) string {
+	c, err := token.read()
+	if err != nil {
+		return ""
 	}
-	answer, err := a.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+	return c.Subject + "\x00" + c.Kubernetes.Pod.UID
+}
+
+// review has the API server review the token.
+func (k kubernetesTokens) review(ctx context.Context, uid string, token Token, audiences []string) (Account, error) {
+	if err := k.proves(ctx, uid); err != nil {
+		return Account{}, err
+	}
+	answer, err := k.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: string(token), Audiences: audiences},
 	}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		return account{}, errors.New("the hub may not review tokens there; grant it create on tokenreviews")
+		return Account{}, errors.New("the hub may not review tokens there; grant it create on tokenreviews")
 	case err != nil:
-		return account{}, unanswered{"its API server does not answer"} // the error may quote what was sent
+		return Account{}, unanswered{"its API server does not answer"} // the error may quote what was sent
 	}
-	return accountOf(answer.Status, audiences)
+	found, err := accountOf(answer.Status, audiences)
+	if c, unread := token.read(); unread == nil {
+		found.Ends = c.ends()
+	}
+	return found, err
 }
 
 // proves tells why the cluster does not prove that it is the known one. Callers that are
 // not authenticated yet read the reason: it has no addresses.
-func (a *attached) proves(ctx context.Context, uid string) error {
+func (k kubernetesTokens) proves(ctx context.Context, uid string) error {
 	if uid == "" {
 		return errors.New("it is not known yet which one it is")
 	}
-	err := a.cluster.Verify(ctx, a.client, uid)
+	err := k.cluster.Verify(ctx, k.client, uid)
 	switch {
 	case err == nil:
 		return nil
@@ -71,24 +112,24 @@ func (a *attached) proves(ctx context.Context, uid string) error {
 	return unanswered{"its API server does not tell which cluster it is of"}
 }
 
-func accountOf(status authenticationv1.TokenReviewStatus, audiences []string) (account, error) {
+func accountOf(status authenticationv1.TokenReviewStatus, audiences []string) (Account, error) {
 	user, ok := strings.CutPrefix(status.User.Username, userPrefix)
 	namespace, name, both := strings.Cut(user, ":")
 	switch {
 	case !status.Authenticated:
-		return account{}, refusal{"the cluster does not accept the token"}
+		return Account{}, refusal{"the cluster does not accept the token"}
 	case !shares(status.Audiences, audiences):
-		return account{}, refusal{"the token is not for this hub: mount one with the audience " + quoted(audiences)}
+		return Account{}, refusal{"the token is not for this hub: mount one with the audience " + quoted(audiences)}
 	case !ok || !both || namespace == "" || name == "" || strings.Contains(name, ":"):
-		return account{}, refusal{"the token is not that of a service account"}
+		return Account{}, refusal{"the token is not that of a service account"}
 	}
-	a := account{namespace: namespace, name: name}
+	a := Account{Namespace: namespace, Name: name}
 	switch pods := slices.Clone([]string(status.User.Extra[podName])); len(pods) {
 	case 0:
 	case 1:
-		a.pod = pods[0]
+		a.Pod = pods[0]
 	default:
-		return account{}, refusal{fmt.Sprintf("the token is bound to %d pods", len(pods))}
+		return Account{}, refusal{fmt.Sprintf("the token is bound to %d pods", len(pods))}
 	}
 	return a, nil
 }

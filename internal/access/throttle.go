@@ -24,13 +24,12 @@ type suspect struct {
 	workload question
 }
 
-// suspectOf reads what the token claims. A token that cannot be read claims nothing, as all such of its source.
-func suspectOf(from netip.Addr, cluster federation.ClusterID, token Token) suspect {
-	c, err := token.read()
-	if err != nil {
+// suspectOf is whom a token of the subject is counted for. One that claims nothing is as all such of its source.
+func suspectOf(from netip.Addr, cluster federation.ClusterID, subject string) suspect {
+	if subject == "" {
 		return suspect{from: source.Of(from)}
 	}
-	return suspect{source.Of(from), ask(cluster, Token(c.Subject+"\x00"+c.Kubernetes.Pod.UID))}
+	return suspect{source.Of(from), ask(cluster, Token(subject))}
 }
 
 // throttle is for one goroutine at a time.

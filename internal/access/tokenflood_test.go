@@ -127,7 +127,7 @@ func TestR09CallersThatDoNotWait(t *testing.T) {
 		cancel()
 		for i := range 100 {
 			who := netip.MustParseAddr("10.0.0.1")
-			_, _, _ = w.tokens.check(ctx, who, "c1", claimed("bad", time.Now().Add(time.Hour+time.Duration(i)*time.Minute)))
+			_, _ = w.tokens.check(ctx, who, "c1", claimed("bad", time.Now().Add(time.Hour+time.Duration(i)*time.Minute)))
 			synctest.Wait()
 			timer := time.NewTimer(20 * time.Millisecond)
 			<-timer.C

@@ -32,8 +32,8 @@ type TokenOptions struct {
 	Now       func() time.Time // default time.Now
 }
 
-// Tokens has service account tokens checked by the cluster that made them. It
-// may be used by several goroutines.
+// Tokens has tokens checked by the cluster that made them. It may be used by several
+// goroutines.
 type Tokens struct {
 	o       TokenOptions
 	flights singleflight.Group
@@ -56,9 +56,13 @@ func NewTokens(o TokenOptions) *Tokens {
 // while the cluster proves to be the known one. A later client takes the place of an
 // earlier one, and what was remembered is forgotten.
 func (t *Tokens) Attach(id federation.ClusterID, client kubernetes.Interface, cluster *listwatch.Cluster) (detach func()) {
+	return t.attach(id, kubernetesTokens{client, cluster})
+}
+
+func (t *Tokens) attach(id federation.ClusterID, by maker) (detach func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	mine := newAttached(client, cluster)
+	mine := newAttached(by)
 	t.clients[id] = mine
 	t.forget(id)
 	return func() {
@@ -84,42 +88,48 @@ var errThrottled = errors.New("too many of your tokens were refused; wait a minu
 
 // check tells whose token it is and when it ends. A refusal is definite; every
 // other error means that it could not be found out.
-func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.ClusterID, token Token) (account, time.Time, error) {
-	who := suspectOf(from, cluster, token)
+func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.ClusterID, token Token) (Account, error) {
+	who := suspectOf(from, cluster, t.makerOf(cluster).subject(token))
 	if !t.mayTry(&who) && !t.isGood(cluster, token) {
-		return account{}, time.Time{}, errThrottled
+		return Account{}, errThrottled
 	}
-	c, standing, err := t.judge(cluster, token)
+	standing, err := t.judge(cluster, token)
 	if no := (refusal{}); errors.As(err, &no) {
 		t.failed(&who)
 	}
 	if err != nil {
-		return account{}, time.Time{}, err
+		return Account{}, err
 	}
-	a, err := t.remembered(ctx, inquiry{cluster: cluster, uid: standing.UID, token: token, ends: c.ends(), who: &who})
+	a, err := t.remembered(ctx, inquiry{cluster: cluster, uid: standing.UID, token: token, who: &who})
 	if err != nil {
-		return account{}, time.Time{}, err
+		return Account{}, err
 	}
-	return a.account, c.ends(), a.refused
+	return a.account, a.refused
 }
 
 // judge tells what can be told without the cluster.
-func (t *Tokens) judge(cluster federation.ClusterID, token Token) (claims, Standing, error) {
-	c, err := token.read()
-	if err == nil {
-		err = c.check(t.o.Audiences, t.o.Now())
-	}
-	if err != nil {
-		return claims{}, Standing{}, refusal{err.Error()}
+func (t *Tokens) judge(cluster federation.ClusterID, token Token) (Standing, error) {
+	if err := t.makerOf(cluster).read(token, t.o.Audiences, t.o.Now()); err != nil {
+		return Standing{}, refusal{err.Error()}
 	}
 	standing := t.o.Clusters.Standing(cluster)
 	switch {
 	case !standing.Attached:
-		return claims{}, Standing{}, refusal{fmt.Sprintf("no cluster %q is attached to this hub", cluster)}
+		return Standing{}, refusal{fmt.Sprintf("no cluster %q is attached to this hub", cluster)}
 	case standing.Frozen != "":
-		return claims{}, Standing{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, standing.Frozen)
+		return Standing{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, standing.Frozen)
 	}
-	return c, standing, nil
+	return standing, nil
+}
+
+// makerOf is who made the cluster's tokens; without a link, they are taken for those of Kubernetes.
+func (t *Tokens) makerOf(cluster federation.ClusterID) maker {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if by := t.clients[cluster]; by != nil {
+		return by.maker
+	}
+	return kubernetesTokens{}
 }
 
 // remembered asks the cluster where nothing is remembered; several who ask the
@@ -136,7 +146,7 @@ func (t *Tokens) remembered(ctx context.Context, in inquiry) (answer, error) {
 		return known, nil
 	}
 	if in.by == nil {
-		return answer{}, fmt.Errorf("the cluster %s cannot review tokens: the hub has no link to a Kubernetes API server of it", in.cluster)
+		return answer{}, fmt.Errorf("the cluster %s cannot review tokens: the hub has no link to a server of it that does", in.cluster)
 	}
 	select {
 	case r := <-t.ask(ctx, in):
@@ -155,7 +165,6 @@ type inquiry struct {
 	cluster federation.ClusterID
 	uid     string // of kube-system
 	token   Token
-	ends    time.Time // of the token
 	who     *suspect  // nil: the token was good before
 	seen    time.Time // when the answer that does not suffice was found; zero: there was none
 }
@@ -184,8 +193,8 @@ func (t *Tokens) ask(ctx context.Context, in inquiry) <-chan singleflight.Result
 			return answer{}, fmt.Errorf("the cluster %s cannot review the token: %w", in.cluster, err)
 		}
 		a.cluster = in.cluster
-		if in.ends.Before(a.until) {
-			a.until = in.ends
+		if ends := a.account.Ends; !ends.IsZero() && ends.Before(a.until) {
+			a.until = a.account.Ends
 		}
 		t.remember(q, a, in.by)
 		return a, nil
@@ -204,12 +213,11 @@ func (t *Tokens) still(cluster federation.ClusterID, token Token) error {
 	if is && known.refused != nil && now.Before(known.until) {
 		return known.refused
 	}
-	c, err := token.read()
 	standing := t.o.Clusters.Standing(cluster)
-	if err != nil || by == nil || standing.Frozen != "" || is && now.Sub(known.at) < reviewAgain {
+	if by == nil || standing.Frozen != "" || is && now.Sub(known.at) < reviewAgain {
 		return nil // what it claims was checked before
 	}
-	t.ask(context.Background(), inquiry{by: by, cluster: cluster, uid: standing.UID, token: token, ends: c.ends(), seen: known.at})
+	t.ask(context.Background(), inquiry{by: by, cluster: cluster, uid: standing.UID, token: token, seen: known.at})
 	return nil
 }
 

@@ -78,9 +78,10 @@ type answer struct {
 // refusal is an error that no retry heals soon: an operator must change rights, a
 // token or an address.
 type refusal struct {
-	msg   string
-	other bool // another Consul answers
-	blind bool // the token may not see everything
+	msg    string
+	other  bool // another Consul answers
+	blind  bool // the token may not see everything
+	denied bool // of the token itself
 }
 
 func (r *refusal) Error() string { return r.msg }
@@ -271,11 +272,11 @@ func (c *client) status(res *http.Response) error {
 	head, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 	switch {
 	case res.StatusCode == http.StatusForbidden:
-		return &refusal{msg: "consul answers 403: it does not know the token or the token lacks rights; write a token with service_prefix \"\" and node_prefix \"\" read to tokenFile"}
+		return &refusal{denied: true, msg: "consul answers 403: it does not know the token or the token lacks rights; write a token with service_prefix \"\" and node_prefix \"\" read to tokenFile"}
 	case res.StatusCode == http.StatusUnauthorized && bytes.Contains(head, []byte("ACL support disabled")):
 		return &noACL{}
 	case res.StatusCode == http.StatusUnauthorized:
-		return &refusal{msg: "consul answers 401: it wants another token; see tokenFile"}
+		return &refusal{denied: true, msg: "consul answers 401: it wants another token; see tokenFile"}
 	case res.StatusCode == http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 		return &busy{after: min(time.Duration(max(seconds, 0))*time.Second, time.Minute)}

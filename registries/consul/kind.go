@@ -29,12 +29,15 @@ type Section struct {
 	// InstancePort and ServicePort are those of Options.
 	InstancePort string `yaml:"instancePort"`
 	ServicePort  uint16 `yaml:"servicePort"`
+	// Workloads is for the config file alone: it says whom the hub trusts.
+	Workloads *WorkloadsSection `yaml:"workloads" json:"-"`
 }
 
 // Opener makes registries of Consul datacenters.
 type Opener struct {
 	provider.Host
-	Count func(id federation.ClusterID, request string) // requests
+	Count     func(id federation.ClusterID, request string) // requests
+	Following Following
 }
 
 // Kind is that of Consul datacenters.
@@ -72,7 +75,7 @@ func (o Opener) follow(c provider.Cluster, s *Section, with access) (registries.
 		Limits: c.Limits, Used: o.Used(c.ID, c.Limits),
 		Cluster: c.ID, Network: c.Network, Address: s.Address, Datacenter: s.Datacenter,
 		Token: with.token, TLS: with.tls, Hostname: s.Hostname, Namespace: s.Namespace,
-		InstancePort: s.InstancePort, ServicePort: s.ServicePort,
+		InstancePort: s.InstancePort, ServicePort: s.ServicePort, Workloads: s.Workloads,
 		Dial: o.Dial, Expect: c.Known.UID, Logger: o.Logger,
 		Count: func(request string) { o.Count(c.ID, request) },
 	})
@@ -81,7 +84,12 @@ func (o Opener) follow(c provider.Cluster, s *Section, with access) (registries.
 	}
 	return provider.Running{Active: r.Activity, Do: func(ctx context.Context, to registries.Sink) error {
 		defer o.Ended(c.ID)
-		return r.Run(ctx, to)
+		if r.workloads == nil {
+			return r.Run(ctx, to)
+		}
+		defer r.workloads.client.http.CloseIdleConnections()
+		defer o.Following.Prove(c.ID, r.workloads)()
+		return provider.Beside(ctx, r.workloads.watch, func(ctx context.Context) error { return r.Run(ctx, to) })
 	}}, nil
 }
 

@@ -40,8 +40,10 @@ type Options struct {
 	// under which callers know the one port.
 	InstancePort string
 	ServicePort  uint16
-	Dial         func(ctx context.Context, network, address string) (net.Conn, error) // carries the address policy
-	Expect       string                                                               // Identity.UID known from before; another Consul is refused
+	// Workloads says how workloads prove who they are; nil: by nothing that Consul knows.
+	Workloads *WorkloadsSection
+	Dial      func(ctx context.Context, network, address string) (net.Conn, error) // carries the address policy
+	Expect    string                                                               // Identity.UID known from before; another Consul is refused
 
 	MaxPolls    int                    // requests open at once over HTTP/1; default 150
 	MaxServices int                    // services looked at; default 10,000
@@ -52,7 +54,7 @@ type Options struct {
 	Logger      *slog.Logger
 
 	poison func(service string)     // tests make the handling of a service panic; nil: no test
-	Count  func(requestKind string) // called before every request: services, health, canary, token
+	Count  func(requestKind string) // called before every request: services, health, canary, token, roots
 }
 
 // The kinds of requests that Options.Count counts. Canary and token reads
@@ -62,6 +64,7 @@ const (
 	CountHealth   = "health"
 	CountCanary   = "canary"
 	CountToken    = "token"
+	CountRoots    = "roots" // of Connect
 )
 
 const (
@@ -123,6 +126,9 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
 	}
+	if base.Scheme == "http" && o.Workloads != nil && o.Workloads.Tokens && !isLocal(base.Hostname()) {
+		return nil, fmt.Errorf("setting up cluster %q: consul.workloads.tokens: http:// would send tokens of workloads in plain text to another machine; use https://", o.Cluster)
+	}
 	if base.Scheme == "http" && hasToken && !isLocal(base.Hostname()) {
 		return nil, fmt.Errorf("setting up cluster %q: consul.address: http:// would send the token in plain text to another machine; use https://", o.Cluster)
 	}
@@ -143,14 +149,26 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
 	}
-	r := &Registry{o: o, names: names, expect: id, log: o.Logger.With("cluster", o.Cluster, "provider", federation.Consul)}
-	r.client = &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults(), used: o.Used}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
+	owners, err := o.Workloads.accounts(o.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
+	}
+	r := &Registry{o: o, names: names, accounts: owners, expect: id, log: o.Logger.With("cluster", o.Cluster, "provider", federation.Consul)}
+	r.client = newClient(o, base)
+	if o.Workloads != nil {
+		r.workloads = newWorkloads(r, o.Workloads)
+	}
+	return r, nil
+}
+
+// newClient has o.MaxPolls connections of its own.
+func newClient(o Options, base *url.URL) *client {
+	return &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults(), used: o.Used}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
 		Transport: newTransport(o, base.Scheme == "https"),
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
 	}}
-	return r, nil
 }
 
 // isLocal tells an address at which what is sent does not leave the machine.

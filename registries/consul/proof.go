@@ -15,6 +15,9 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
+// tokenPath is where Consul tells about the token of the request.
+const tokenPath = "/v1/acl/token/self"
+
 // anonymous is the accessor of the token that Consul gives a request without one.
 const anonymous = "00000000-0000-0000-0000-000000000002"
 
@@ -205,7 +208,7 @@ func (g *guard) tokenSelf(ctx context.Context) error {
 		return nil // the next read says what is wrong
 	}
 	var self api.ACLToken
-	_, err := g.client.get(ctx, request{kind: CountToken, path: "/v1/acl/token/self", timeout: requestTimeout}, &self)
+	_, err := g.client.get(ctx, request{kind: CountToken, path: tokenPath, timeout: requestTimeout}, &self)
 	var r *refusal
 	var off *noACL
 	switch {

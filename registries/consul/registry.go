@@ -21,7 +21,8 @@
 //   - the locality is the instance's or its node's, else the datacenter is the
 //     zone; the network is the tag topology.istio.io/network, else the cluster's;
 //   - proxies, gateways, Consul itself, namespaces, partitions and peers are no
-//     services, and instances have no service accounts.
+//     services, and instances have service accounts where the
+//     section workloads maps services to them.
 package consul
 
 import (
@@ -46,6 +47,8 @@ type Sink interface {
 type Registry struct {
 	o         Options
 	names     *naming
+	accounts  *accounts  // of services; nil: they have none
+	workloads *Workloads // nil: what Consul knows proves nothing
 	expect    identity
 	client    *client
 	log       *slog.Logger

@@ -36,7 +36,7 @@ func (t *translator) endpoint(in *instance, ports []federation.EndpointPort) fed
 	e := federation.Endpoint{
 		Address: in.address, Ports: ports, Locality: in.locality(t.datacenter),
 		Weight: uint32(max(in.weight, 1)), Health: in.health(), Labels: in.labels,
-		UID: in.Node.ID + "/" + in.Service.ID,
+		UID: in.Node.ID + "/" + in.Service.ID, ServiceAccount: in.account,
 	}
 	if mode := in.labels[keyTLSMode]; mode == "istio" || mode == "disabled" {
 		e.TLSMode = mode

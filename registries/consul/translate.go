@@ -19,6 +19,7 @@ type translator struct {
 	network    federation.NetworkID
 	datacenter string
 	ports      portChoice // of services that do not choose themselves
+	accounts   *accounts  // of services; nil: they have none
 }
 
 // offer is what one Consul service comes to. A service whose instances are all
@@ -88,6 +89,7 @@ type instance struct {
 	protocols []string
 	weight    int
 	workload  federation.WorkloadKey
+	account   string // NAMESPACE/NAME; empty: it has none
 	endpoint  federation.Endpoint
 }
 
@@ -133,6 +135,9 @@ func (t *translator) instance(name string, e *entry, report *report) *instance {
 	var ignored []string
 	in.labels, ignored = labels(e.Service.Meta, e.Service.Tags)
 	report.ignored(ignored)
+	if account, mapped := t.accounts.service(name); mapped {
+		in.account = account.String()
+	}
 	in.protocols = declared(e.Service.Meta, e.Service.Tags, keyProtocol)
 	in.weight = weight(e, in.id, report)
 	return in
@@ -180,7 +185,7 @@ func withoutNames(found []*instance, report *report) []*instance {
 }
 
 func (o *offer) workload(in *instance) {
-	w := &federation.Workload{Network: in.endpoint.Network, Locality: in.endpoint.Locality, Labels: in.labels}
+	w := &federation.Workload{Network: in.endpoint.Network, Locality: in.endpoint.Locality, Labels: in.labels, ServiceAccount: in.account}
 	if ip, ok := in.address.IP(); ok {
 		w.Addresses = []netip.Addr{ip}
 		o.workloads[in.workload] = w

@@ -77,7 +77,13 @@ func NotHonoured(o *federation.Object) []Field { return supported.NotHonoured(o)
 
 // ParseNode reads a node as Istio's proxies and plain Envoys send it. Errors name
 // the field.
-func ParseNode(n *corev3.Node) (Node, error) { return node.ParseNode(n) }
+func ParseNode(n *corev3.Node) (Node, error) { return node.ParseNode(n, Given{}) }
+
+// Given is what the hub knows of a proxy before it says anything.
+type Given = node.Given
+
+// ParseNodeOf is ParseNode for a proxy of which something is given.
+func ParseNodeOf(n *corev3.Node, given Given) (Node, error) { return node.ParseNode(n, given) }
 
 // ViewOf derives the view of a node. What it was derived from is in r.Deps()
 // afterwards.

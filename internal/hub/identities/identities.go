@@ -32,6 +32,7 @@ type Identities struct {
 	home      federation.ClusterID // of the secret
 	Trust     *authority.Trust
 	tokens    *callers.Tokens
+	leaves    *callers.Leaves
 	Guard     *callers.Guard
 	Proven    func(net.Addr) // called with the xDS address of each caller that may have streams
 	metrics   *metrics.Identity
@@ -85,8 +86,9 @@ func Open(ctx context.Context, o Options) (*Identities, error) {
 	}
 	now := world{o.Snapshots}
 	i.tokens = callers.NewTokens(callers.TokenOptions{Audiences: o.Settings.Audiences, Clusters: now})
+	i.leaves = callers.NewLeaves(i.Trust, now)
 	i.Guard = callers.New(callers.Options{
-		Certificates: i.Trust, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: o.Hub, TokenCluster: o.TokenCluster, Denied: i.denied, Metrics: proofs{o.Metrics}, Proven: o.Proven, Logger: o.Logger,
+		Certificates: i.leaves, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: o.Hub, TokenCluster: o.TokenCluster, Denied: i.denied, Metrics: proofs{o.Metrics}, Proven: o.Proven, Logger: o.Logger,
 	})
 	return i, nil
 }
@@ -99,6 +101,19 @@ func (i *Identities) Attach(id federation.ClusterID, reviewer kubernetes.Interfa
 	}
 	let := i.secret.Attach(cluster)
 	return func() { let(); done() }
+}
+
+// AttachDatacenter lets workloads of the Consul datacenter prove who they are.
+func (i *Identities) AttachDatacenter(id federation.ClusterID, d callers.Datacenter, tokens, certificates bool) (detach func()) {
+	detach = func() {}
+	if tokens {
+		detach = i.tokens.AttachDatacenter(id, d)
+	}
+	if !certificates {
+		return detach
+	}
+	leaves, rest := i.leaves.Attach(id, d), detach
+	return func() { leaves(); rest() }
 }
 
 // measureEvery is the time between two looks at how the authority is.
@@ -162,7 +177,11 @@ func (i *Identities) Service(logger *slog.Logger) *csr.Service {
 // must be one of the mesh.
 func (i *Identities) TLS(base *tls.Config) *tls.Config {
 	return eachHandshake(base, func(c *tls.Config) {
-		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, i.Trust.Pool()
+		roots := i.Trust.Pool()
+		for _, root := range i.leaves.Roots() {
+			roots.AddCert(root)
+		}
+		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, roots
 	})
 }
 

@@ -1,22 +1,30 @@
 package identities
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // RefuseMeshRoots keeps workloads from being operators: what a root of the mesh
 // signs is a workload's, so no such root may sign the clients of GraphQL.
 func (i *Identities) RefuseMeshRoots(clients []*x509.Certificate) error {
 	for _, c := range clients {
-		if i.Trust.Has(c) {
+		if i.isMeshRoot(c) {
 			return fmt.Errorf("--tls-client-ca: %q is a root of the mesh too (identity.ca or identity.bundles), so that every workload could change the hub: "+
 				"use a CA that signs operators only", c.Subject)
 		}
 	}
 	return nil
+}
+
+// isMeshRoot reports whether the certificate, or another one for its key, verifies workloads.
+func (i *Identities) isMeshRoot(c *x509.Certificate) bool {
+	same := func(root *x509.Certificate) bool { return bytes.Equal(root.RawSubjectPublicKeyInfo, c.RawSubjectPublicKeyInfo) }
+	return i.Trust.Has(c) || slices.ContainsFunc(i.leaves.Roots(), same)
 }
 
 var errMeshRoot = errors.New("the client's certificate leads to a root of the mesh: an operator needs one of a CA that signs operators only")
@@ -27,7 +35,7 @@ func (i *Identities) Operators(base *tls.Config) *tls.Config {
 	verify := func(s tls.ConnectionState) error {
 		for _, chain := range s.VerifiedChains {
 			for _, c := range chain {
-				if i.Trust.Has(c) {
+				if i.isMeshRoot(c) {
 					return errMeshRoot
 				}
 			}

@@ -16,10 +16,16 @@ import (
 	"isthmus.dev/isthmus/registries/provider"
 )
 
+// Following is what else follows clusters while their registries run.
+type Following interface {
+	kubernetes.Following
+	consul.Following
+}
+
 // Hub is what registries may use of the hub.
 type Hub struct {
 	provider.Host
-	Following   kubernetes.Following
+	Following   Following
 	Trusted     kubernetes.Trusted // nil: trust domains are not compared
 	CountConsul func(id federation.ClusterID, request string)
 }
@@ -29,7 +35,7 @@ type Hub struct {
 func All(hub Hub) []provider.Kind {
 	return []provider.Kind{
 		hub.Kubernetes().Kind(),
-		consul.Opener{Host: hub.Host, Count: hub.CountConsul}.Kind(),
+		consul.Opener{Host: hub.Host, Count: hub.CountConsul, Following: hub.Following}.Kind(),
 		mock.Kind(),
 		{Provider: federation.External, NotAttached: "is always there, last of all, and made of ServiceEntries: it is not attached"},
 		{Provider: federation.MCP, NotAttached: "cannot be attached: its services are ServiceEntries of the servers in mcp.servers"},

@@ -73,7 +73,7 @@ func (a provenAccess) Identify(ctx context.Context) (xds.Caller, error) {
 		return xds.Caller{}, err
 	}
 	lastProof := func(n envoy.Node) time.Time { return a.guard.LastProof(who, n.Cluster) }
-	return xds.Caller{Identity: identityOf(who), Ends: who.Ends, Proven: true, LastProof: lastProof, Admit: func(n envoy.Node) (string, error) {
+	return xds.Caller{Identity: identityOf(who), Ends: who.Ends, Proven: true, Given: givenOf(who), LastProof: lastProof, Admit: func(n envoy.Node) (string, error) {
 		return who.Workload.String(), a.guard.Allow(who, callers.Node{
 			ID: n.ID, Name: n.Name, Cluster: n.Cluster, Namespace: n.Namespace,
 			ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,
@@ -87,6 +87,16 @@ func (a provenAccess) still(who callers.Identity, check func(workload string) er
 		workload := who.Workload.String()
 		return workload, cmp.Or(check(workload), a.guard.Still(who))
 	}
+}
+
+// givenOf is what the proof of a Consul datacenter says about a proxy: those that Consul starts
+// do not say it themselves.
+func givenOf(who callers.Identity) envoy.Given {
+	cluster, one := who.Cluster()
+	if !who.Datacenter || !one {
+		return envoy.Given{}
+	}
+	return envoy.Given{Cluster: cluster, Namespace: who.Workload.Namespace, ServiceAccount: who.Workload.ServiceAccount, Address: who.Address}
 }
 
 // identityOf names a workload of a cluster, all of its pods together.

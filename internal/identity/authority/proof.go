@@ -18,6 +18,8 @@ type Proof struct {
 	// does not tell, and no file of roots does.
 	Clusters []federation.ClusterID
 	Ends     time.Time // when the certificate does
+	// Datacenter: a Consul datacenter signed the certificate, for the cluster that it is.
+	Datacenter bool
 	// Proven is when the workload last proved who it is by something else than a
 	// certificate of the hub; zero: by this certificate.
 	Proven time.Time

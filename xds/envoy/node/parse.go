@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -26,13 +27,23 @@ const (
 	maxNodeAddresses = 64
 )
 
+// Given is what the hub knows of a proxy before it says anything, by its proof. The zero
+// value: nothing.
+type Given struct {
+	Cluster        federation.ClusterID
+	Namespace      string
+	ServiceAccount string
+	Address        netip.Addr // from which it connects
+}
+
 // ParseNode reads a node as Istio's proxies and plain Envoys send it (seeds 1.4
-// and 5.2). Errors name the field.
-func ParseNode(n *corev3.Node) (Node, error) {
+// and 5.2). Where a proxy's cluster is given, its ID may be any name, and what it does not
+// say is what was given. Errors name the field.
+func ParseNode(n *corev3.Node, given Given) (Node, error) {
 	if n == nil {
 		return Node{}, fmt.Errorf("reading the node: there is none; the first request of a stream must have one")
 	}
-	p := nodeParser{metadata: n.GetMetadata().GetFields()}
+	p := nodeParser{metadata: n.GetMetadata().GetFields(), given: given}
 	p.readID(n.GetId())
 	p.readMetadata()
 	p.readEnvoyFields(n)
@@ -48,6 +59,7 @@ func ParseNode(n *corev3.Node) (Node, error) {
 type nodeParser struct {
 	metadata map[string]*structpb.Value
 	node     Node
+	given    Given
 	idIP     string
 	err      error
 }
@@ -76,6 +88,11 @@ func (p *nodeParser) readID(id string) {
 	if p.err != nil {
 		return
 	}
+	if p.given.Cluster != "" && id != "" && !strings.Contains(id, "~") {
+		p.node.ID, p.node.Type, p.node.Name = id, Sidecar, id+"."+p.given.Namespace
+		p.idIP = p.given.Address.String()
+		return
+	}
 	parts := strings.Split(id, "~")
 	if len(parts) != 4 {
 		p.fail("id %q has %d parts separated by ~, it needs four: TYPE~IP~ID~DOMAIN", id, len(parts))
@@ -90,10 +107,10 @@ func (p *nodeParser) readID(id string) {
 }
 
 func (p *nodeParser) readMetadata() {
-	p.node.Cluster = federation.ClusterID(p.text("CLUSTER_ID"))
+	p.node.Cluster = cmp.Or(federation.ClusterID(p.text("CLUSTER_ID")), p.given.Cluster)
 	p.node.Network = federation.NetworkID(p.text("NETWORK"))
-	p.node.Namespace = p.text("NAMESPACE")
-	p.node.ServiceAccount = p.text("SERVICE_ACCOUNT")
+	p.node.Namespace = cmp.Or(p.text("NAMESPACE"), p.given.Namespace)
+	p.node.ServiceAccount = cmp.Or(p.text("SERVICE_ACCOUNT"), p.given.ServiceAccount)
 	p.node.MeshVersion = p.text("ISTIO_VERSION")
 	p.node.Metadata = shortTexts(p.metadata)
 	p.node.RouterMode = Standard

@@ -70,7 +70,7 @@ func TestK32WhoseEnvoyFiltersAProxyGets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := ParseNode(&corev3.Node{Id: id, Metadata: metadata})
+		n, err := ParseNode(&corev3.Node{Id: id, Metadata: metadata}, Given{})
 		if err != nil {
 			t.Fatal(err)
 		}
