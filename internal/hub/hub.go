@@ -127,4 +127,7 @@ func (h *Hub) logStart() {
 		slog.String("mode", mode), slog.String("graphql", h.doors.GraphQL.Addr().String()), slog.String("xds", h.doors.XDS.Addr().String()),
 		slog.String("health", h.doors.Health.Addr().String()), slog.String("dir", s.DataDir), slog.String("store", store),
 		slog.String("logLevel", s.Log.Level))
+	for _, u := range s.Unread {
+		h.log.Warn("configuration is not read: its source is not in sources", slog.String("field", u.Setting), slog.String("source", u.Source))
+	}
 }

@@ -37,7 +37,9 @@ type Options struct {
 	// cluster, whatever sources of the settings say, and whether their status is written; the
 	// settings may be nil. Nil: sources say what is read.
 	Everywhere func(*federation.MeshSettings) (wanted, status bool)
-	Originals  Originals // hears of the objects whose status is written; nil: nobody
+	// Off: no cluster is read. MeshSettings that name some are reported.
+	Off       bool
+	Originals Originals // hears of the objects whose status is written; nil: nobody
 }
 
 // withheld are kinds that no cluster can give: its objects would attach clusters, or say

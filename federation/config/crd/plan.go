@@ -56,6 +56,8 @@ func (p *plan) read(state *config.State, snapshot *federation.Snapshot, o *Optio
 	case o.Everywhere != nil:
 		wanted, status := o.Everywhere(settings)
 		next.everywhere(snapshot, wanted, status, kinds)
+	case settings != nil && o.Off:
+		next.off(settings.Sources)
 	case settings != nil:
 		next.add(settings.Sources, kinds)
 	}
@@ -66,6 +68,16 @@ func (p *plan) read(state *config.State, snapshot *federation.Snapshot, o *Optio
 	}
 	*p = next
 	return true
+}
+
+// off reports the sources of the settings, of which none is read.
+func (p *plan) off(sources []federation.ResourceSource) {
+	if len(sources) > 0 {
+		p.problems = append(p.problems, config.Problem{
+			Code: codeOff, Object: federation.MeshSettingsKey.Title(), Field: "spec.sources",
+			Message: "no custom resources are read: CRD is not one of sources in the config file of the hub; add it, or remove spec.sources",
+		})
+	}
 }
 
 // isOf reports whether the plan was made for the clusters that are attached.

@@ -12,6 +12,7 @@ import (
 // The codes of problems beside those of schemas.
 const (
 	codeNotAttached = "CLUSTER_NOT_ATTACHED" // a cluster that is to be read
+	codeOff         = "SOURCE_OFF"           // the config file of the hub excludes custom resources
 	codeKindRefused = "KIND_REFUSED"         // a kind that is to be read, and is not known or never read
 	codeKindLacking = "KIND_NOT_SERVED"      // a cluster does not serve a kind of which there are objects
 	codeVersion     = "VERSION_UNKNOWN"      // a cluster serves a kind only in versions that the hub does not know

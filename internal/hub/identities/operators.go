@@ -23,7 +23,9 @@ func (i *Identities) RefuseMeshRoots(clients []*x509.Certificate) error {
 
 // isMeshRoot reports whether the certificate, or another one for its key, verifies workloads.
 func (i *Identities) isMeshRoot(c *x509.Certificate) bool {
-	same := func(root *x509.Certificate) bool { return bytes.Equal(root.RawSubjectPublicKeyInfo, c.RawSubjectPublicKeyInfo) }
+	same := func(root *x509.Certificate) bool {
+		return bytes.Equal(root.RawSubjectPublicKeyInfo, c.RawSubjectPublicKeyInfo)
+	}
 	return i.Trust.Has(c) || slices.ContainsFunc(i.leaves.Roots(), same)
 }
 

@@ -54,12 +54,14 @@ type Options struct {
 	Store     *etcd.Store
 	Snapshots *federation.Aggregate
 	Hub       federation.ClusterID
-	Dir       string            // of manifests; empty: none
-	Servers   []mcp.Server      // of configuration
-	Limits    federation.Limits // of the custom resources of one cluster, and of its Ingresses
-	Owner     writeback.Owner   // of the status of objects in clusters
-	Logger    *slog.Logger
-	Metrics   *metrics.Config
+	Dir       string       // of manifests; empty: none
+	Servers   []mcp.Server // of configuration
+	// NoCustomResources: those of attached clusters are not configuration.
+	NoCustomResources bool
+	Limits            federation.Limits // of the custom resources of one cluster, and of its Ingresses
+	Owner             writeback.Owner   // of the status of objects in clusters
+	Logger            *slog.Logger
+	Metrics           *metrics.Config
 }
 
 // configSources are the sources of configuration after the store of record, in
@@ -100,7 +102,7 @@ func New(o Options) (*Mesh, error) {
 	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Owner: o.Owner, Meter: o.Metrics, Logger: o.Logger})
 	custom := crd.New(crd.Options{
 		Kinds: append(slices.Clone(set.Kinds()), crd.ConfigMaps), Schema: crd.WithConfigMaps(configkind.Schema{Set: set}),
-		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Logger: o.Logger,
+		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Off: o.NoCustomResources, Logger: o.Logger,
 	})
 	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Logger: o.Logger})
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: o.Snapshots, Logger: o.Logger})

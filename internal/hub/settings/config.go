@@ -43,6 +43,8 @@ type configFile struct {
 	RemoteSecrets remoteSecretsConfig `yaml:"remoteSecrets"`
 	// ClusterProfiles are those of attached clusters that name further clusters.
 	ClusterProfiles clusterProfilesConfig `yaml:"clusterProfiles"`
+	// Sources are those of configuration; absent: all that have settings.
+	Sources []string `yaml:"sources"`
 	// MCP is configuration that is exchanged with other control planes.
 	MCP mcpConfig `yaml:"mcp"`
 	// Debug is for Istio's tools that ask about the hub.

@@ -91,13 +91,16 @@ type Settings struct {
 	Limits         federation.Limits                 // of clusters that name none themselves
 	ClusterAliases map[federation.ClusterID][]string // of the clusters of the watched folder
 	// Remotes are where objects of attached clusters name further clusters.
-	Remotes        Remotes
-	MCPServers     []mcp.Server // of configuration
-	MCPClients     []string     // that may read the hub's
-	Debug          DebugConfig
-	AllowedHosts   []string // by which the GraphQL address may be reached, beside the certificate's
-	AllowedOrigins []string // of pages elsewhere that may use it
-	HideSchema     bool     // refuse introspection
+	Remotes    Remotes
+	MCPServers []mcp.Server // of configuration
+	// NoCustomResources: those of attached clusters are not configuration.
+	NoCustomResources bool
+	Unread            []Unread // configuration that is named and not read
+	MCPClients        []string // that may read the hub's
+	Debug             DebugConfig
+	AllowedHosts      []string // by which the GraphQL address may be reached, beside the certificate's
+	AllowedOrigins    []string // of pages elsewhere that may use it
+	HideSchema        bool     // refuse introspection
 }
 
 // Resolve reads the config file and joins everything; it opens nothing else.
@@ -132,6 +135,9 @@ func Resolve(f Flags) (Settings, error) {
 	}
 	err := c.GraphQL.checkHosts()
 	if err != nil {
+		return Settings{}, err
+	}
+	if err := s.chooseSources(c.Sources); err != nil {
 		return Settings{}, err
 	}
 	if s.Remotes, err = c.remotes(); err != nil {
