@@ -55,9 +55,9 @@ func (a *Aggregate) Open(source ShardKey) *Writer {
 func (a *Aggregate) publish(edits ...Edit) {
 	began := time.Now()
 	old := a.latest.Load()
-	next := old
+	next, changes := old, ChangeSet{}
 	for _, e := range edits {
-		next, _ = Next(next, e)
+		next, changes = Next(next, e)
 	}
 	if next == old {
 		return
@@ -66,7 +66,10 @@ func (a *Aggregate) publish(edits ...Edit) {
 	a.latest.Store(next)
 	close(old.superseded)
 	if a.observer != nil {
-		a.observer.Published(next, next.ChangesSince(old.version), time.Since(began))
+		if changes.From != old.version {
+			changes = next.ChangesSince(old.version)
+		}
+		a.observer.Published(next, changes, time.Since(began))
 	}
 }
 

@@ -91,40 +91,64 @@ func (s *Snapshot) ChangesSince(version uint64) ChangeSet {
 	if version >= s.version {
 		return c
 	}
-	ok := version > 0 && s.journal.since(version, func(kind entryKind, key string) {
-		switch kind {
-		case serviceEntry:
-			c.Services = append(c.Services, changeOf(s, serviceKeyOf(key), version))
-		case clusterEntry:
-			c.Clusters = append(c.Clusters, ClusterID(key))
-		case addressEntry:
-			c.Addresses = append(c.Addresses, addressKeyOf(key))
-		case objectEntry:
-			key := objectKeyOf(key)
-			_, stays := s.Object(key)
-			c.Objects = append(c.Objects, ObjectChange{Key: key, Gone: !stays})
-		case networkEntry:
-			c.Networks = append(c.Networks, NetworkID(key))
-		case keySetEntry:
-			c.KeySets = append(c.KeySets, keySourceOf(key))
-		case settingEntry:
-			c.Settings = true
-		case labelsEntry:
-			c.Labels = true
-		}
-	})
-	if !ok {
+	entries, ok := s.journal.since(version)
+	if !ok || version == 0 {
 		return ChangeSet{From: version, To: s.version, All: true}
+	}
+	for len(entries) > 0 {
+		kind := entries[0][:1]
+		end := slices.IndexFunc(entries, func(e string) bool { return e[:1] != kind })
+		if end < 0 {
+			end = len(entries)
+		}
+		c.name(s, entryKind(kind), entries[:end])
+		entries = entries[end:]
 	}
 	return c
 }
 
-func changeOf(s *Snapshot, key ServiceKey, since uint64) ServiceChange {
-	svc, ok := s.services.byKey.Get(key.sortKey())
-	if !ok {
-		return ServiceChange{Key: key, Reasons: ReasonSpec, Gone: true}
+// name takes in the entries of one kind.
+func (c *ChangeSet) name(s *Snapshot, kind entryKind, entries []string) {
+	switch kind {
+	case serviceEntry:
+		c.Services = listed(entries, func(key string) ServiceChange { return changeOf(s, key, c.From) })
+	case clusterEntry:
+		c.Clusters = listed(entries, func(key string) ClusterID { return ClusterID(key) })
+	case addressEntry:
+		c.Addresses = listed(entries, addressKeyOf)
+	case objectEntry:
+		c.Objects = listed(entries, func(key string) ObjectChange {
+			_, stays := s.objects.byKey.Get(key)
+			return ObjectChange{Key: objectKeyOf(key), Gone: !stays}
+		})
+	case networkEntry:
+		c.Networks = listed(entries, func(key string) NetworkID { return NetworkID(key) })
+	case keySetEntry:
+		c.KeySets = listed(entries, keySourceOf)
+	case settingEntry:
+		c.Settings = true
+	case labelsEntry:
+		c.Labels = true
 	}
-	c := ServiceChange{Key: key}
+}
+
+// listed reads the key of each entry. After a large apply many readers have such a list at the
+// same time: it has no room to spare (R63).
+func listed[T any](entries []string, read func(key string) T) []T {
+	all := make([]T, len(entries))
+	for i, e := range entries {
+		all[i] = read(e[1:])
+	}
+	return all
+}
+
+func changeOf(s *Snapshot, sortKey string, since uint64) ServiceChange {
+	c := ServiceChange{Key: serviceKeyOf(sortKey)}
+	svc, ok := s.services.byKey.Get(sortKey)
+	if !ok {
+		c.Reasons, c.Gone = ReasonSpec, true
+		return c
+	}
 	for _, part := range [...]struct {
 		reason Reason
 		at     uint64

@@ -37,13 +37,12 @@ type journal struct {
 	horizon    uint64  // last version before the old half: changes up to it are forgotten
 }
 
-// since calls visit once for every key that changed after the version, in the
-// order of kinds and keys; ok is false where changes may be forgotten.
-func (j journal) since(version uint64, visit func(kind entryKind, key string)) (ok bool) {
+// since returns an entry for each key that changed after the version, in the order of kinds
+// and keys; ok is false where changes may be forgotten. The journal keeps the entries.
+func (j journal) since(version uint64) (found []string, ok bool) {
 	if version < j.horizon {
-		return false
+		return nil, false
 	}
-	var found []string
 	records := 0
 	for _, latest := range [...]*record{j.young, j.old} {
 		for r := latest; r != nil && r.version > version; r = r.before {
@@ -58,10 +57,7 @@ func (j journal) since(version uint64, visit func(kind entryKind, key string)) (
 		slices.Sort(found)
 		found = slices.Compact(found)
 	}
-	for _, e := range found {
-		visit(entryKind(e[:1]), e[1:])
-	}
-	return true
+	return found, true
 }
 
 // after is the journal with one more version. It takes the entries over. A

@@ -38,11 +38,12 @@ func (k ObjectKey) sortKey() string {
 }
 
 func objectKeyOf(key string) ObjectKey {
-	parts := strings.SplitN(key, nul, 5)
-	k := ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
-	if len(parts) > 4 {
-		k.Cluster = ClusterID(parts[4])
-	}
+	var k ObjectKey
+	k.Group, key, _ = strings.Cut(key, nul)
+	k.Kind, key, _ = strings.Cut(key, nul)
+	k.Namespace, key, _ = strings.Cut(key, nul)
+	name, cluster, _ := strings.Cut(key, nul)
+	k.Name, k.Cluster = name, ClusterID(cluster)
 	return k
 }
 

@@ -24240,7 +24240,7 @@ func (ec *executionContext) marshalNCluster2isthmusᚗdevᚋisthmusᚋgraphᚋmo
 }
 
 func (ec *executionContext) marshalNCluster2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Cluster) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNCluster2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, sel, v[i])
@@ -24260,7 +24260,7 @@ func (ec *executionContext) marshalNClusterChange2isthmusᚗdevᚋisthmusᚋgrap
 }
 
 func (ec *executionContext) marshalNClusterChange2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ClusterChange) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNClusterChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterChange(ctx, sel, v[i])
@@ -24284,7 +24284,7 @@ func (ec *executionContext) marshalNClusterCount2isthmusᚗdevᚋisthmusᚋgraph
 }
 
 func (ec *executionContext) marshalNClusterCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ClusterCount) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNClusterCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterCount(ctx, sel, v[i])
@@ -24304,7 +24304,7 @@ func (ec *executionContext) marshalNClusterEdge2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNClusterEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ClusterEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNClusterEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterEdge(ctx, sel, v[i])
@@ -24338,7 +24338,7 @@ func (ec *executionContext) marshalNClusterPortName2isthmusᚗdevᚋisthmusᚋgr
 }
 
 func (ec *executionContext) marshalNClusterPortName2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterPortNameᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ClusterPortName) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNClusterPortName2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterPortName(ctx, sel, v[i])
@@ -24362,7 +24362,7 @@ func (ec *executionContext) marshalNClusterVIPs2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNClusterVIPs2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterVIPsᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ClusterVIPs) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNClusterVIPs2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterVIPs(ctx, sel, v[i])
@@ -24382,7 +24382,7 @@ func (ec *executionContext) marshalNConfigChange2isthmusᚗdevᚋisthmusᚋgraph
 }
 
 func (ec *executionContext) marshalNConfigChange2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigChange) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConfigChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigChange(ctx, sel, v[i])
@@ -24402,7 +24402,7 @@ func (ec *executionContext) marshalNConfigKind2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNConfigKind2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigKindᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigKind) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConfigKind2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigKind(ctx, sel, v[i])
@@ -24422,7 +24422,7 @@ func (ec *executionContext) marshalNConfigObject2isthmusᚗdevᚋisthmusᚋgraph
 }
 
 func (ec *executionContext) marshalNConfigObject2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigObject) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConfigObject2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObject(ctx, sel, v[i])
@@ -24442,7 +24442,7 @@ func (ec *executionContext) marshalNConfigObjectChange2isthmusᚗdevᚋisthmus�
 }
 
 func (ec *executionContext) marshalNConfigObjectChange2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigObjectChange) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConfigObjectChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectChange(ctx, sel, v[i])
@@ -24462,7 +24462,7 @@ func (ec *executionContext) marshalNConfigObjectEdge2isthmusᚗdevᚋisthmusᚋg
 }
 
 func (ec *executionContext) marshalNConfigObjectEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigObjectEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConfigObjectEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectEdge(ctx, sel, v[i])
@@ -24490,7 +24490,7 @@ func (ec *executionContext) marshalNConfigRevision2isthmusᚗdevᚋisthmusᚋgra
 }
 
 func (ec *executionContext) marshalNConfigRevision2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigRevision) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConfigRevision2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevision(ctx, sel, v[i])
@@ -24510,7 +24510,7 @@ func (ec *executionContext) marshalNConfigRevisionEdge2isthmusᚗdevᚋisthmus�
 }
 
 func (ec *executionContext) marshalNConfigRevisionEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigRevisionEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConfigRevisionEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionEdge(ctx, sel, v[i])
@@ -24553,7 +24553,7 @@ func (ec *executionContext) marshalNConflict2isthmusᚗdevᚋisthmusᚋgraphᚋm
 }
 
 func (ec *executionContext) marshalNConflict2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConflictᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Conflict) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConflict2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConflict(ctx, sel, v[i])
@@ -24617,7 +24617,7 @@ func (ec *executionContext) marshalNEndpoint2isthmusᚗdevᚋisthmusᚋgraphᚋm
 }
 
 func (ec *executionContext) marshalNEndpoint2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Endpoint) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNEndpoint2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpoint(ctx, sel, v[i])
@@ -24641,7 +24641,7 @@ func (ec *executionContext) marshalNEndpointEdge2isthmusᚗdevᚋisthmusᚋgraph
 }
 
 func (ec *executionContext) marshalNEndpointEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.EndpointEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNEndpointEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointEdge(ctx, sel, v[i])
@@ -24661,7 +24661,7 @@ func (ec *executionContext) marshalNEndpointExplanation2isthmusᚗdevᚋisthmus�
 }
 
 func (ec *executionContext) marshalNEndpointExplanation2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointExplanationᚄ(ctx context.Context, sel ast.SelectionSet, v []model.EndpointExplanation) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNEndpointExplanation2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointExplanation(ctx, sel, v[i])
@@ -24685,7 +24685,7 @@ func (ec *executionContext) marshalNEndpointPort2isthmusᚗdevᚋisthmusᚋgraph
 }
 
 func (ec *executionContext) marshalNEndpointPort2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointPortᚄ(ctx context.Context, sel ast.SelectionSet, v []model.EndpointPort) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNEndpointPort2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointPort(ctx, sel, v[i])
@@ -24705,7 +24705,7 @@ func (ec *executionContext) marshalNErrorCode2isthmusᚗdevᚋisthmusᚋgraphᚋ
 }
 
 func (ec *executionContext) marshalNErrorCode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐErrorCodeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ErrorCode) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNErrorCode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐErrorCode(ctx, sel, v[i])
@@ -24730,7 +24730,7 @@ func (ec *executionContext) marshalNFinding2isthmusᚗdevᚋisthmusᚋgraphᚋmo
 }
 
 func (ec *executionContext) marshalNFinding2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Finding) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNFinding2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFinding(ctx, sel, v[i])
@@ -24750,7 +24750,7 @@ func (ec *executionContext) marshalNFindingCode2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNFindingCode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCodeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.FindingCode) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNFindingCode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCode(ctx, sel, v[i])
@@ -24770,7 +24770,7 @@ func (ec *executionContext) marshalNGatewayHealth2isthmusᚗdevᚋisthmusᚋgrap
 }
 
 func (ec *executionContext) marshalNGatewayHealth2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayHealthᚄ(ctx context.Context, sel ast.SelectionSet, v []model.GatewayHealth) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNGatewayHealth2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayHealth(ctx, sel, v[i])
@@ -24814,7 +24814,7 @@ func (ec *executionContext) marshalNHealthCount2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNHealthCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealthCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.HealthCount) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNHealthCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealthCount(ctx, sel, v[i])
@@ -24834,7 +24834,7 @@ func (ec *executionContext) marshalNHiddenObject2isthmusᚗdevᚋisthmusᚋgraph
 }
 
 func (ec *executionContext) marshalNHiddenObject2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHiddenObjectᚄ(ctx context.Context, sel ast.SelectionSet, v []model.HiddenObject) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNHiddenObject2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHiddenObject(ctx, sel, v[i])
@@ -24858,7 +24858,7 @@ func (ec *executionContext) marshalNLabel2isthmusᚗdevᚋisthmusᚋgraphᚋmode
 }
 
 func (ec *executionContext) marshalNLabel2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐLabelᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Label) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNLabel2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐLabel(ctx, sel, v[i])
@@ -24892,7 +24892,7 @@ func (ec *executionContext) marshalNNetwork2isthmusᚗdevᚋisthmusᚋgraphᚋmo
 }
 
 func (ec *executionContext) marshalNNetwork2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Network) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNNetwork2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetwork(ctx, sel, v[i])
@@ -24912,7 +24912,7 @@ func (ec *executionContext) marshalNNetworkChange2isthmusᚗdevᚋisthmusᚋgrap
 }
 
 func (ec *executionContext) marshalNNetworkChange2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.NetworkChange) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNNetworkChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkChange(ctx, sel, v[i])
@@ -24932,7 +24932,7 @@ func (ec *executionContext) marshalNNetworkCount2isthmusᚗdevᚋisthmusᚋgraph
 }
 
 func (ec *executionContext) marshalNNetworkCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.NetworkCount) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNNetworkCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkCount(ctx, sel, v[i])
@@ -24952,7 +24952,7 @@ func (ec *executionContext) marshalNNetworkEdge2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNNetworkEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.NetworkEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNNetworkEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkEdge(ctx, sel, v[i])
@@ -24972,7 +24972,7 @@ func (ec *executionContext) marshalNNetworkGateway2isthmusᚗdevᚋisthmusᚋgra
 }
 
 func (ec *executionContext) marshalNNetworkGateway2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayᚄ(ctx context.Context, sel ast.SelectionSet, v []model.NetworkGateway) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNNetworkGateway2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGateway(ctx, sel, v[i])
@@ -24988,7 +24988,7 @@ func (ec *executionContext) marshalNNetworkGateway2ᚕisthmusᚗdevᚋisthmusᚋ
 }
 
 func (ec *executionContext) marshalNNode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNode(ctx context.Context, sel ast.SelectionSet, v []model.Node) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalONode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNode(ctx, sel, v[i])
@@ -25002,7 +25002,7 @@ func (ec *executionContext) marshalNNotHonoured2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNNotHonoured2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNotHonouredᚄ(ctx context.Context, sel ast.SelectionSet, v []model.NotHonoured) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNNotHonoured2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNotHonoured(ctx, sel, v[i])
@@ -25022,7 +25022,7 @@ func (ec *executionContext) marshalNObjectRef2isthmusᚗdevᚋisthmusᚋgraphᚋ
 }
 
 func (ec *executionContext) marshalNObjectRef2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRefᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ObjectRef) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNObjectRef2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRef(ctx, sel, v[i])
@@ -25061,7 +25061,7 @@ func (ec *executionContext) marshalNObjectRevision2isthmusᚗdevᚋisthmusᚋgra
 }
 
 func (ec *executionContext) marshalNObjectRevision2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ObjectRevision) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNObjectRevision2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevision(ctx, sel, v[i])
@@ -25081,7 +25081,7 @@ func (ec *executionContext) marshalNObjectRevisionEdge2isthmusᚗdevᚋisthmus�
 }
 
 func (ec *executionContext) marshalNObjectRevisionEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ObjectRevisionEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNObjectRevisionEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionEdge(ctx, sel, v[i])
@@ -25105,7 +25105,7 @@ func (ec *executionContext) marshalNPhaseCount2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNPhaseCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPhaseCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.PhaseCount) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNPhaseCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPhaseCount(ctx, sel, v[i])
@@ -25125,7 +25125,7 @@ func (ec *executionContext) marshalNPreviewResource2isthmusᚗdevᚋisthmusᚋgr
 }
 
 func (ec *executionContext) marshalNPreviewResource2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPreviewResourceᚄ(ctx context.Context, sel ast.SelectionSet, v []model.PreviewResource) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNPreviewResource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPreviewResource(ctx, sel, v[i])
@@ -25145,7 +25145,7 @@ func (ec *executionContext) marshalNProblem2isthmusᚗdevᚋisthmusᚋgraphᚋmo
 }
 
 func (ec *executionContext) marshalNProblem2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProblemᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Problem) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProblem2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProblem(ctx, sel, v[i])
@@ -25169,7 +25169,7 @@ func (ec *executionContext) marshalNProblemEdge2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNProblemEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProblemEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProblemEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProblemEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProblemEdge(ctx, sel, v[i])
@@ -25209,7 +25209,7 @@ func (ec *executionContext) marshalNProxy2isthmusᚗdevᚋisthmusᚋgraphᚋmode
 }
 
 func (ec *executionContext) marshalNProxy2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Proxy) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxy2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxy(ctx, sel, v[i])
@@ -25229,7 +25229,7 @@ func (ec *executionContext) marshalNProxyChange2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNProxyChange2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxyChange) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxyChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyChange(ctx, sel, v[i])
@@ -25249,7 +25249,7 @@ func (ec *executionContext) marshalNProxyConfig2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNProxyConfig2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyConfigᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxyConfig) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxyConfig2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyConfig(ctx, sel, v[i])
@@ -25269,7 +25269,7 @@ func (ec *executionContext) marshalNProxyEdge2isthmusᚗdevᚋisthmusᚋgraphᚋ
 }
 
 func (ec *executionContext) marshalNProxyEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxyEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxyEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyEdge(ctx, sel, v[i])
@@ -25303,7 +25303,7 @@ func (ec *executionContext) marshalNProxyResource2isthmusᚗdevᚋisthmusᚋgrap
 }
 
 func (ec *executionContext) marshalNProxyResource2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyResourceᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxyResource) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxyResource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyResource(ctx, sel, v[i])
@@ -25327,7 +25327,7 @@ func (ec *executionContext) marshalNProxyResourceEdge2isthmusᚗdevᚋisthmusᚋ
 }
 
 func (ec *executionContext) marshalNProxyResourceEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyResourceEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxyResourceEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxyResourceEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyResourceEdge(ctx, sel, v[i])
@@ -25347,7 +25347,7 @@ func (ec *executionContext) marshalNProxyRollout2isthmusᚗdevᚋisthmusᚋgraph
 }
 
 func (ec *executionContext) marshalNProxyRollout2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyRolloutᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxyRollout) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxyRollout2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyRollout(ctx, sel, v[i])
@@ -25371,7 +25371,7 @@ func (ec *executionContext) marshalNProxyRolloutEdge2isthmusᚗdevᚋisthmusᚋg
 }
 
 func (ec *executionContext) marshalNProxyRolloutEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyRolloutEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxyRolloutEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxyRolloutEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyRolloutEdge(ctx, sel, v[i])
@@ -25391,7 +25391,7 @@ func (ec *executionContext) marshalNProxySync2isthmusᚗdevᚋisthmusᚋgraphᚋ
 }
 
 func (ec *executionContext) marshalNProxySync2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxySyncᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ProxySync) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNProxySync2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxySync(ctx, sel, v[i])
@@ -25421,7 +25421,7 @@ func (ec *executionContext) marshalNRefusedGateway2isthmusᚗdevᚋisthmusᚋgra
 }
 
 func (ec *executionContext) marshalNRefusedGateway2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRefusedGatewayᚄ(ctx context.Context, sel ast.SelectionSet, v []model.RefusedGateway) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNRefusedGateway2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRefusedGateway(ctx, sel, v[i])
@@ -25478,7 +25478,7 @@ func (ec *executionContext) marshalNRevisedObject2isthmusᚗdevᚋisthmusᚋgrap
 }
 
 func (ec *executionContext) marshalNRevisedObject2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRevisedObjectᚄ(ctx context.Context, sel ast.SelectionSet, v []model.RevisedObject) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNRevisedObject2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRevisedObject(ctx, sel, v[i])
@@ -25545,7 +25545,7 @@ func (ec *executionContext) marshalNService2isthmusᚗdevᚋisthmusᚋgraphᚋmo
 }
 
 func (ec *executionContext) marshalNService2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Service) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNService2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐService(ctx, sel, v[i])
@@ -25565,7 +25565,7 @@ func (ec *executionContext) marshalNServiceChange2isthmusᚗdevᚋisthmusᚋgrap
 }
 
 func (ec *executionContext) marshalNServiceChange2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ServiceChange) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNServiceChange2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceChange(ctx, sel, v[i])
@@ -25589,7 +25589,7 @@ func (ec *executionContext) marshalNServiceEdge2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNServiceEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ServiceEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNServiceEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServiceEdge(ctx, sel, v[i])
@@ -25623,7 +25623,7 @@ func (ec *executionContext) marshalNServicePort2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNServicePort2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServicePortᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ServicePort) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNServicePort2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐServicePort(ctx, sel, v[i])
@@ -25653,7 +25653,7 @@ func (ec *executionContext) marshalNShard2isthmusᚗdevᚋisthmusᚋgraphᚋmode
 }
 
 func (ec *executionContext) marshalNShard2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐShardᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Shard) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNShard2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐShard(ctx, sel, v[i])
@@ -25673,7 +25673,7 @@ func (ec *executionContext) marshalNSigner2isthmusᚗdevᚋisthmusᚋgraphᚋmod
 }
 
 func (ec *executionContext) marshalNSigner2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Signer) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNSigner2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSigner(ctx, sel, v[i])
@@ -25723,7 +25723,7 @@ func (ec *executionContext) marshalNSyncStateCount2isthmusᚗdevᚋisthmusᚋgra
 }
 
 func (ec *executionContext) marshalNSyncStateCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncStateCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.SyncStateCount) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNSyncStateCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSyncStateCount(ctx, sel, v[i])
@@ -25743,7 +25743,7 @@ func (ec *executionContext) marshalNTrustBundle2isthmusᚗdevᚋisthmusᚋgraph�
 }
 
 func (ec *executionContext) marshalNTrustBundle2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustBundleᚄ(ctx context.Context, sel ast.SelectionSet, v []model.TrustBundle) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNTrustBundle2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustBundle(ctx, sel, v[i])
@@ -25763,7 +25763,7 @@ func (ec *executionContext) marshalNTrustRoot2isthmusᚗdevᚋisthmusᚋgraphᚋ
 }
 
 func (ec *executionContext) marshalNTrustRoot2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustRootᚄ(ctx context.Context, sel ast.SelectionSet, v []model.TrustRoot) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNTrustRoot2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustRoot(ctx, sel, v[i])
@@ -25783,7 +25783,7 @@ func (ec *executionContext) marshalNUserError2isthmusᚗdevᚋisthmusᚋgraphᚋ
 }
 
 func (ec *executionContext) marshalNUserError2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐUserErrorᚄ(ctx context.Context, sel ast.SelectionSet, v []model.UserError) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNUserError2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐUserError(ctx, sel, v[i])
@@ -25875,7 +25875,7 @@ func (ec *executionContext) marshalOChangeKind2ᚕisthmusᚗdevᚋisthmusᚋgrap
 	if v == nil {
 		return graphql.Null
 	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNChangeKind2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeKind(ctx, sel, v[i])
@@ -25951,7 +25951,7 @@ func (ec *executionContext) marshalOConfigSource2ᚕisthmusᚗdevᚋisthmusᚋgr
 	if v == nil {
 		return graphql.Null
 	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNConfigSource2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSource(ctx, sel, v[i])

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	partSize  = 512 << 10 // a value part, unless one manifest is larger
-	batchSize = 1 << 20   // the values of one transaction of etcd's
+	partSize  = 128 << 10 // a value part, unless one manifest is larger
+	batchSize = 256 << 10  // the values of one transaction of etcd's
 	batchOps  = 100
-	dropEvery = 2 << 20 // bytes that were written, before an embedded etcd drops them
+	dropEvery = 1 << 20 // bytes that were written, before an embedded etcd drops them
 )
 
 // draft is a transaction that is to be staged: an index whose entries speak of
