@@ -407,6 +407,24 @@ func TestChangesSinceBeyondTheHorizonIsAll(t *testing.T) {
 	}
 }
 
+// TestR63ListsOfChangesHaveNoRoomToSpare: many readers have one at the same time.
+func TestR63ListsOfChangesHaveNoRoomToSpare(t *testing.T) {
+	services := map[ServiceKey]*Shard{}
+	for i := range 1000 {
+		services[key(fmt.Sprintf("s%d", i), "ns")] = web("")
+	}
+	before := after(set(shardOf("c1"), map[ServiceKey]*Shard{key("old", "ns"): web("")}))
+	s, _ := Next(before, set(shardOf("c1"), services))
+	c := s.ChangesSince(before.Version())
+	if len(c.Services) < len(services) || cap(c.Services) != len(c.Services) {
+		t.Errorf("%d services changed, the list has room for %d", len(c.Services), cap(c.Services))
+	}
+	again := func() { s.ChangesSince(before.Version()) }
+	if n := testing.AllocsPerRun(5, again); n > 10 {
+		t.Errorf("a list of %d changes takes %.0f allocations", len(c.Services), n)
+	}
+}
+
 // size is the number of changes that a journal holds.
 func (j journal) size() (n int) {
 	for _, latest := range []*record{j.young, j.old} {

@@ -1,12 +1,15 @@
 package testbed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -197,8 +200,37 @@ func (p *Process) Kill() {
 	}
 }
 
-// Pause freezes the process: its connections stay open without answers.
-func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+// Pause freezes the process: its connections stay open without answers. It returns when no
+// thread runs any more, which takes a moment on a machine with other work.
+func (p *Process) Pause() {
+	if !p.signal(syscall.SIGSTOP) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	if err := poll(ctx, p.Exited(), func() error { return frozen(p.PID()) }); err != nil {
+		p.t.Errorf("%s is not frozen: %v", p.options.Name, err)
+	}
+}
+
+// frozen says which thread of the process runs still.
+func frozen(pid int) error {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		// The name before the state may hold anything.
+		if _, state, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " "); !strings.HasPrefix(state, "T") {
+			return fmt.Errorf("%s says %.40s", thread, state)
+		}
+	}
+	return nil
+}
 
 // Resume ends a Pause.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }

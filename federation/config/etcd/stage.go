@@ -14,7 +14,7 @@ import (
 
 const (
 	partSize  = 128 << 10 // a value part, unless one manifest is larger
-	batchSize = 256 << 10  // the values of one transaction of etcd's
+	batchSize = 256 << 10 // the values of one transaction of etcd's
 	batchOps  = 100
 	dropEvery = 1 << 20 // bytes that were written, before an embedded etcd drops them
 )
