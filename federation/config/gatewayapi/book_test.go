@@ -36,9 +36,10 @@ func TestG20IncrementalEqualsFromNothing(t *testing.T) {
 	}
 	one := func(of ...string) string { return of[next(len(of))] }
 	w, b, seen, routes := newWorld(t), newBook(nil), follow{}, 0
+	roots, policies := authority(t), 0
 	for step := range 300 {
 		of := []federation.ClusterID{"", "c1"}[next(2)]
-		switch next(8) {
+		switch next(10) {
 		case 0:
 			w.apply(of, "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: mesh, creationTimestamp: \"2026-01-01T00:00:00Z\"}\nspec: {controllerName: "+one("isthmus.dev/gateway-controller", "example.com/other")+"}")
 		case 1, 2:
@@ -60,6 +61,10 @@ spec:
 			if all := slices.Collect(w.state.Objects()); len(all) > 0 {
 				w.delete(all[next(len(all))].Key)
 			}
+		case 6:
+			w.apply(of, strings.TrimPrefix(policy(one("p", "q", "r"), one(onWeb, onPort), one(system, fromMap, fromMap)), "---\n"))
+		case 7:
+			w.apply("c1", strings.TrimPrefix(configMap("roots", one(roots, roots, "none")), "---\n"))
 		default:
 			w.apply(of, fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -82,6 +87,9 @@ spec:
 			if o.Key.Of() == virtualServices {
 				routes++
 			}
+			if o.Key.Of() == federation.BackendTLSKind {
+				policies++
+			}
 		}
 		if diff := cmp.Diff(map[federation.ObjectKey]string(all), map[federation.ObjectKey]string(seen)); diff != "" {
 			t.Fatalf("after step %d: %s", step, diff)
@@ -90,8 +98,8 @@ spec:
 			t.Fatalf("the problems after step %d: %s", step, diff)
 		}
 	}
-	if routes < 20 {
-		t.Errorf("there were only %d VirtualServices to compare", routes)
+	if routes < 20 || policies < 20 {
+		t.Errorf("there were only %d VirtualServices and %d objects of policies to compare", routes, policies)
 	}
 }
 
