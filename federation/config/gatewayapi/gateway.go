@@ -259,25 +259,38 @@ func permitted(r *federation.Reader, from federation.ObjectKey, namespace, group
 	return false
 }
 
-// findConflicts finds listeners that cannot share a port. Of those of one object none is used,
-// of those of several the one that goes before.
+// findConflicts finds listeners that cannot share a port. Of those of several objects the one
+// that goes before is used, and the others contest nothing any more. Of those of one object
+// none is used.
 func (g *gatewayView) findConflicts() {
+	lost := map[*listener]bool{}
+	for _, l := range g.listeners { // by rank
+		lost[l] = g.contested(l, func(other *listener) bool { return other.rank < l.rank && !lost[other] })
+	}
 	for _, l := range g.listeners {
-		for _, other := range g.listeners {
-			if l == other || l.rank < other.rank || l.Port != other.Port || speech(l.Protocol) == "" || speech(other.Protocol) == "" {
-				continue
-			}
-			switch {
-			case speech(l.Protocol) != speech(other.Protocol):
-				l.faults.add(accepted, string(gateway.ListenerReasonProtocolConflict), l.field+".protocol", "port %d has other listeners of another protocol; nothing listens", l.Port)
-			case l.host == other.host:
-				l.faults.add(accepted, string(gateway.ListenerReasonHostnameConflict), l.field+".hostname", "port %d has another listener for the hostname %s; nothing listens", l.Port, l.host)
-			default:
-				continue
-			}
-			break
+		if !lost[l] {
+			g.contested(l, func(other *listener) bool { return other != l && other.rank == l.rank && !lost[other] })
 		}
 	}
+}
+
+// contested reports whether the listener cannot share its port with one of the others, which
+// is a fault.
+func (g *gatewayView) contested(l *listener, by func(*listener) bool) bool {
+	for _, other := range g.listeners {
+		if !by(other) || l.Port != other.Port || speech(l.Protocol) == "" || speech(other.Protocol) == "" {
+			continue
+		}
+		switch {
+		case speech(l.Protocol) != speech(other.Protocol):
+			l.faults.add(accepted, string(gateway.ListenerReasonProtocolConflict), l.field+".protocol", "port %d has other listeners of another protocol; nothing listens", l.Port)
+			return true
+		case l.host == other.host:
+			l.faults.add(accepted, string(gateway.ListenerReasonHostnameConflict), l.field+".hostname", "port %d has another listener for the hostname %s; nothing listens", l.Port, l.host)
+			return true
+		}
+	}
+	return false
 }
 
 // speech is what the connections to a listener speak; "" for protocols that are not supported.
@@ -329,8 +342,12 @@ func (g *gatewayView) finish(attached []int) {
 // summary are the conditions of an object with the listeners that it has.
 func (g *gatewayView) summary(of federation.ObjectKey) []Condition {
 	var f faults
+	unprogrammed := string(gateway.GatewayReasonInvalid)
+	if of.Of() == setKind {
+		unprogrammed = string(gateway.ListenerSetReasonListenersNotValid)
+	}
 	if !slices.ContainsFunc(g.listeners, func(l *listener) bool { return l.of == of && l.listens() }) {
-		f = append(f, Condition{Type: programmed, Reason: string(gateway.GatewayReasonInvalid), Field: "spec.listeners"})
+		f = append(f, Condition{Type: programmed, Reason: unprogrammed, Field: "spec.listeners"})
 		f = append(f, Condition{Type: accepted, Reason: string(gateway.GatewayReasonListenersNotValid), Field: "spec.listeners"})
 	}
 	return f.conditions(accepted, programmed)

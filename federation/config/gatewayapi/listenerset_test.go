@@ -55,6 +55,13 @@ func TestG28ListenerSets(t *testing.T) {
 				"PROTOCOL_CONFLICT ListenerSet.gateway.networking.k8s.io other/later spec.listeners[0].protocol",
 			},
 		},
+		"a listener that lost contests nothing": {
+			open + listenerSet("other", "more", "  - {name: a, port: 80, protocol: HTTP, hostname: b.example}\n  - {name: b, port: 80, protocol: TCP}\n"),
+			[]string{
+				server, "Gateway shop {hosts:[b.example],port:{name:http,number:80,protocol:HTTP}}", "VirtualService shop b.example", "  {directResponse:{status:404}}",
+				"PROTOCOL_CONFLICT ListenerSet.gateway.networking.k8s.io other/more spec.listeners[1].protocol",
+			},
+		},
 		"certificates are those of the namespace of the ListenerSet": {
 			open + listenerSet("other", "more", "  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 444, protocol: HTTPS, tls: {certificateRefs: [{name: cert, namespace: shop}]}}\n"),
 			[]string{
