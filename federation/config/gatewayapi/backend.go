@@ -21,15 +21,20 @@ func (b backend) destination() object {
 	return object{"host": b.host, "port": object{"number": b.port}}
 }
 
-// resolve finds the service of a reference. What is wrong is added to the faults.
-func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectReference, field string, why *faults) (b backend) {
-	fate := "; its connections are closed"
+// fate is what happens to requests for a backend that cannot be used.
+func (v *routeView) fate() string {
 	switch {
 	case v.isGRPC():
-		fate = "; requests for it get 503"
+		return "; requests for it get 503"
 	case v.isHTTP():
-		fate = "; requests for it get 500"
+		return "; requests for it get 500"
 	}
+	return "; its connections are closed"
+}
+
+// resolve finds the service of a reference. What is wrong is added to the faults.
+func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectReference, field string, why *faults) (b backend) {
+	fate := v.fate()
 	refuse := func(reason gateway.RouteConditionReason, format string, args ...any) backend {
 		why.add(resolved, string(reason), field, format+fate, args...)
 		return backend{}

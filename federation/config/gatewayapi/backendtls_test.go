@@ -60,12 +60,14 @@ func speaks(authorities, names string) string {
 func TestG50BackendTLS(t *testing.T) {
 	roots := authority(t)
 	toWeb := plain + route("r", rules("  - backendRefs: [{name: web, port: 80}]\n"))
-	gateway, routed := server, "  {match:[{uri:{prefix:/}}]," + web + "}"
-	gateway = strings.Replace(gateway, "Gateway shop", "Gateway shop of c1", 1)
+	routed := "  {match:[{uri:{prefix:/}}]," + web + "}"
+	gateway := strings.Replace(server, "Gateway shop", "Gateway shop of c1", 1)
 	host := strings.Replace(all, "VirtualService shop", "VirtualService shop of c1", 1)
 	refused := []string{gateway, host, "  {500,match:[{uri:{prefix:/}}]}"}
 	unsent := "UNSUPPORTED_PROTOCOL HTTPRoute.gateway.networking.k8s.io shop/r of cluster c1 spec.rules[0].backendRefs[0]"
-	on := func(code, policy, field string) string { return code + " " + onPolicy + policy + " of cluster c1 " + field }
+	on := func(code, policy, field string) string {
+		return code + " " + onPolicy + policy + " of cluster c1 " + field
+	}
 	for name, test := range map[string]translation{
 		"the authorities of the system": {
 			toWeb + policy("p", onWeb, system), []string{speaks("", "a.example"), gateway, host, routed},
