@@ -321,7 +321,7 @@ func (g *gatewayView) finish(attached []int) {
 	for i, l := range g.listeners {
 		faulty := slices.Clone(l.faults)
 		if !l.listens() {
-			faulty = append(faulty, Condition{Type: programmed, Reason: string(gateway.ListenerReasonInvalid), Field: l.field})
+			faulty = append(faulty, Condition{Type: programmed, Reason: l.unprogrammed(), Field: l.field})
 		}
 		l.notes.Listeners = append(l.notes.Listeners, ListenerStatus{
 			Name: string(l.Name), Attached: attached[i], Kinds: l.kinds, Conditions: faulty.conditions(accepted, programmed, resolved),
@@ -339,16 +339,34 @@ func (g *gatewayView) finish(attached []int) {
 	}
 }
 
+// unprogrammed is the reason that nothing listens: the conflict of the listener, if it has one.
+func (l *listener) unprogrammed() string {
+	for _, c := range l.faults {
+		switch gateway.ListenerConditionReason(c.Reason) {
+		case gateway.ListenerReasonProtocolConflict, gateway.ListenerReasonHostnameConflict:
+			return c.Reason
+		}
+	}
+	return string(gateway.ListenerReasonInvalid)
+}
+
 // summary are the conditions of an object with the listeners that it has.
 func (g *gatewayView) summary(of federation.ObjectKey) []Condition {
 	var f faults
-	unprogrammed := string(gateway.GatewayReasonInvalid)
-	if of.Of() == setKind {
-		unprogrammed = string(gateway.ListenerSetReasonListenersNotValid)
+	var listening, lacking bool
+	for _, l := range g.listeners {
+		listening, lacking = listening || l.of == of && l.listens(), lacking || l.of == of && !l.listens()
 	}
-	if !slices.ContainsFunc(g.listeners, func(l *listener) bool { return l.of == of && l.listens() }) {
+	invalid, unprogrammed := string(gateway.GatewayReasonListenersNotValid), string(gateway.GatewayReasonInvalid)
+	if of.Of() == setKind {
+		unprogrammed = invalid
+	}
+	switch {
+	case !listening:
 		f = append(f, Condition{Type: programmed, Reason: unprogrammed, Field: "spec.listeners"})
-		f = append(f, Condition{Type: accepted, Reason: string(gateway.GatewayReasonListenersNotValid), Field: "spec.listeners"})
+		f = append(f, Condition{Type: accepted, Reason: invalid, Field: "spec.listeners"})
+	case lacking:
+		f = append(f, Condition{Type: accepted, Status: true, Reason: invalid})
 	}
 	return f.conditions(accepted, programmed)
 }
