@@ -60,9 +60,9 @@ func PlanFor(v *facet.View, name string) *Plan {
 }
 
 // planDetected is of the requests to one port of which nothing says that it speaks HTTP: all are
-// for its service, save those to another name of it that has a VirtualService. Proxies that see
-// that the service is another name share its listener with proxies that do not: theirs go to the
-// service that the name stands for.
+// for its service, save those to another name of it that has a VirtualService. A service may be
+// another name of one that only some proxies see. All share its listener, and the requests of
+// those go to the service that they see.
 func planDetected(v *facet.View, host federation.Hostname, number uint16) *Plan {
 	owner, _ := service.FirstOwner(v.Reader.ByHostname(host), number, v.Facet.OwnNamespace(), v.Facet.Covers)
 	if owner.Service == nil || !service.Detected(v, owner.Port) {
