@@ -173,9 +173,9 @@ func (d *savedStates) write(shard federation.ShardKey, c savedChange, now time.T
 	}
 	c.header.Saved = now.UTC().Truncate(time.Second)
 	if c.whole {
-		return createSaved(d.path(shard), c)
+		return savedFile(d.path(shard)).Create(&c.header, c.records)
 	}
-	return inSaved(d.path(shard), false, c.apply)
+	return savedFile(d.path(shard)).Update(&c.header, c.records)
 }
 
 // remove deletes the file, if there is one.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/recordfile"
 )
 
 // unsaved is what of a cluster's state is not on disk yet.
@@ -61,15 +62,15 @@ func spoken[K comparable, V any](found map[K]bool, d federation.Delta[K, V]) {
 }
 
 // records are the values of all that is not on disk, as the snapshot has them.
-func (u *unsaved) records(s *federation.Snapshot, shard federation.ShardKey) (records []savedRecord, err error) {
+func (u *unsaved) records(s *federation.Snapshot, shard federation.ShardKey) (records []recordfile.Record, err error) {
 	if u.whole {
 		content := s.Contribution(shard)
 		u.services, u.workloads = keys(content.Services.Set), keys(content.Workloads.Set)
 	}
 	add := func(bucket string, key []byte, v any) error {
-		r := savedRecord{bucket: bucket, key: key}
+		r := recordfile.Record{Bucket: bucket, Key: key}
 		if v != nil {
-			if r.value, err = json.Marshal(v); err != nil {
+			if r.Value, err = json.Marshal(v); err != nil {
 				return err
 			}
 		}

@@ -47,6 +47,27 @@ metadata: {name: web, namespace: shop}
 spec: {hosts: [web.shop.svc.cluster.local], http: [{match: [{uri: {prefix: /%s}}], route: [{destination: {host: web.shop.svc.cluster.local}}]}]}
 `
 
+// restartedAlone restarts the hub while the API server of the cluster is stopped, which begins to
+// answer afterwards: the hub has the objects that it read last (C11).
+func restartedAlone(t *testing.T, h *hubUnderTest, home *testbed.Kube) *hubUnderTest {
+	t.Helper()
+	h.stop()
+	home.Kill()
+	h = startHubIn(t, h.dir)
+	h.awaitSource(t, "CRD", func(s shownSource) bool {
+		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "before the hub started")
+	})
+	var found struct{ ConfigObject *struct{ Spec any } }
+	err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {spec}}`, &found)
+	if err != nil || found.ConfigObject == nil || !strings.Contains(fmt.Sprint(found.ConfigObject.Spec), "/second") {
+		t.Errorf("with the API server stopped, the object is %+v, %v", found, err)
+	}
+	home.Restart()
+	h.awaitPhase(t, "home", "READY")
+	h.awaitSource(t, "CRD", func(s shownSource) bool { return len(s.Trouble) == 0 })
+	return h
+}
+
 // applied applies a manifest to the hub and returns what is wrong with it.
 func (h *hubUnderTest) applied(t *testing.T, manifest string) string {
 	t.Helper()
@@ -135,6 +156,7 @@ func TestG04CustomResourceChangesARoute(t *testing.T) {
 		})
 	})
 	h.awaitSource(t, "CRD", func(s shownSource) bool { return s.Kind == "CRD" && s.Revision != nil && len(s.Trouble) == 0 })
+	h = restartedAlone(t, h, home)
 	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "home"}); got.refusals() != "" {
 		t.Fatalf("detached: %+v", got)
 	}

@@ -143,7 +143,7 @@ func (r *rooms) openMesh(context.Context) (err error) {
 	}
 	r.writer = tenure.New(owner)
 	r.mesh, err = mesh.New(mesh.Options{
-		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir, Servers: r.settings.MCPServers, NoCustomResources: r.settings.NoCustomResources,
+		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir, Kept: r.dir.Sources, Servers: r.settings.MCPServers, NoCustomResources: r.settings.NoCustomResources,
 		Limits: r.settings.Limits, Owner: r.writer, Logger: r.logger, Metrics: r.metrics.Config,
 	})
 	return err

@@ -30,6 +30,7 @@ type Options struct {
 	Schema    Schema
 	Snapshots interface{ Latest() *federation.Snapshot }
 	Limits    federation.Limits // of what is read of one cluster
+	Dir       string            // where what was read is kept for the next start; empty: nowhere
 	Look      time.Duration     // between two looks at the kinds that a cluster serves; 0: 30 s
 	Patience  time.Duration     // how long the first Update waits for clusters; 0: 10 s
 	Logger    *slog.Logger
@@ -52,6 +53,7 @@ type Source struct {
 	kinds map[federation.Kind]schema.Kind // that are given
 	views interface{ Latest() *config.View }
 	wake  chan struct{}
+	shelf *shelf
 
 	mu       sync.Mutex
 	plan     plan
@@ -78,6 +80,7 @@ func New(o Options) *Source {
 		changed: make(chan struct{}), touched: map[federation.ObjectKey]struct{}{}, hidden: map[federation.ObjectKey]config.Problem{},
 		given: map[federation.ObjectKey]*config.Object{},
 	}
+	s.shelf = &shelf{dir: o.Dir, of: s, wake: make(chan struct{}, 1), gone: map[federation.ClusterID]struct{}{}}
 	for _, k := range o.Kinds {
 		if !slices.Contains(withheld, k.Kind) {
 			s.kinds[k.Kind] = k
@@ -104,6 +107,11 @@ func (s *Source) Kinds() []federation.Kind {
 // settings are known and each cluster that they name was read or is in trouble, or for
 // Options.Patience.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
+	if s.o.Dir != "" {
+		var saving sync.WaitGroup
+		saving.Go(func() { s.shelf.save(ctx) })
+		defer saving.Wait()
+	}
 	first, waited := true, false
 	var patience *time.Timer
 	var over <-chan time.Time
@@ -172,13 +180,18 @@ func (s *Source) settle(view *config.View, snapshot *federation.Snapshot) (known
 			c.want, changed = w, true
 			s.touch(c.narrow()...)
 			s.touch(c.keys()...)
+			c.unsaved.whole = true
+			s.shelf.notify()
 		}
+		s.shelf.restore(c)
 		answered = answered && (c.complete || c.inTrouble())
 	}
 	for id, c := range s.clusters {
 		if s.plan.wanted[id] == nil || readable(snapshot, id) == nil {
 			s.touch(c.keys()...)
 			delete(s.clusters, id)
+			s.shelf.gone[id] = struct{}{}
+			s.shelf.notify()
 			changed = true
 		}
 	}

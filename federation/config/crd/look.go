@@ -179,7 +179,8 @@ func (s *Source) finish(c *cluster) {
 	if c.complete || !c.looked || len(c.pending) > 0 {
 		return
 	}
-	c.complete, s.stale = true, true
+	c.complete, c.unsaved.whole, s.stale = true, true, true
+	s.shelf.notify()
 	s.touch(c.keys()...)
 	count := 0
 	for _, t := range c.tables {

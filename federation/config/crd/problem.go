@@ -3,6 +3,7 @@ package crd
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -75,7 +76,7 @@ func named(id federation.ClusterID) string { return "cluster " + string(id) }
 func (c *cluster) problems() (all []config.Problem) {
 	if c.inTrouble() {
 		all = append(all, config.Problem{Code: codeUnreachable, Object: named(c.id), Message: text.Cut(fmt.Sprintf(
-			"the cluster is %s, and what was read of it stays: %s", c.status.Phase, c.status.Message), mostMessage)})
+			"the cluster is %s, and what was read of it%s stays: %s", c.status.Phase, c.since(), c.status.Message), mostMessage)})
 	} else if c.unlooked != nil {
 		all = append(all, *c.unlooked)
 	}
@@ -102,6 +103,14 @@ func (c *cluster) problems() (all []config.Problem) {
 		}
 	}
 	return all
+}
+
+// since tells when a run of the hub that ended read what there is.
+func (c *cluster) since() string {
+	if c.saved.IsZero() {
+		return ""
+	}
+	return " until " + c.saved.Format(time.RFC3339) + ", before the hub started,"
 }
 
 // has reports whether there are objects of the kind.

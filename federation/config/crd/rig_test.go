@@ -39,6 +39,7 @@ type rig struct {
 	operator  *federation.Writer
 	ended     sync.WaitGroup
 	ctx       context.Context //nolint:containedctx // of the test
+	cancel    func()
 }
 
 func kinds(t *testing.T) *schema.Set {
@@ -63,7 +64,7 @@ func newRig(t *testing.T, change ...func(*crd.Options)) *rig {
 	}
 	r.source = crd.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
-	r.ctx = ctx
+	r.ctx, r.cancel = ctx, cancel
 	in := config.Options{Hub: "hub"}
 	views := config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), slog.New(slog.DiscardHandler), config.Named{Name: "ETCD", Source: r.settings})
 	r.source.Settings(views)

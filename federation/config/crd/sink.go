@@ -3,6 +3,7 @@ package crd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -60,7 +61,7 @@ func (p *placeSink) Listed(ctx context.Context, items []*item, _ uint64) bool {
 		if t.turn > p.by.turn {
 			return
 		}
-		t.turn, p.table = p.by.turn, t
+		t.turn, p.table, c.saved = p.by.turn, t, time.Time{}
 		listed := make(map[listwatch.Key]bool, len(items))
 		for _, i := range items {
 			listed[i.at] = true
@@ -108,6 +109,7 @@ func (p *placeSink) set(c *cluster, t *table, i *item) {
 	}
 	p.to.stale = p.to.stale || len(i.problems) > 0 || before != nil && len(before.problems) > 0
 	t.put(i)
+	p.changes(c, i.at)
 	p.to.touch(c.keyOf(p.place.kind, i.at))
 	p.to.tell(c, p.place, t.items[i.at])
 }
@@ -115,6 +117,7 @@ func (p *placeSink) set(c *cluster, t *table, i *item) {
 func (p *placeSink) drop(c *cluster, t *table, at listwatch.Key) {
 	p.to.stale = p.to.stale || t.bad[at] != nil
 	t.remove(at)
+	p.changes(c, at)
 	p.to.touch(c.keyOf(p.place.kind, at))
 	p.to.untell(c, p.place, at)
 }

@@ -3,6 +3,7 @@ package crd
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -26,6 +27,9 @@ type cluster struct {
 	// complete: everything was read or refused once. Before, nothing of the cluster counts:
 	// a part of its configuration may mean something else than all of it.
 	complete bool
+	restored bool      // what was read of it before the start was looked for
+	saved    time.Time // what there is was read before then; zero: since the start
+	unsaved  unsaved
 }
 
 func newCluster(id federation.ClusterID) *cluster {

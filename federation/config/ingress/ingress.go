@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Snapshots interface{ Latest() *federation.Snapshot }
 	Limits    federation.Limits // of what is read of one cluster
+	Dir       string            // as in crd.Options
 	Look      time.Duration     // as in crd.Options
 	Patience  time.Duration     // as in crd.Options
 	Logger    *slog.Logger
@@ -61,7 +62,7 @@ func New(o Options) *Source {
 			{Kind: ingressKind, Plural: "ingresses", Singular: "ingress", Namespaced: true, Versions: []string{"v1"}, Storage: "v1"},
 			{Kind: classKind, Plural: "ingressclasses", Singular: "ingressclass", Versions: []string{"v1"}, Storage: "v1"},
 		},
-		Schema: essence{}, Snapshots: o.Snapshots, Limits: o.Limits, Look: o.Look, Patience: o.Patience, Logger: o.Logger,
+		Schema: essence{}, Snapshots: o.Snapshots, Limits: o.Limits, Dir: o.Dir, Look: o.Look, Patience: o.Patience, Logger: o.Logger,
 		Everywhere: func(m *federation.MeshSettings) (wanted, status bool) {
 			return settingsOf(m).mode != federation.IngressOff, m != nil && m.IngressStatus
 		},

@@ -37,6 +37,9 @@ func (d *Dir) RootCert() string { return filepath.Join(d.path, "root-cert.pem") 
 // LastKnownGood is the folder of what was last known of clusters.
 func (d *Dir) LastKnownGood() string { return filepath.Join(d.path, "last-known-good") }
 
+// Sources is the folder of what a source of configuration gave last.
+func (d *Dir) Sources(name string) string { return filepath.Join(d.path, "sources", name) }
+
 // Close unlocks the folder.
 func (d *Dir) Close() error { return d.lock.Close() }
 

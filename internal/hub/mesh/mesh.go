@@ -54,8 +54,9 @@ type Options struct {
 	Store     *etcd.Store
 	Snapshots *federation.Aggregate
 	Hub       federation.ClusterID
-	Dir       string       // of manifests; empty: none
-	Servers   []mcp.Server // of configuration
+	Dir       string                     // of manifests; empty: none
+	Kept      func(source string) string // the folder of what a source of clusters gave last
+	Servers   []mcp.Server               // of configuration
 	// NoCustomResources: those of attached clusters are not configuration.
 	NoCustomResources bool
 	Limits            federation.Limits // of the custom resources of one cluster, and of its Ingresses
@@ -102,9 +103,9 @@ func New(o Options) (*Mesh, error) {
 	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Owner: o.Owner, Meter: o.Metrics, Logger: o.Logger})
 	custom := crd.New(crd.Options{
 		Kinds: append(slices.Clone(set.Kinds()), crd.ConfigMaps), Schema: crd.WithConfigMaps(configkind.Schema{Set: set}),
-		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Off: o.NoCustomResources, Logger: o.Logger,
+		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Dir: o.Kept("crd"), Off: o.NoCustomResources, Logger: o.Logger,
 	})
-	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Logger: o.Logger})
+	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Dir: o.Kept("ingress"), Logger: o.Logger})
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: o.Snapshots, Logger: o.Logger})
 	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}}, configSources(o, set, custom, ingresses, gateways)...)...)
 	custom.Settings(views)

@@ -1,0 +1,134 @@
+package crd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/recordfile"
+)
+
+// keptHeader describes the file of a cluster.
+type keptHeader struct {
+	recordfile.Stamp
+	Cluster federation.ClusterID `json:"cluster"`
+	UID     string               `json:"uid"` // of the cluster that gave the objects
+	Saved   time.Time            `json:"saved"`
+}
+
+// keptObject is an object in the file.
+type keptObject struct {
+	UID        types.UID       `json:"uid"`
+	APIVersion string          `json:"apiVersion"`
+	Manifest   json.RawMessage `json:"manifest"`
+}
+
+// objectBucket has the objects.
+const objectBucket = "objects"
+
+// shelf keeps on disk what was read of clusters, for a hub that starts while one is away.
+type shelf struct {
+	dir  string // empty: nothing is kept
+	of   *Source
+	wake chan struct{}
+	gone map[federation.ClusterID]struct{} // clusters whose files are to be removed; guarded by mu of the source
+}
+
+// file is that of a cluster.
+func (k *shelf) file(id federation.ClusterID) recordfile.File {
+	return recordfile.File{
+		Path: filepath.Join(k.dir, url.PathEscape(string(id))+".db"), Header: "customResources", Buckets: []string{objectBucket}, Format: 1,
+		Title: "a file of custom resources",
+	}
+}
+
+// thing names an object of a cluster.
+type thing struct {
+	kind federation.Kind
+	at   listwatch.Key
+}
+
+// keptKey is the key of a record: NUL is part of no name.
+func (t thing) keptKey() []byte {
+	return []byte(strings.Join([]string{t.kind.Group, t.kind.Name, t.at.Namespace, t.at.Name}, "\x00"))
+}
+
+func thingOf(key []byte) (t thing, err error) {
+	parts := strings.Split(string(key), "\x00")
+	if len(parts) != 4 {
+		return t, fmt.Errorf("%q is not the key of an object", key)
+	}
+	return thing{federation.Kind{Group: parts[0], Name: parts[1]}, listwatch.Key{Namespace: parts[2], Name: parts[3]}}, nil
+}
+
+// restore gives a cluster what was read of it before the hub started, if it is the same
+// cluster; the caller holds mu. What is not wanted any more is left out. Each object is read
+// again once the cluster answers.
+func (k *shelf) restore(c *cluster) {
+	s := k.of
+	if k.dir == "" || c.restored || c.identity == "" {
+		return
+	}
+	c.restored = true
+	var header keptHeader
+	var items []*item
+	right := func() error {
+		if header.Cluster != c.id || header.UID != c.identity {
+			return errors.New("it is of another cluster")
+		}
+		return nil
+	}
+	err := k.file(c.id).Read(&header, right, func(_ string, key, value []byte) error {
+		i, err := keptItem(key, value)
+		items = append(items, i)
+		return err
+	})
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.o.Logger.Warn("what was read of a cluster before the start is not used", slog.String("cluster", string(c.id)), slog.Any("err", err))
+		}
+		return
+	}
+	for _, i := range items {
+		c.adopt(i)
+	}
+	c.complete, c.saved, s.stale = true, header.Saved, true
+	s.touch(c.keys()...)
+	s.o.Logger.Info("custom resources of a cluster are those of the last run", slog.String("cluster", string(c.id)), slog.Int("objects", len(items)), slog.Time("saved", header.Saved))
+}
+
+// keptItem decodes a record. Its version is empty: the hub may read the object in another way
+// than the one that wrote it.
+func keptItem(key, value []byte) (*item, error) {
+	of, err := thingOf(key)
+	if err != nil {
+		return nil, err
+	}
+	var kept keptObject
+	if err := json.Unmarshal(value, &kept); err != nil {
+		return nil, fmt.Errorf("reading %q: %w", key, err)
+	}
+	return &item{at: of.at, uid: kept.UID, object: &config.Object{Key: keyOf(of.kind, of.at), APIVersion: kept.APIVersion, Manifest: kept.Manifest}}, nil
+}
+
+// adopt puts a restored object where it is wanted.
+func (c *cluster) adopt(i *item) {
+	for _, namespace := range []string{i.at.Namespace, ""} {
+		p := place{i.object.Key.Of(), namespace}
+		if _, wanted := c.want.places()[p]; wanted {
+			c.table(p).put(i)
+			return
+		}
+	}
+}
