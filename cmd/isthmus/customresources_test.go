@@ -57,9 +57,9 @@ func restartedAlone(t *testing.T, h *hubUnderTest, home *testbed.Kube) *hubUnder
 	h.awaitSource(t, "CRD", func(s shownSource) bool {
 		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "before the hub started")
 	})
-	var found struct{ ConfigObject *struct{ Spec any } }
-	err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {spec}}`, &found)
-	if err != nil || found.ConfigObject == nil || !strings.Contains(fmt.Sprint(found.ConfigObject.Spec), "/second") {
+	var found struct{ ConfigObject *struct{ YAML string } }
+	err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {yaml}}`, &found)
+	if err != nil || found.ConfigObject == nil || !strings.Contains(found.ConfigObject.YAML, "/second") {
 		t.Errorf("with the API server stopped, the object is %+v, %v", found, err)
 	}
 	home.Restart()

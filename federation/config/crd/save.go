@@ -166,6 +166,8 @@ func (k *shelf) notify() {
 
 // changes notes that an object of the place changed; the caller holds mu.
 func (p *placeSink) changes(c *cluster, at listwatch.Key) {
-	c.changed(thing{p.place.kind, at})
-	p.to.shelf.notify()
+	if p.to.shelf.dir != "" {
+		c.changed(thing{p.place.kind, at})
+		p.to.shelf.notify()
+	}
 }
