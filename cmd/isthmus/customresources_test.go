@@ -48,7 +48,7 @@ spec: {hosts: [web.shop.svc.cluster.local], http: [{match: [{uri: {prefix: /%s}}
 `
 
 // restartedAlone restarts the hub while the API server of the cluster is stopped, which begins to
-// answer afterwards: the hub has the objects that it read last (C11).
+// answer afterwards: the hub has the objects that it read last (G68).
 func restartedAlone(t *testing.T, h *hubUnderTest, home *testbed.Kube) *hubUnderTest {
 	t.Helper()
 	h.stop()

@@ -21,10 +21,10 @@ func (r *rig) stale(id federation.ClusterID, uid string) {
 	})
 }
 
-// TestC10RestartWhileTheServerIsAway: a hub that starts while the API server of a cluster is
+// TestG67RestartWhileTheServerIsAway: a hub that starts while the API server of a cluster is
 // stopped has the objects that it read last, with their age, and takes up what changed once the
 // server answers. Those of another cluster, and damaged files, are not used.
-func TestC10RestartWhileTheServerIsAway(t *testing.T) {
+func TestG67RestartWhileTheServerIsAway(t *testing.T) {
 	server, dir := testbed.StartKube(t, testbed.KubeOptions{}), t.TempDir()
 	install(t, server, definition(t, "istio", "virtualservices.networking.istio.io"))
 	server.Apply(namespace("shop"), route("shop", "a", "v1"), route("shop", "b", "v1"))
