@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 
 var (
 	everything = flag.Bool("everything", false, "run every case that can run here, not only a choice")
-	only       = flag.String("only", "", "run the cases of this name alone")
+	only       = flag.String("only", "", "run the cases of these names alone, separated by commas")
+	untried    = flag.Bool("untried", false, "run the cases that can run here and are not chosen")
 )
 
 // TestG24Conformance runs cases of the conformance suite as they are.
@@ -40,9 +42,10 @@ func TestG24Conformance(t *testing.T) {
 func chosen() []suite.ConformanceTest {
 	return slices.DeleteFunc(slices.Clone(tests.ConformanceTests), func(c suite.ConformanceTest) bool {
 		if *only != "" {
-			return c.ShortName != *only
+			return !slices.Contains(strings.Split(*only, ","), c.ShortName)
 		}
-		return reasonNotToRun(c.ShortName) != "" || !*everything && !slices.Contains(choice, c.ShortName)
+		is := slices.Contains(choice, c.ShortName)
+		return reasonNotToRun(c.ShortName) != "" || *untried && is || !*everything && !*untried && !is
 	})
 }
 
@@ -70,9 +73,9 @@ func (r *rig) suite(t *testing.T) *suite.ConformanceTestSuite {
 // control does the work of the controllers of a cluster until it is stopped.
 func (r *rig) control(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	proxies := &gateways{rig: r, running: map[string]string{}}
+	proxies := &gateways{rig: r, running: map[string]string{}, exposed: map[string]bool{}}
 	parts := []interface{ sync(context.Context) error }{
-		&pods{rig: r, running: map[string]pod{}, written: map[string]bool{}}, proxies, &status{rig: r, proxies: proxies},
+		&pods{rig: r, running: map[string]pod{}, written: map[string]bool{}}, proxies,
 	}
 	done := make(chan struct{})
 	go func() {

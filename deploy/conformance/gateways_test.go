@@ -6,16 +6,20 @@ import (
 	"net/netip"
 	"strings"
 
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/xds/bootstrap"
 )
 
-// gateways runs an Envoy for each Gateway.
+// gateways runs an Envoy for each Gateway, and exposes it by a Service as a load balancer would.
 type gateways struct {
 	*rig
 	running map[string]string // addresses by NAMESPACE/NAME of the Gateway
+	exposed map[string]bool
 }
 
 // sync starts what is missing. Proxies of Gateways that are gone stay: a later case may have
@@ -27,17 +31,39 @@ func (g *gateways) sync(ctx context.Context) error {
 	}
 	for _, gw := range all.Items {
 		name := gw.Namespace + "/" + gw.Name
-		if string(gw.Spec.GatewayClassName) != class || g.running[name] != "" {
+		if string(gw.Spec.GatewayClassName) != class || g.exposed[name] {
 			continue
 		}
-		address, err := g.start(gw.Namespace, gw.Name)
-		if err != nil {
+		if g.running[name] == "" {
+			address, err := g.start(gw.Namespace, gw.Name)
+			if err != nil {
+				return err
+			}
+			g.running[name] = address
+		}
+		if err := g.expose(ctx, gw.Namespace, gw.Name); err != nil {
 			return err
 		}
-		g.running[name] = address
+		g.exposed[name] = true
 	}
 	return nil
 }
+
+// expose writes the Service of a Gateway, whose address is that of the proxy.
+func (g *gateways) expose(ctx context.Context, namespace, name string) error {
+	o := &core.Service{
+		ObjectMeta: v1.ObjectMeta{Name: name + "-" + class, Namespace: namespace, Labels: map[string]string{nameLabel: name}},
+		Spec:       core.ServiceSpec{Type: core.ServiceTypeLoadBalancer, Ports: []core.ServicePort{{Name: "tcp", Port: 65000}}},
+	}
+	if err := g.client.Create(ctx, o); err != nil {
+		return client.IgnoreAlreadyExists(err)
+	}
+	o.Status.LoadBalancer.Ingress = []core.LoadBalancerIngress{{IP: g.running[namespace+"/"+name]}}
+	return g.client.Status().Update(ctx, o)
+}
+
+// nameLabel is the label of the proxies of a Gateway, and of their Service.
+const nameLabel = "gateway.networking.k8s.io/gateway-name"
 
 // start runs the proxy of a Gateway, and returns its address.
 func (g *gateways) start(namespace, name string) (string, error) {
@@ -45,7 +71,7 @@ func (g *gateways) start(namespace, name string) (string, error) {
 	address := place.Join(g.pods, g.next())
 	built, err := bootstrap.Build(bootstrap.Options{
 		Kind: bootstrap.Gateway, Name: name, Namespace: namespace, Cluster: "c1", Addresses: []netip.Addr{address},
-		Labels: map[string]string{"gateway.networking.k8s.io/gateway-name": name},
+		Labels: map[string]string{nameLabel: name},
 		Hub:    bootstrap.Endpoint{Path: strings.TrimPrefix(g.hub.XDS, "unix:")},
 	})
 	if err != nil {

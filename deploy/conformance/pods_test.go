@@ -66,7 +66,7 @@ func (p *pods) start(ctx context.Context, d *apps.Deployment) error {
 			return err
 		}
 	}
-	env := []string{"POD_NAME=" + d.Name + "-0", "NAMESPACE=" + d.Namespace}
+	env := []string{"POD_NAME=" + d.Name + "-0-0", "NAMESPACE=" + d.Namespace}
 	for _, e := range c.Env {
 		if e.ValueFrom == nil {
 			value := e.Value
@@ -85,7 +85,8 @@ func (p *pods) start(ctx context.Context, d *apps.Deployment) error {
 
 // record writes the Pod of a Deployment, which is ready.
 func (p *pods) record(ctx context.Context, d *apps.Deployment, at pod) error {
-	o := &core.Pod{ObjectMeta: v1.ObjectMeta{Name: d.Name + "-0", Namespace: d.Namespace, Labels: at.labels}, Spec: d.Spec.Template.Spec}
+	o := &core.Pod{ObjectMeta: v1.ObjectMeta{Name: d.Name + "-0-0", Namespace: d.Namespace, Labels: at.labels}, Spec: d.Spec.Template.Spec}
+	o.Spec.NodeName = "node-1"
 	if err := p.client.Create(ctx, o); err != nil {
 		return client.IgnoreAlreadyExists(err)
 	}

@@ -44,9 +44,13 @@ func newRig(t *testing.T) *rig {
 	testbed.Own(t).Join(r.pods, subnet+".2")
 	kube := testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})
 	kube.Apply(definitions(t)...)
-	kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: gateway-conformance-infra, labels: {gateway-conformance: infra}}\n")
-	for _, file := range []string{"reader", "secrets", "gateway-api"} {
-		kube.Apply(strings.ReplaceAll(read(t, "../kubernetes/"+file+".yaml"), "namespace: edge", "namespace: gateway-conformance-infra"))
+	for _, file := range []string{"reader", "gateway-api", "backend-authorities", "status"} {
+		kube.Apply(read(t, "../kubernetes/"+file+".yaml"))
+	}
+	for namespace, label := range map[string]string{"infra": "infra", "web-backend": "backend"} {
+		name := "gateway-conformance-" + namespace
+		kube.Apply(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {gateway-conformance: %s}}\n", name, label))
+		kube.Apply(strings.ReplaceAll(read(t, "../kubernetes/secrets.yaml"), "namespace: edge", "namespace: "+name))
 	}
 	kube.Apply(fmt.Sprintf("apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: %s}\nspec: {controllerName: isthmus.dev/gateway-controller}\n", class))
 	r.connect(kube)
@@ -98,13 +102,14 @@ kind: MeshSettings
 metadata: {name: default}
 spec:
   sources:
-  - {cluster: c1, namespaces: ["*"], kinds: [KINDS]}
+  - {cluster: c1, namespaces: ["*"], status: true, kinds: [KINDS]}
 `
 
 // kinds are those that the hub reads from the cluster.
 var kinds = []string{
 	"GatewayClass.gateway.networking.k8s.io", "Gateway.gateway.networking.k8s.io", "ReferenceGrant.gateway.networking.k8s.io",
 	"HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io", "TLSRoute.gateway.networking.k8s.io", "TCPRoute.gateway.networking.k8s.io",
+	"ListenerSet.gateway.networking.k8s.io", "UDPRoute.gateway.networking.k8s.io", "BackendTLSPolicy.gateway.networking.k8s.io", "ConfigMap",
 }
 
 // next returns an address that nobody has.
