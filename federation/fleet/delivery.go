@@ -105,7 +105,7 @@ func (p *Proxy) Refusals() string {
 	for i, d := range p.deliveries {
 		for _, r := range d.Open {
 			if r.Refused {
-				fmt.Fprintf(&text, "%d %d %t %q\n", i, r.Number, r.Searching, r.Parts)
+				fmt.Fprintf(&text, "%d %d %t %#v\n", i, r.Number, r.Searching, r.Parts)
 			}
 		}
 		if len(d.RefusedSecrets) > 0 {

@@ -54,7 +54,9 @@ func TestG67RestartWhileTheServerIsAway(t *testing.T) {
 	server.Restart()
 	server.Delete(route("shop", "b", ""))
 	second.follow("c1", server.Admin)
-	restored.Wait(t, "what there is", func(s configtest.Seen) bool { return len(s.Objects) == 1 && !problem(s, "UNREACHABLE", "before the hub started") })
+	restored.Wait(t, "what there is", func(s configtest.Seen) bool {
+		return len(s.Objects) == 1 && !problem(s, "UNREACHABLE", "before the hub started")
+	})
 	second.cancel()
 	stopSecond()
 

@@ -147,12 +147,8 @@ func Resolve(f Flags) (Settings, error) {
 		s.Etcd.Endpoints = f.EtcdEndpoints
 	}
 	s.Etcd.QuotaBytes = cmp.Or(f.EtcdQuota, s.Etcd.QuotaBytes)
-	if s.Dev && len(s.Clusters) == 0 && s.KubeconfigDir == "" {
-		sample, err := parseConfig("the embedded sample", sampleConfig)
-		if err != nil {
-			return Settings{}, err
-		}
-		s.Clusters, s.Sample = sample.Clusters, true
+	if err := s.addSample(); err != nil {
+		return Settings{}, err
 	}
 	if s.Limits, err = c.ClusterLimits.Read("clusterLimits"); err != nil {
 		return Settings{}, err
@@ -167,6 +163,16 @@ func Resolve(f Flags) (Settings, error) {
 		return Settings{}, err
 	}
 	return s, errors.Join(asUsage(s.Log.Check()), s.checkTLS(f), s.checkAddresses(), s.checkEtcd(), s.checkClusterID())
+}
+
+// addSample attaches the clusters of the embedded sample to a hub with --dev that has none.
+func (s *Settings) addSample() error {
+	if !s.Dev || len(s.Clusters) > 0 || s.KubeconfigDir != "" {
+		return nil
+	}
+	sample, err := parseConfig("the embedded sample", sampleConfig)
+	s.Clusters, s.Sample = sample.Clusters, true
+	return err
 }
 
 func dataDirOf(given string) (string, error) {
