@@ -180,10 +180,11 @@ func (s *Source) reset() {
 	s.at, s.said, s.faulty = 0, nil, nil
 }
 
-// allListed reports whether the services of every cluster are known that can be.
+// allListed reports whether the services of every Kubernetes cluster are known that can be.
+// Ingresses name no others.
 func allListed(snapshot *federation.Snapshot) bool {
 	for c := range snapshot.Clusters() {
-		if !c.Listed && (c.Status.Phase == federation.Pending || c.Status.Phase == federation.Syncing) {
+		if c.Spec.Provider == federation.Kubernetes && !c.Listed && (c.Status.Phase == federation.Pending || c.Status.Phase == federation.Syncing) {
 			return false
 		}
 	}

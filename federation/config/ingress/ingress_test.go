@@ -223,7 +223,7 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 
 // TestSeed29 has registries without Kubernetes: there are no Ingresses, whatever the mode.
 func TestSeed29(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, func(o *ingress.Options) { o.Patience = time.Hour }) // it waits for no datacenter
 	r.mode(federation.IngressDefault)
 	r.show("dc1", federation.Consul)
 	heard, _ := configtest.Listen(t, r.source)
