@@ -239,12 +239,15 @@ func TestRulesDoWhatTheySay(t *testing.T) {
 	t.Run("connections are limited", func(t *testing.T) { limits(t, caller) })
 	t.Run("K21 requests are distributed over localities", func(t *testing.T) { spreads(t, caller) })
 	t.Run("K21 what comes first fails over", func(t *testing.T) {
-		statuses := ""
-		for range 20 {
-			statuses += fmt.Sprint(caller.Get(liveURL("ordered.shop")).Status, " ")
+		var statuses []int
+		for range 40 {
+			statuses = append(statuses, caller.Get(liveURL("ordered.shop")).Status)
 		}
-		if want := strings.Repeat("500 ", 3) + strings.Repeat("200 ", 17); statuses != want {
-			t.Errorf("requests to an endpoint that fails are answered with %s; want %s", statuses, want)
+		// Three failures eject the endpoint. Envoy does that beside the requests, some of which
+		// may come before it.
+		failed := slices.Index(statuses, 200)
+		if failed < 3 || slices.ContainsFunc(statuses[failed:], func(s int) bool { return s != 200 }) {
+			t.Errorf("requests to an endpoint that fails are answered with %v; want 500 three times, and 200 from some request on", statuses)
 		}
 	})
 	t.Run("only the listed codes eject", func(t *testing.T) {
