@@ -71,10 +71,7 @@ func (v *routeView) isGRPC() bool { return v.Key.Kind == grpcKind.Name }
 
 // parentKey is the Gateway or ListenerSet that a reference means; false for a parent of another kind.
 func (v *routeView) parentKey(ref gateway.ParentReference) (federation.ObjectKey, bool) {
-	key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: v.Key.Namespace, Name: string(ref.Name), Cluster: v.Key.Cluster}
-	if ref.Namespace != nil && *ref.Namespace != "" {
-		key.Namespace = string(*ref.Namespace)
-	}
+	key := GatewayNamed(v.Key, ref.Namespace, ref.Name)
 	if ref.Kind != nil {
 		key.Kind = string(*ref.Kind)
 	}

@@ -25,7 +25,7 @@ func (g *gatewayView) readSets(r *federation.Reader) {
 	allowed := g.allowedListeners()
 	for o := range r.Objects().Named(setKind, kind.GatewayName(g.Key.Namespace, g.Key.Name)) {
 		spec, ok := o.Spec.(*gateway.ListenerSetSpec)
-		if ok && o.Key.Cluster == g.Key.Cluster && parentOf(o.Key, spec) == g.Key {
+		if ok && o.Key.Cluster == g.Key.Cluster && GatewayNamed(o.Key, spec.ParentRef.Namespace, spec.ParentRef.Name) == g.Key {
 			g.sets = append(g.sets, &setView{Object: o, spec: spec, allowed: allowed.selects(g.Key.Namespace, o.Key.Namespace), status: Status{Object: o.Key, Digest: o.Digest}})
 		}
 	}
@@ -67,13 +67,14 @@ func (s *setView) refuse(reason gateway.ListenerSetConditionReason, format strin
 	s.status.Conditions = why.conditions(accepted, programmed)
 }
 
-// parentOf is the Gateway that a ListenerSet names.
-func parentOf(key federation.ObjectKey, spec *gateway.ListenerSetSpec) federation.ObjectKey {
-	parent := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: key.Namespace, Name: string(spec.ParentRef.Name), Cluster: key.Cluster}
-	if spec.ParentRef.Namespace != nil && *spec.ParentRef.Namespace != "" {
-		parent.Namespace = string(*spec.ParentRef.Namespace)
+// GatewayNamed is the Gateway that a reference in the object means: one of its own namespace
+// where the reference names none.
+func GatewayNamed(in federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
+	key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: in.Namespace, Name: string(name), Cluster: in.Cluster}
+	if namespace != nil && *namespace != "" {
+		key.Namespace = string(*namespace)
 	}
-	return parent
+	return key
 }
 
 // hasSet reports whether the ListenerSet gives the Gateway listeners.
@@ -93,7 +94,7 @@ func gatewayOf(r *federation.Reader, parent federation.ObjectKey) *gatewayView {
 		if !ok {
 			return nil
 		}
-		key = parentOf(o.Key, spec)
+		key = GatewayNamed(o.Key, spec.ParentRef.Namespace, spec.ParentRef.Name)
 	}
 	if g := view(r, key); g != nil && g.Key == key {
 		return g

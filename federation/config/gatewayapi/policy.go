@@ -10,8 +10,8 @@ import (
 	"isthmus.dev/isthmus/internal/text"
 )
 
-// maxAncestors is how many Gateways the status of a policy may name.
-const maxAncestors = 16
+// MaxAncestors is how many Gateways the API lets the status of a policy name.
+const MaxAncestors = 16
 
 // translate is what gateways speak to the ports for which the policy decides, and how the
 // policy is for each Gateway with routes to them.
@@ -114,7 +114,7 @@ func (p *tlsPolicy) gateways(r *federation.Reader, services []string) (all []*ga
 		}
 	}
 	slices.SortFunc(all, func(a, b *gatewayView) int { return a.Key.Compare(b.Key) })
-	return all[:min(len(all), maxAncestors)]
+	return all[:min(len(all), MaxAncestors)]
 }
 
 // gateways are those of the hub to which the route attaches.

@@ -178,6 +178,8 @@ func external(shard *federation.Shard) []Address {
 	return found
 }
 
+// ofRoute is the status of a route for each of its parents, and of a BackendTLSPolicy for each
+// Gateway with routes to its targets.
 func ofRoute(m Mesh, o Object) *Status {
 	status, known := m.Gateways(o.Key)
 	if !known || len(status.Parents) == 0 || o.Hidden != "" {

@@ -4,6 +4,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
 )
 
 // ofListenerSet is the status of a ListenerSet of a Gateway that the hub serves. What was made
@@ -17,7 +18,7 @@ func ofListenerSet(m Mesh, o Object) *Status {
 	return listening(status, ofProxies(m, parent.Made))
 }
 
-// parentOf is the Gateway that a ListenerSet names. It is read, so that its changes are noted.
+// parentOf is the Gateway that a ListenerSet names.
 func parentOf(r *federation.Reader, set federation.ObjectKey) federation.ObjectKey {
 	object, exists := r.Object(set)
 	if !exists {
@@ -30,11 +31,9 @@ func parentOf(r *federation.Reader, set federation.ObjectKey) federation.ObjectK
 	return gatewayOf(r, set, spec.ParentRef.Namespace, spec.ParentRef.Name)
 }
 
-func gatewayOf(r *federation.Reader, by federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
-	key := federation.ObjectKey{Group: gateway.GroupName, Kind: "Gateway", Namespace: by.Namespace, Name: string(name), Cluster: by.Cluster}
-	if namespace != nil && *namespace != "" {
-		key.Namespace = string(*namespace)
-	}
+// gatewayOf is the Gateway that a reference means. It is read, so that its changes are noted.
+func gatewayOf(r *federation.Reader, in federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
+	key := gatewayapi.GatewayNamed(in, namespace, name)
 	r.Object(key)
 	return key
 }
@@ -67,6 +66,3 @@ func ofUDPRoute(m Mesh, o Object) *Status {
 	}
 	return s
 }
-
-// ofPolicy is the status of a BackendTLSPolicy for each Gateway with routes to its targets.
-func ofPolicy(m Mesh, o Object) *Status { return ofRoute(m, o) }

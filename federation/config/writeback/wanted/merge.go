@@ -140,15 +140,14 @@ func (m merging) listeners(now any) any {
 	return all
 }
 
-// Most entries that the API allows for a route and for a policy.
-const (
-	mostParents   = 32
-	mostAncestors = 16
-)
+// mostParents is how many entries the API allows for a route.
+const mostParents = 32
 
 func (m merging) parents(now any) any { return m.entries(list(now), "parentRef", mostParents) }
 
-func (m merging) ancestors(now any) any { return m.entries(list(now), "ancestorRef", mostAncestors) }
+func (m merging) ancestors(now any) any {
+	return m.entries(list(now), "ancestorRef", gatewayapi.MaxAncestors)
+}
 
 // entries are those that are wanted, at the places where they are now, and those of other
 // controllers. The field says what an entry is about.
