@@ -18,9 +18,11 @@ import (
 
 const services = "/apis/networking.istio.io/v1/namespaces/shop/virtualservices/"
 
-func namedService(name, to string) string {
-	return fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":%q,"namespace":"shop"},
-		"spec":{"hosts":[%[1]q],"http":[{"route":[{"destination":{"host":%[2]q}}]}]}}`, name, to)
+func namedService(name, to string) string { return serviceIn("shop", name, to) }
+
+func serviceIn(namespace, name, to string) string {
+	return fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":%q,"namespace":%q},
+		"spec":{"hosts":[%[1]q],"http":[{"route":[{"destination":{"host":%[3]q}}]}]}}`, name, namespace, to)
 }
 
 // awaitTrouble waits until the problem has the text; without a text, until there is none.
@@ -128,15 +130,17 @@ func newMember(t *testing.T, server *testbed.Kube, store *testbed.Etcd, name str
 	m.leave = func() { cancel(); ended.Wait() }
 	t.Cleanup(m.leave)
 	m.rig = startRig(t, server.Admin, m.tenure)
-	m.read(written)
+	m.read(`{"sources":[{"cluster":"c1","namespaces":["kept"],"status":true}]}`)
 	return m
 }
 
 // killedOwner (G66): another hub writes on; nothing is written that is there already, and the
-// hubs do not write against each other.
+// hubs do not write against each other. They see a namespace of their own: what other tests
+// left may be written by either.
 func killedOwner(t *testing.T, server *testbed.Kube) {
+	const kept = "/apis/networking.istio.io/v1/namespaces/kept/virtualservices/"
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
-	server.Apply(namedService("owned", "a"))
+	server.Apply(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kept"}}`, serviceIn("kept", "owned", "a"))
 	first := newMember(t, server, store, "one")
 	testbed.WaitFor(t, time.Minute, "the owner", func() error {
 		if !first.tenure.Owns() {
@@ -145,19 +149,19 @@ func killedOwner(t *testing.T, server *testbed.Kube) {
 		return nil
 	})
 	second := newMember(t, server, store, "two")
-	says(t, server, services+"owned", `"type":"Reconciled"`, `"observedGeneration":1`)
+	says(t, server, kept+"owned", `"type":"Reconciled"`, `"observedGeneration":1`)
 	first.record.off.Store(true) // it is killed: it releases nothing
 	first.stop()
 	first.leave()
 	if wrote, failed := second.counts.now(); wrote+failed != 0 {
 		t.Errorf("beside the owner, a hub wrote %d times and failed %d times", wrote, failed)
 	}
-	server.Apply(namedService("owned", "b"))
-	says(t, server, services+"owned", `"observedGeneration":2`)
-	before, _ := object(t, server, services+"owned")
-	server.Apply(namedService("next", "a"))
-	says(t, server, services+"next", `"type":"Reconciled"`)
-	if after, _ := object(t, server, services+"owned"); after != before {
+	server.Apply(serviceIn("kept", "owned", "b"))
+	says(t, server, kept+"owned", `"observedGeneration":2`)
+	before, _ := object(t, server, kept+"owned")
+	server.Apply(serviceIn("kept", "next", "a"))
+	says(t, server, kept+"next", `"type":"Reconciled"`)
+	if after, _ := object(t, server, kept+"owned"); after != before {
 		t.Error("the status of an object was written again without a change")
 	}
 	if wrote, _ := second.counts.now(); wrote != 2 {
