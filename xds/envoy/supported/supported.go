@@ -131,13 +131,11 @@ func join(path, name string) string {
 }
 
 func (w *fieldWalk) field(field protoreflect.FieldDescriptor, v protoreflect.Value, p fieldPaths) {
-	why, refused := w.table.refused[p.path]
+	verdict, why := w.table.says(p.path, field)
 	switch {
-	case refused:
+	case verdict == No:
 		w.found = append(w.found, Field{p.at, why})
-	case slices.Contains(w.table.fields, p.path), slices.Contains(w.table.hub, p.path):
-	case !w.table.goesBelow(p.path) || field.Message() == nil || field.IsMap():
-		w.found = append(w.found, Field{p.at, "this field is not compiled yet"})
+	case verdict != Partly:
 	case field.IsList():
 		for i := range v.List().Len() {
 			w.message(v.List().Get(i).Message(), fmt.Sprintf("%s[%d]", p.at, i), p.path)
@@ -145,6 +143,41 @@ func (w *fieldWalk) field(field protoreflect.FieldDescriptor, v protoreflect.Val
 	default:
 		w.message(v.Message(), p.at, p.path)
 	}
+}
+
+// Verdict is what a table says of a field.
+type Verdict int
+
+// The verdicts.
+const (
+	No     Verdict = iota // it has no effect
+	Yes                   // proxies get it, and all that is below it
+	ByHub                 // the hub acts by it
+	Partly                // the fields below it have verdicts of their own
+)
+
+// Says is what the table of a kind says of a field, and why the field has no effect. The path
+// has no indices.
+func Says(kind federation.Kind, path string, field protoreflect.FieldDescriptor) (v Verdict, why string) {
+	if t := rows[kind].table; t != nil {
+		return t.says(path, field)
+	}
+	return No, rows[kind].idle
+}
+
+func (t table) says(path string, field protoreflect.FieldDescriptor) (v Verdict, why string) {
+	why, refused := t.refused[path]
+	switch {
+	case refused:
+		return No, why
+	case slices.Contains(t.fields, path):
+		return Yes, ""
+	case slices.Contains(t.hub, path):
+		return ByHub, ""
+	case t.goesBelow(path) && field.Message() != nil && !field.IsMap():
+		return Partly, ""
+	}
+	return No, "this field is not compiled yet"
 }
 
 // goesBelow reports whether the table says something of fields below the path.
