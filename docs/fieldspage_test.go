@@ -15,7 +15,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
-var update = flag.Bool("update", false, "write the page of fields anew")
+var update = flag.Bool("update", false, "rewrite the page of fields")
 
 const fieldsPage = "kinds/fields.md"
 
@@ -32,7 +32,7 @@ says so with the reason given here.
 <!-- Written by: go test ./docs -run TestFieldsPage -update -->
 `
 
-// TestFieldsPage: the page says of every field what the table of supported fields says.
+// TestFieldsPage: the page has what the table of supported fields has.
 func TestFieldsPage(t *testing.T) {
 	page := strings.Builder{}
 	page.WriteString(aboutFields)

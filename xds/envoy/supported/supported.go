@@ -145,7 +145,7 @@ func (w *fieldWalk) field(field protoreflect.FieldDescriptor, v protoreflect.Val
 	}
 }
 
-// Verdict is what a table says of a field.
+// Verdict is what a table has about a field.
 type Verdict int
 
 // The verdicts.
@@ -156,7 +156,7 @@ const (
 	Partly                // the fields below it have verdicts of their own
 )
 
-// Says is what the table of a kind says of a field, and why the field has no effect. The path
+// Says is what the table of a kind has about a field, and why the field has no effect. The path
 // has no indices.
 func Says(kind federation.Kind, path string, field protoreflect.FieldDescriptor) (v Verdict, why string) {
 	if t := rows[kind].table; t != nil {
