@@ -130,3 +130,15 @@ func TestR25AnEntryWithoutResolutionIsAnsweredWithItsAddresses(t *testing.T) {
 		t.Errorf("it answers %s", got)
 	}
 }
+
+// TestK53SourceSubnetsHaveNoEffect: the route applies to connections from everywhere.
+func TestK53SourceSubnetsHaveNoEffect(t *testing.T) {
+	for _, match := range []string{"{}", "{sourceSubnet: 192.0.2.0/24}", "{sourceSubnet: 10.0.0.9}"} {
+		w := newWorld().attach("c1", "").say("c1", key("db.shop"), tcp(3306, federation.TCP, "10.96.0.1/32")).
+			say("c1", key("copy.shop"), tcp(3306, federation.TCP, "10.96.0.2/32")).
+			config(t, fmt.Sprintf(`kind: VirtualService
+metadata: {name: db, namespace: shop}
+spec: {hosts: [db.shop], tcp: [{match: [%s], route: [{destination: {host: copy.shop}}]}]}`, match))
+		expectChains(t, w, "10.96.0.1_3306", "-> outbound|3306||copy.shop")
+	}
+}

@@ -33,7 +33,7 @@ var _ = add(row{
 		refused: map[string]string{
 			"http.fault.delay.exponentialDelay": "Envoy delays by a fixed time only; use fixedDelay",
 			"http.fault.abort.http2Error":       "Envoy does not abort with errors of HTTP/2; use httpStatus or grpcStatus",
-			"tcp.match.sourceSubnet":            "connections are not told apart by the address of their source; use sourceLabels or sourceNamespace",
+			"tcp.match.sourceSubnet":            "Istio does not document this field, and its proxies ignore it; so do those of the hub; use sourceLabels or sourceNamespace",
 		},
 		values: func(m proto.Message) []Field {
 			spec, _ := m.(*networking.VirtualService)
