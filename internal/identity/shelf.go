@@ -115,7 +115,7 @@ func unusable(ref Ref, err error, stays bool) *federation.Problem {
 	if stays {
 		effect = "what was read before stays in use"
 	}
-	return &federation.Problem{Code: ProblemUnusable, Object: "secret " + ref.place(), Message: fmt.Sprintf("%v; %s", err, effect)}
+	return &federation.Problem{Code: ProblemUnusable, Object: ref.Title(), Message: fmt.Sprintf("%v; %s", err, effect)}
 }
 
 func (s *shelf) expiring(ref Ref, found Secret) *federation.Problem {
@@ -123,7 +123,7 @@ func (s *shelf) expiring(ref Ref, found Secret) *federation.Problem {
 		return nil
 	}
 	return &federation.Problem{
-		Code: ProblemExpires, Object: "secret " + ref.place(),
+		Code: ProblemExpires, Object: ref.Title(),
 		Message: fmt.Sprintf("a certificate in it is valid until %s; renew it", found.Expires.UTC().Format(time.RFC3339)),
 	}
 }
@@ -136,6 +136,9 @@ func (r Ref) place() string {
 	}
 	return string(r.Cluster) + "/" + at
 }
+
+// Title names the secret in problems.
+func (r Ref) Title() string { return "secret " + r.place() }
 
 // complain sets or, with nil, clears a problem that is not of one secret.
 func (s *shelf) complain(name string, problem *federation.Problem) {
@@ -191,7 +194,7 @@ func (s *shelf) wrong() (map[string]federation.Problem, <-chan struct{}) {
 	for ref := range s.follows {
 		if _, ok := s.find(ref); !ok {
 			all["missing "+ref.place()] = federation.Problem{
-				Code: ProblemMissing, Object: "secret " + ref.place(),
+				Code: ProblemMissing, Object: ref.Title(),
 				Message: "a gateway's listener refers to it, and no source has it; its connections fail until one does",
 			}
 		}

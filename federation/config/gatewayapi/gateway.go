@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -324,7 +325,7 @@ func (g *gatewayView) finish(attached []int) {
 			faulty = append(faulty, Condition{Type: programmed, Reason: l.unprogrammed(), Field: l.field})
 		}
 		l.notes.Listeners = append(l.notes.Listeners, ListenerStatus{
-			Name: string(l.Name), Attached: attached[i], Kinds: l.kinds, Conditions: faulty.conditions(accepted, programmed, resolved),
+			Name: string(l.Name), Attached: attached[i], Kinds: l.kinds, Secrets: l.secrets(g.Key.Namespace), Conditions: faulty.conditions(accepted, programmed, resolved),
 		})
 	}
 	if g.listeners == nil {
@@ -336,7 +337,25 @@ func (g *gatewayView) finish(attached []int) {
 		if set.allowed {
 			set.status.Controller, set.status.Conditions = g.class, g.summary(set.Key)
 		}
+		if holds(set.status.Conditions, accepted) {
+			g.status.Sets++
+		}
 	}
+}
+
+// secrets are those that gateways use for the listener.
+func (l *listener) secrets(own string) (all []Secret) {
+	if !l.listens() {
+		return nil
+	}
+	from := cmp.Or(l.from, own)
+	for _, name := range l.names {
+		all = append(all, Secret{Namespace: from, Name: name})
+	}
+	if l.roots != "" {
+		all = append(all, Secret{Namespace: from, Name: l.roots, Authorities: true})
+	}
+	return all
 }
 
 // unprogrammed is the reason that nothing listens: the conflict of the listener, if it has one.

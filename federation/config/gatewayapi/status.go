@@ -33,7 +33,14 @@ type ListenerStatus struct {
 	Name       string
 	Attached   int      // routes
 	Kinds      []string // of routes that may attach
+	Secrets    []Secret // from which gateways have what the listener needs
 	Conditions []Condition
+}
+
+// Secret is a reference of a listener to a Secret.
+type Secret struct {
+	Namespace, Name string
+	Authorities     bool // those that sign the certificates of clients
 }
 
 // ParentStatus is how a route attaches to one of its parents.
@@ -52,6 +59,7 @@ type Status struct {
 	Made       []federation.ObjectKey // what a Gateway was translated to
 	Conditions []Condition            // of a Gateway and a GatewayClass
 	Listeners  []ListenerStatus       // of a Gateway
+	Sets       int                    // ListenerSets that give a Gateway listeners
 	Parents    []ParentStatus         // of a route
 	notes      []config.Problem       // what is wrong beside conditions
 }
@@ -141,6 +149,11 @@ func (f faults) conditions(types ...string) []Condition {
 	}
 	slices.SortStableFunc(all, func(a, b Condition) int { return strings.Compare(a.Type, b.Type) })
 	return all
+}
+
+// holds reports whether a condition of the type holds.
+func holds(conditions []Condition, kind string) bool {
+	return slices.ContainsFunc(conditions, func(c Condition) bool { return c.Type == kind && c.Status })
 }
 
 // The types of conditions that the hub computes.

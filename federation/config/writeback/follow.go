@@ -27,6 +27,7 @@ type follow struct {
 type notes struct {
 	read       federation.Deps
 	key        federation.ObjectKey // as configuration
+	secrets    []string             // titles of Secrets
 	open, idle bool
 }
 
@@ -44,11 +45,11 @@ func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
 	f.notes[at] = now
 	mark(f.open, at, now.open)
 	mark(f.idle, at, now.idle)
-	if known && before.key == key {
+	if known && before.key == key && slices.Equal(before.secrets, now.secrets) {
 		return
 	}
-	f.untitle(at, before.key)
-	for _, title := range titles(key) {
+	f.untitle(at, before)
+	for _, title := range now.titles() {
 		if f.titles[title] == nil {
 			f.titles[title] = map[ref]struct{}{}
 		}
@@ -56,8 +57,8 @@ func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
 	}
 }
 
-// titles are how problems name the object.
-func titles(key federation.ObjectKey) [2]string { return [2]string{key.Title(), key.String()} }
+// titles are how problems name the object and its Secrets.
+func (n notes) titles() []string { return append([]string{n.key.Title(), n.key.String()}, n.secrets...) }
 
 func mark(set map[ref]struct{}, at ref, is bool) {
 	if delete(set, at); is {
@@ -65,8 +66,8 @@ func mark(set map[ref]struct{}, at ref, is bool) {
 	}
 }
 
-func (f *follow) untitle(at ref, key federation.ObjectKey) {
-	for _, title := range titles(key) {
+func (f *follow) untitle(at ref, before notes) {
+	for _, title := range before.titles() {
 		if delete(f.titles[title], at); len(f.titles[title]) == 0 {
 			delete(f.titles, title)
 		}
@@ -80,7 +81,7 @@ func (f *follow) forget(at ref) {
 		return
 	}
 	f.index.Replace(at, before.read, federation.Deps{})
-	f.untitle(at, before.key)
+	f.untitle(at, before)
 	delete(f.notes, at)
 	delete(f.open, at)
 	delete(f.idle, at)

@@ -1,6 +1,7 @@
 package writeback_test
 
 import (
+	"strings"
 	"testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
@@ -23,7 +24,9 @@ metadata:
   namespace: shop
 spec:
   parentRef: {name: wide}
-  listeners: [{name: next, port: 8082, protocol: HTTP}]
+  listeners:
+  - {name: next, port: 8082, protocol: HTTP}
+  - {name: secure, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
@@ -61,10 +64,13 @@ func furtherKinds(t *testing.T, server *testbed.Kube) {
 	)
 	says(t, server, sets+"more", `"reason":"NoResources"`, `"name":"next"`, `"attachedRoutes":0`, `"type":"Conflicted"`, `"observedGeneration":1`)
 	says(t, server, sets+"refused", `"reason":"NotAllowed"`)
+	says(t, server, strings.Replace(gatewayPath, "edge", "wide", 1), `"attachedListenerSets":1`)
 	says(t, server, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/udproutes/dns", `"reason":"NotAllowedByListeners"`, `"controllerName":"isthmus.dev/gateway-controller"`, `"name":"wide"`)
 	says(t, server, exports+"api", `"reason":"NoService"`, `"type":"Valid"`, `"type":"Conflict"`)
 	r.service("shop", "api", nil)
 	says(t, server, exports+"api", `"message":"the Service can be exported"`, `"reason":"NoConflicts"`, `"reason":"Exported"`)
 	r.proxies.set(func() { r.proxies.delivery.Accepted = 1 })
 	says(t, server, sets+"more", `"reason":"Programmed"`)
+	r.proxies.set(func() { r.proxies.missing = map[string]string{"c1/shop/cert": "no source has it"} })
+	says(t, server, sets+"more", `"reason":"InvalidCertificateRef"`, "the Secret shop/cert: no source has it", `"reason":"ListenersNotValid"`, `"reason":"Programmed"`)
 }

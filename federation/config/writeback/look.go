@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/crd"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
 	"isthmus.dev/isthmus/federation/config/writeback/wanted"
 )
 
@@ -49,6 +50,11 @@ func (l look) at(proxies Proxies, of *notes) look {
 	l.mesh.Read = l.snapshot.Read().For(federation.AnyCluster)
 	l.mesh.Read.Mesh() // says what is covered
 	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.snapshot, l.mesh.Read, key) }
+	l.mesh.MissingSecret = func(cluster federation.ClusterID, secret gatewayapi.Secret) string {
+		why, title := proxies.MissingSecret(l.snapshot, cluster, secret)
+		of.secrets = append(of.secrets, title)
+		return why
+	}
 	l.mesh.Delivered = func(keys ...federation.ObjectKey) (wanted.Delivery, bool) {
 		d, known := proxies.Delivered(keys...)
 		of.open = of.open || d.Waiting+d.Refused > 0

@@ -69,6 +69,7 @@ type proxies struct {
 	told     bool                        // since News was called
 	findings map[string][]wanted.Finding // by name of the object
 	delivery wanted.Delivery
+	missing  map[string]string // why Secrets are, by CLUSTER/NAMESPACE/NAME
 }
 
 func (p *proxies) Changed() <-chan struct{} {
@@ -91,6 +92,13 @@ func (p *proxies) Findings(_ *federation.Snapshot, _ *federation.Reader, key fed
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.findings[key.Name]
+}
+
+func (p *proxies) MissingSecret(_ *federation.Snapshot, cluster federation.ClusterID, secret gatewayapi.Secret) (why, title string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	title = string(cluster) + "/" + secret.Namespace + "/" + secret.Name
+	return p.missing[title], title
 }
 
 func (p *proxies) Delivered(...federation.ObjectKey) (wanted.Delivery, bool) {

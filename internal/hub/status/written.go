@@ -1,10 +1,15 @@
 package status
 
 import (
+	"slices"
+	"strings"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
 	"isthmus.dev/isthmus/federation/config/writeback/wanted"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/internal/identity"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
@@ -41,6 +46,22 @@ func (w Written) Findings(s *federation.Snapshot, r *federation.Reader, key fede
 		all = append(all, wanted.Finding{Code: f.Code, Field: f.Field, Message: f.Message, Error: f.Severity != apply.Warning})
 	}
 	return all
+}
+
+// MissingSecret is part of writeback.Proxies.
+func (w Written) MissingSecret(s *federation.Snapshot, cluster federation.ClusterID, secret gatewayapi.Secret) (why, title string) {
+	title = identity.Ref{Cluster: cluster, Namespace: secret.Namespace, Name: secret.Name, Authorities: secret.Authorities}.Title()
+	var missing bool
+	var texts []string
+	for _, p := range w.Objects.index.all(s, w.Objects.Hub)[title] {
+		missing = missing || p.Code == identity.ProblemMissing
+		texts = append(texts, p.Message)
+	}
+	if !missing {
+		return "", title
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "; "), title
 }
 
 // Delivered is part of writeback.Proxies.

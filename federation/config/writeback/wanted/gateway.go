@@ -37,23 +37,29 @@ func ofGateway(m Mesh, o Object) *Status {
 	if !known || status.Controller == "" || o.Hidden != "" {
 		return nil
 	}
-	s := listening(status, ofProxies(m, status.Made))
+	s := listening(m, o, status, ofProxies(m, status.Made))
+	s.Sets = status.Sets
 	s.Addresses = addresses(m.Read, o)
 	return s
 }
 
 // listening is the status of what has listeners.
-func listening(status gatewayapi.Status, delivered Condition) *Status {
+func listening(m Mesh, o Object, status gatewayapi.Status, delivered Condition) *Status {
 	s := &Status{Conditions: withDelivery(merged(status.Conditions), delivered), Listeners: []Listener{}}
+	var lacking int
 	for _, l := range status.Listeners {
 		kinds := []federation.Kind{}
 		for _, name := range l.Kinds {
 			kinds = append(kinds, ofGroup(name))
 		}
-		s.Listeners = append(s.Listeners, Listener{
-			Name: l.Name, Attached: l.Attached, Kinds: kinds, Conditions: append(withDelivery(merged(l.Conditions), delivered), conflict(l.Conditions)),
-		})
+		conditions := withDelivery(merged(l.Conditions), delivered)
+		if missing := missingSecrets(m, o.Cluster, l.Secrets); missing != "" {
+			lacking++
+			conditions = withoutSecret(conditions, missing)
+		}
+		s.Listeners = append(s.Listeners, Listener{Name: l.Name, Attached: l.Attached, Kinds: kinds, Conditions: append(conditions, conflict(l.Conditions))})
 	}
+	s.Conditions = withLacking(s.Conditions, lacking, len(s.Listeners))
 	return s
 }
 

@@ -15,7 +15,7 @@ func ofListenerSet(m Mesh, o Object) *Status {
 		return nil
 	}
 	parent, _ := m.Gateways(parentOf(m.Read, o.Key))
-	return listening(status, ofProxies(m, parent.Made))
+	return listening(m, o, status, ofProxies(m, parent.Made))
 }
 
 // parentOf is the Gateway that a ListenerSet names.

@@ -140,6 +140,13 @@ func (m merging) listeners(now any) any {
 	return all
 }
 
+func (m merging) sets(any) any {
+	if m.want.Sets == 0 {
+		return nil
+	}
+	return int64(m.want.Sets)
+}
+
 // mostParents is how many entries the API allows for a route.
 const mostParents = 32
 

@@ -26,7 +26,7 @@ var rows = allRows()
 func allRows() map[federation.Kind]row {
 	all := map[federation.Kind]row{
 		ofGroup("GatewayClass"):                       {ofClass, []field{conditionsField}, gatewayTypes, []string{accepted}},
-		ofGroup("Gateway"):                            {ofGateway, []field{conditionsField, listenersField, {"addresses", merging.addresses}}, gatewayTypes, []string{accepted, programmed}},
+		ofGroup("Gateway"):                            {ofGateway, []field{conditionsField, listenersField, setsField, {"addresses", merging.addresses}}, gatewayTypes, []string{accepted, programmed}},
 		ofGroup("ListenerSet"):                        {ofListenerSet, []field{conditionsField, listenersField}, gatewayTypes, []string{accepted, programmed}},
 		ofGroup("UDPRoute"):                           {ofUDPRoute, routeFields, gatewayTypes, nil},
 		ofGroup("BackendTLSPolicy"):                   {ofRoute, []field{{"ancestors", merging.ancestors}}, gatewayTypes, nil},
@@ -47,6 +47,7 @@ func allRows() map[federation.Kind]row {
 var (
 	conditionsField = field{"conditions", func(m merging, now any) any { return m.conditions(list(now), m.want.Conditions) }}
 	listenersField  = field{"listeners", merging.listeners}
+	setsField       = field{"attachedListenerSets", merging.sets}
 	istioFields     = []field{conditionsField, {"validationMessages", merging.messages}, {"observedGeneration", merging.generation}}
 	routeFields     = []field{{"parents", merging.parents}}
 	gatewayTypes    = []string{accepted, programmed, conflicted, resolved}

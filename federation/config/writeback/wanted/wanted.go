@@ -41,6 +41,9 @@ type Mesh struct {
 	// Delivered counts the proxies that get something of the objects; false: it is not known.
 	Delivered func(...federation.ObjectKey) (Delivery, bool)
 	OtherHubs int // that serve proxies, too
+	// MissingSecret says why gateways of a cluster lack a Secret; "": they do not, or it is not
+	// known, because no listener of a connected proxy refers to it.
+	MissingSecret func(cluster federation.ClusterID, secret gatewayapi.Secret) string
 }
 
 // Object is an object whose status is written.
@@ -57,6 +60,7 @@ type Status struct {
 	Generation   int64
 	Conditions   []Condition
 	Listeners    []Listener
+	Sets         int      // ListenerSets that give a Gateway listeners
 	Parents      []Parent // of a route, or the ancestors of a policy
 	Addresses    []Address
 	Messages     []Message

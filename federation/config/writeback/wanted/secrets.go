@@ -1,0 +1,57 @@
+package wanted
+
+import (
+	"strings"
+
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/gatewayapi"
+)
+
+// missingSecrets says which Secrets of a listener gateways of the cluster lack; "": none.
+func missingSecrets(m Mesh, cluster federation.ClusterID, secrets []gatewayapi.Secret) string {
+	if m.MissingSecret == nil {
+		return ""
+	}
+	var all []string
+	for _, secret := range secrets {
+		if why := m.MissingSecret(cluster, secret); why != "" {
+			all = append(all, "the Secret "+secret.Namespace+"/"+secret.Name+": "+why)
+		}
+	}
+	return cut(strings.Join(all, "; "))
+}
+
+// withoutSecret are the conditions of a listener of which a Secret is missing.
+func withoutSecret(conditions []Condition, message string) []Condition {
+	for i, c := range conditions {
+		switch {
+		case c.Status == no && !c.Unsettled:
+		case c.Type == resolved:
+			conditions[i] = Condition{Type: resolved, Status: no, Reason: string(gateway.ListenerReasonInvalidCertificateRef), Message: message}
+		case c.Type == programmed:
+			conditions[i] = Condition{Type: programmed, Status: no, Reason: string(gateway.ListenerReasonInvalid), Message: message}
+		}
+	}
+	return conditions
+}
+
+// withLacking are the conditions of an object of whose listeners some lack a Secret. Of several
+// listeners, the others work.
+func withLacking(conditions []Condition, lacking, listeners int) []Condition {
+	if lacking == 0 {
+		return conditions
+	}
+	reason := string(gateway.GatewayReasonListenersNotValid)
+	const message = "Secrets of listeners are missing"
+	for i, c := range conditions {
+		switch {
+		case c.Type == accepted && c.Status == yes:
+			conditions[i].Reason, conditions[i].Message = reason, message
+		case c.Type == programmed && c.Status == yes && lacking == listeners:
+			conditions[i] = Condition{Type: programmed, Status: no, Reason: string(gateway.GatewayReasonInvalid), Message: message}
+		}
+	}
+	return conditions
+}
