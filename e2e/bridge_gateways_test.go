@@ -67,8 +67,8 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 	f.begin()
 	began, last := time.Now(), requests()
 	enough := 0 // requests that must have ended
-	testbed.WaitFor(t, patience, "60 requests after the bound", func() error {
-		now := clock.Since(began)
+	testbed.WaitFor(t, 30*f.bound+patience, "60 requests after the bound", func() error {
+		now := passed(clock, began)
 		if n := requests(); n != last {
 			last, f.lastRequest = n, now
 		}

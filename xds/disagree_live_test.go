@@ -52,11 +52,14 @@ func TestR34AnEnvoyWithoutIdentityIsRefusedWhereCallersSpeakMutualTLS(t *testing
 	r.server = New(Options{Snapshots: a, Fleet: r.fleet, Metrics: r, Logger: slog.New(slog.NewTextHandler(said, nil)), timing: &patient})
 	r.serve()
 	t.Cleanup(func() { r.stop() })
-	config := strings.NewReplacer("NODE", node("web-1").Id, "API", "DELTA_GRPC", "SOCKET", r.socket, "resource_api_version: V3}", "resource_api_version: V3, initial_fetch_timeout: 0s}").Replace(bootstrap)
+	config := strings.NewReplacer("NODE", node("web-1").Id, "API", "DELTA_GRPC", "SOCKET", r.socket).Replace(bootstrap)
 	r.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "plain", Config: []byte(config), Namespace: testbed.NewNamespace(t, "plain")})
 	r.await("the refusal", func() error {
 		if r.first(Denied, "") < 0 {
 			return errors.New("no stream was refused")
+		}
+		if text := said.String(); !strings.Contains(text, "shop/web-1") || !strings.Contains(text, "IDENTITY_SOURCE") {
+			return fmt.Errorf("the log does not say what to do: %s", text)
 		}
 		return nil
 	})
@@ -65,9 +68,6 @@ func TestR34AnEnvoyWithoutIdentityIsRefusedWhereCallersSpeakMutualTLS(t *testing
 	}
 	if _, err := r.envoy.Admin("/ready"); err == nil {
 		t.Error("it is ready")
-	}
-	if text := said.String(); !strings.Contains(text, "shop/web-1") || !strings.Contains(text, "IDENTITY_SOURCE") {
-		t.Errorf("the log does not say what to do: %s", text)
 	}
 	r.registerWeb("disabled")
 	r.envoy.WaitReady(3 * patience)

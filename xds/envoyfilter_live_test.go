@@ -81,11 +81,13 @@ func TestK34WhatAnEnvoyFilterBreaksStaysWithIt(t *testing.T) {
 	for words, broken := range brokenFilters() {
 		round++
 		e.writer.Update(setObjects(broken))
-		e.await(words+": the refusal to be shown", e.stands(broken.Key, fleet.Rejected))
-		reports := slices.Collect(e.server.Object(e.fleet.Latest(), broken.Key).Proxies())
-		if len(reports) != 1 || !strings.Contains(reports[0].Error, words) || !strings.Contains(reports[0].Part, "a.example.com") {
-			t.Errorf("%s: the status of the EnvoyFilter is %+v", words, reports)
-		}
+		e.await(words+": the refusal to be shown", func() error {
+			reports := slices.Collect(e.server.Object(e.fleet.Latest(), broken.Key).Proxies())
+			if len(reports) != 1 || !strings.Contains(reports[0].Error, words) || !strings.Contains(reports[0].Part, "a.example.com") {
+				return fmt.Errorf("the status of the EnvoyFilter is %+v", reports)
+			}
+			return e.stands(broken.Key, fleet.Rejected)()
+		})
 		next := fmt.Sprintf("b%d", round)
 		e.objects(answering("b", next))
 		e.await(words+": the change of b", e.answered("b", next))

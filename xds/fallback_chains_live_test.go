@@ -115,10 +115,12 @@ func TestR05ARefusedFilterChainStopsNobodyElse(t *testing.T) {
 	next := tls12
 	for cause, bad := range causes {
 		e.objects(tenantGateway("a", bad))
-		e.await(cause+": the refusal to be shown", e.stands(a, fleet.Rejected))
-		if reports := slices.Collect(e.server.Object(e.fleet.Latest(), a).Proxies()); len(reports) != 1 || !strings.Contains(reports[0].Error, words[cause]) {
-			t.Errorf("%s: the status of a has not what Envoy said, %q: %+v", cause, words[cause], reports)
-		}
+		e.await(cause+": the refusal to be shown", func() error {
+			if reports := slices.Collect(e.server.Object(e.fleet.Latest(), a).Proxies()); len(reports) != 1 || !strings.Contains(reports[0].Error, words[cause]) {
+				return fmt.Errorf("the status of a has not what Envoy said, %q: %+v", words[cause], reports)
+			}
+			return e.stands(a, fleet.Rejected)()
+		})
 		e.objects(tenantGateway("b", atVersion(next)))
 		e.await(cause+": the change of b", e.speaks("b", speaks[next]))
 		if err := e.speaks("a", tls.VersionTLS13)(); err != nil {

@@ -90,7 +90,7 @@ func TestU07StreamsReportHealth(t *testing.T) {
 func TestU07RefusedProxiesGetNothing(t *testing.T) {
 	r := newRoll()
 	r.refusal = status.Error(codes.PermissionDenied, "not this group")
-	h := newHub(t, func(o *Options) { o.Members = r })
+	h := newHub(t, func(o *Options) { o.Members, o.Limits.Requests = r, onlyBurst })
 	n := node("vm-1")
 	n.Metadata.Fields["AUTO_REGISTER_GROUP"] = structpb.NewStringValue("ledger")
 	refused := h.client(xdstest.Options{Delta: true, Node: n})

@@ -101,8 +101,8 @@ const bootstrap = `
 node: {id: NODE, cluster: web, metadata: {CLUSTER_ID: c1, NAMESPACE: shop, INTERCEPTION_MODE: REDIRECT}}
 dynamic_resources:
   ads_config: {api_type: API, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: hub}}]}
-  cds_config: {ads: {}, resource_api_version: V3}
-  lds_config: {ads: {}, resource_api_version: V3}
+  cds_config: {ads: {}, resource_api_version: V3, initial_fetch_timeout: 0s}
+  lds_config: {ads: {}, resource_api_version: V3, initial_fetch_timeout: 0s}
 static_resources:
   clusters:
   - name: hub

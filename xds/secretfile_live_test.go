@@ -184,8 +184,12 @@ func TestR27ARealEnvoyHasTheCipherSuitesThatItKnows(t *testing.T) {
 	} {
 		e.await(tenant+" to be served", e.serves(tenant, tenant+"0"))
 		e.await(tenant+" to be well", e.stands(tenantKey("Gateway", tenant), fleet.Accepted))
-		if c, err := e.dial(tenant + ".example.com"); err != nil || c.conn.ConnectionState().CipherSuite != want {
-			t.Errorf("%s is served with the suite %x, want %x: %v", tenant, c.conn.ConnectionState().CipherSuite, want, err)
+		c, err := e.dial(tenant + ".example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.conn.ConnectionState().CipherSuite; got != want {
+			t.Errorf("%s is served with the suite %x, want %x", tenant, got, want)
 		}
 	}
 }

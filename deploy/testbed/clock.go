@@ -7,13 +7,16 @@ import (
 	"time"
 )
 
-// A Clock measures how long something took while the machine was running. A busy
-// machine, or one that shares its processors, stops every process now and then for
-// seconds; that time says nothing about the program under test.
+// A Clock measures how long something took while the machine was free to do it. A machine
+// that shares its processors stops every process now and then for seconds, and on a busy one
+// programs wait for a processor; that time says nothing about the program under test.
 type Clock struct {
-	mu    sync.Mutex
-	last  time.Time // beat
-	stops []stop
+	busy func() time.Duration // see busySoFar
+
+	mu       sync.Mutex
+	last     time.Time     // beat
+	lastBusy time.Duration // at that beat
+	stops    []stop
 }
 
 type stop struct {
@@ -30,7 +33,12 @@ const (
 // StartClock starts a clock for the rest of the test.
 func StartClock(t testing.TB) *Clock {
 	t.Helper()
-	c, ended, stopped := &Clock{last: time.Now()}, make(chan struct{}), make(chan struct{})
+	return startClock(t, busySoFar)
+}
+
+func startClock(t testing.TB, busy func() time.Duration) *Clock {
+	t.Helper()
+	c, ended, stopped := &Clock{busy: busy, last: time.Now(), lastBusy: busy()}, make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		tick := time.NewTicker(beat)
@@ -51,21 +59,27 @@ func StartClock(t testing.TB) *Clock {
 	return c
 }
 
-// beat notes the stop that just ended, if there was one.
+// beat notes the stop that just ended, if there was one. Where programs waited for a processor
+// since the last beat, that is a stop as long as they did.
 func (c *Clock) beat() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	if since := now.Sub(c.last); since > lateBeat {
-		c.stops = append(c.stops, stop{now, since - beat})
+	now, busy := time.Now(), c.busy()
+	since := now.Sub(c.last)
+	lost := busy - c.lastBusy
+	if since > lateBeat {
+		lost = max(lost, since-beat)
 	}
-	c.last = now
+	if lost > 0 {
+		c.stops = append(c.stops, stop{now, min(lost, since)})
+	}
+	c.last, c.lastBusy = now, busy
 }
 
-// Since is the time since then without the stops of the machine.
+// Since is the time since then without the stops of the machine and the waits for it.
 func (c *Clock) Since(began time.Time) time.Duration { return c.Between(began, time.Now()) }
 
-// Between is the time from one moment to another without the stops of the machine.
+// Between is the time from one moment to another without them.
 func (c *Clock) Between(began, ended time.Time) time.Duration {
 	return ended.Sub(began) - c.stopped(began, ended)
 }

@@ -10,7 +10,7 @@ import (
 // which something began the part after it.
 func TestClockLeavesStopsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock, began := StartClock(t), time.Now()
+		clock, began := startClock(t, func() time.Duration { return 0 }), time.Now()
 		<-time.NewTimer(time.Minute).C
 		if took := clock.Since(began); took != time.Minute {
 			t.Errorf("without a stop: %v", took)
@@ -38,4 +38,36 @@ func TestClockLeavesStopsOut(t *testing.T) {
 			t.Errorf("after the stop: %v", took)
 		}
 	})
+}
+
+// TestClockLeavesWaitsForAProcessorOut: as much as programs waited, and nothing of before.
+func TestClockLeavesWaitsForAProcessorOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waited := time.Hour
+		clock, began := startClock(t, func() time.Duration { return waited }), time.Now()
+		<-time.NewTimer(lateBeat - beat/2).C
+		synctest.Wait()
+		clock.mu.Lock()
+		waited += beat / 4
+		clock.mu.Unlock()
+		<-time.NewTimer(time.Second).C
+		if took, want := clock.Since(began), time.Second+lateBeat-beat/2-beat/4; took != want {
+			t.Errorf("with a wait of %v: %v, want %v", beat/4, took, want)
+		}
+	})
+}
+
+func TestWaitsAreReadAsTheKernelWritesThem(t *testing.T) {
+	if got := waitedIn([]byte("some avg10=63.03 avg60=70.23 avg300=69.74 total=16692\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n")); got != 16692*time.Microsecond {
+		t.Errorf("programs waited %v", got)
+	}
+	if got := stolenIn([]byte("cpu  1 2 3 4 5 6 7 80 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n")); got != 80*tick {
+		t.Errorf("other machines had the processors for %v", got)
+	}
+	if waitedIn(nil) != 0 || stolenIn(nil) != 0 {
+		t.Error("a kernel that does not tell waits")
+	}
+	if first, second := busySoFar(), busySoFar(); second < first {
+		t.Errorf("it was %v and is %v", first, second)
+	}
 }

@@ -127,10 +127,10 @@ func (c *Consul) secure(options ConsulOptions, config map[string]any, dir string
 // does not use up what the test needs.
 func administrator(namespace *Namespace, at netip.Addr, config *tls.Config) *http.Client {
 	if namespace != nil || !at.Is4() || !at.IsLoopback() {
-		return namespace.Client(config)
+		return namespace.patientClient(config)
 	}
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	return newClient(dialer.DialContext, config)
+	return newClient(dialer.DialContext, config, administratorLimit)
 }
 
 // Do sends one request as the administrator. The path begins with /v1/.

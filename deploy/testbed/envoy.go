@@ -79,7 +79,7 @@ func StartEnvoy(t testing.TB, options EnvoyOptions) *Envoy {
 
 // adminConfig returns the bootstrap's admin section and makes its client.
 func (e *Envoy) adminConfig(options EnvoyOptions) string {
-	e.client = options.Namespace.Client(nil)
+	e.client = options.Namespace.patientClient(nil)
 	if options.Admin.IsValid() {
 		e.admin = "http://" + options.Admin.String()
 		return fmt.Sprintf(`{"admin":{"address":{"socket_address":{"address":%q,"port_value":%d}}}}`,

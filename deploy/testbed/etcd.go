@@ -52,7 +52,7 @@ func newEtcd(t testing.TB, options EtcdOptions, member string, client netip.Addr
 	e := &Etcd{t: t, dir: t.TempDir(), member: member, URL: "http://" + client.String()}
 	var caller *tls.Config
 	e.tlsArgs, caller = e.secure(options.TLS, client)
-	e.web = options.Namespace.Client(caller)
+	e.web = options.Namespace.patientClient(caller)
 	return e
 }
 

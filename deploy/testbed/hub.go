@@ -44,7 +44,7 @@ func StartHub(t testing.TB, o HubOptions) *Hub {
 	graphql, health := freeAddress(t, o.Namespace, at), freeAddress(t, o.Namespace, at)
 	h := &Hub{
 		URL: "http://" + graphql, Health: "http://" + health, XDS: "unix:" + filepath.Join(dir, "xds.sock"), Dir: dir,
-		Web: o.Namespace.Client(nil), Plain: o.Namespace.Client(nil),
+		Web: o.Namespace.patientClient(nil), Plain: o.Namespace.patientClient(nil),
 	}
 	args := []string{"serve", "--dev"}
 	if o.Proven {
@@ -68,7 +68,7 @@ func (h *Hub) secure(t testing.TB, o HubOptions, at netip.Addr) []string {
 	authority := NewAuthority(t, "operators")
 	cert, key := authority.Issue(Subject{Name: "isthmus", Hosts: []string{at.String()}})
 	h.CA, h.XDS, h.URL = authority.PEM, freeAddress(t, o.Namespace, at), "https"+h.URL[len("http"):]
-	h.Web = o.Namespace.Client(authority.TLS(Subject{Name: "operator"}))
+	h.Web = o.Namespace.patientClient(authority.TLS(Subject{Name: "operator"}))
 	return []string{
 		"serve", "--tls-cert", writeFile(t, h.Dir, "hub.pem", cert), "--tls-key", writeFile(t, h.Dir, "hub-key.pem", key),
 		"--tls-client-ca", writeFile(t, h.Dir, "operators.pem", authority.PEM),

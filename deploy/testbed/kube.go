@@ -62,7 +62,7 @@ func StartKube(t testing.TB, options KubeOptions) *Kube {
 		authority: NewAuthority(t, options.Name+"-ca"), users: map[string]KubeUser{},
 	}
 	k.Admin = k.Certified("admin", "system:masters")
-	k.client = options.Namespace.Client(k.Admin.tls(t))
+	k.client = options.Namespace.patientClient(k.Admin.tls(t))
 	k.client.Transport.(*http.Transport).DisableKeepAlives = false
 	t.Cleanup(k.client.CloseIdleConnections)
 	args := append(k.files(options, at), kubeArgs(options, etcd.URL, address)...)

@@ -8,11 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 )
-
-// crdLimit bounds the wait until a new CustomResourceDefinition serves.
-const crdLimit = 20 * time.Second
 
 // Do sends one request as the administrator. The path is that of the API, such
 // as /api/v1/namespaces; a PATCH is a server-side apply.
@@ -101,7 +97,7 @@ func pathOf(k *Kube, o object) string {
 		base = "/api/" + o.version
 	}
 	var path string
-	WaitFor(k.t, crdLimit, "the API server to serve "+o.version+" "+o.kind, func() error {
+	WaitFor(k.t, readyLimit, "the API server to serve "+o.version+" "+o.kind, func() error {
 		answer := k.Do(http.MethodGet, base, nil)
 		if err := answer.failed(); err != nil {
 			return err

@@ -206,7 +206,7 @@ func (p *Process) Pause() {
 	if !p.signal(syscall.SIGSTOP) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
 	defer cancel()
 	if err := poll(ctx, p.Exited(), func() error { return frozen(p.PID()) }); err != nil {
 		p.t.Errorf("%s is not frozen: %v", p.options.Name, err)

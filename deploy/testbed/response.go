@@ -47,11 +47,22 @@ func (r Response) failed() error {
 
 // Client returns a client whose connections start in the namespace, are used
 // once and follow no redirect. It answers within 10 s.
-func (n *Namespace) Client(config *tls.Config) *http.Client { return newClient(n.DialContext, config) }
+func (n *Namespace) Client(config *tls.Config) *http.Client {
+	return newClient(n.DialContext, config, 10*time.Second)
+}
 
-func newClient(dial func(ctx context.Context, network, address string) (net.Conn, error), config *tls.Config) *http.Client {
+// administratorLimit is for what a test itself asks of its programs: a request that fails ends
+// the test, so that a machine with other work has time to answer.
+const administratorLimit = 2 * time.Minute
+
+// patientClient is a Client for the testbed's own requests.
+func (n *Namespace) patientClient(config *tls.Config) *http.Client {
+	return newClient(n.DialContext, config, administratorLimit)
+}
+
+func newClient(dial func(ctx context.Context, network, address string) (net.Conn, error), config *tls.Config, limit time.Duration) *http.Client {
 	return &http.Client{
-		Timeout: 10 * time.Second,
+		Timeout: limit,
 		Transport: &http.Transport{
 			DialContext: dial, TLSClientConfig: config, ForceAttemptHTTP2: true, DisableKeepAlives: true,
 		},

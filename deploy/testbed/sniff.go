@@ -79,7 +79,7 @@ func (w *Wire) Saw(text string) bool {
 	if err != nil {
 		w.namespace.t.Fatalf("sending a packet in %s: %v", w.namespace, err)
 	}
-	WaitFor(w.namespace.t, 10*time.Second, "the last packet of "+w.namespace.name, func() error {
+	WaitFor(w.namespace.t, readyLimit, "the last packet of "+w.namespace.name, func() error {
 		if !w.holds(last) {
 			return errors.New("it was not seen")
 		}

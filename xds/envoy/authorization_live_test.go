@@ -99,7 +99,7 @@ func refusedLine(t *testing.T, from *testbed.Namespace, address string) bool {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(conn, "hello")

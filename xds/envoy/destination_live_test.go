@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
@@ -96,7 +96,7 @@ var liveHosts = []struct {
 }{
 	{"web.shop", 8080},
 	{"flaky.shop", 8081},
-	{"narrow.shop", 8080},
+	{"narrow.shop", 8083},
 	{"sticky.shop", 8080},
 	{"simple.shop", 8443},
 	{"named.shop", 8443},
@@ -141,8 +141,8 @@ func liveFiles(t *testing.T, authority *testbed.Authority) string {
 }
 
 // liveWorld starts the servers v1 and v2, of which v2 fails at port 8081, and a
-// caller with a sidecar.
-func liveWorld(t *testing.T) *testbed.Namespace {
+// caller with a sidecar. At port 8083 they answer once they are released.
+func liveWorld(t *testing.T, release <-chan struct{}) *testbed.Namespace {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "live")
 	server := authority.TLS(testbed.Subject{Name: "server", Hosts: []string{"server.example.com", "simple.shop"}})
 	demanding := server.Clone()
@@ -156,6 +156,7 @@ func liveWorld(t *testing.T) *testbed.Namespace {
 		}
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: plain})
 		opens(t, ns, "0.0.0.0:8082")
+		holds(t, ns, "0.0.0.0:8083", release)
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8443}, TLS: server})
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8444}, TLS: demanding})
 	}
@@ -215,18 +216,35 @@ func answerWithOpening(conn net.Conn) {
 
 func fails(t *testing.T, ns *testbed.Namespace, address string) {
 	t.Helper()
+	serves(t, ns, address, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+}
+
+// holds starts a server that answers no request before it is released.
+func holds(t *testing.T, ns *testbed.Namespace, address string, release <-chan struct{}) {
+	t.Helper()
+	serves(t, ns, address, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+}
+
+func serves(t *testing.T, ns *testbed.Namespace, address string, answer http.HandlerFunc) {
+	t.Helper()
 	listener, err := ns.Listen(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })}
+	server := &http.Server{Handler: answer}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
 }
 
 // What DestinationRules say happens to requests through a real Envoy (K21, K22).
 func TestRulesDoWhatTheySay(t *testing.T) {
-	caller := liveWorld(t)
+	release := make(chan struct{})
+	caller := liveWorld(t, release)
 	t.Run("subsets select", func(t *testing.T) {
 		for i := range 20 {
 			want := []string{"v1", "v2"}[i%2]
@@ -236,15 +254,10 @@ func TestRulesDoWhatTheySay(t *testing.T) {
 		}
 	})
 	t.Run("what fails is ejected", func(t *testing.T) { ejects(t, caller) })
-	t.Run("connections are limited", func(t *testing.T) { limits(t, caller) })
+	t.Run("connections are limited", func(t *testing.T) { limits(t, caller, release) })
 	t.Run("K21 requests are distributed over localities", func(t *testing.T) { spreads(t, caller) })
 	t.Run("K21 what comes first fails over", func(t *testing.T) {
-		var statuses []int
-		for range 40 {
-			statuses = append(statuses, caller.Get(liveURL("ordered.shop")).Status)
-		}
-		// Three failures eject the endpoint. Envoy does that beside the requests, some of which
-		// may come before it.
+		statuses := untilServed(t, caller, liveURL("ordered.shop"))
 		failed := slices.Index(statuses, 200)
 		if failed < 3 || slices.ContainsFunc(statuses[failed:], func(s int) bool { return s != 200 }) {
 			t.Errorf("requests to an endpoint that fails are answered with %v; want 500 three times, and 200 from some request on", statuses)
@@ -292,20 +305,28 @@ func TestRulesDoWhatTheySay(t *testing.T) {
 	})
 }
 
+// untilServed are the answers to requests, the last 20 of which are those of a server that is
+// well. Failures eject an endpoint; Envoy does that beside the requests, some of which come
+// before it.
+func untilServed(t *testing.T, caller *testbed.Namespace, url string) (statuses []int) {
+	t.Helper()
+	const enough = 20
+	testbed.WaitFor(t, time.Minute, "requests to be served", func() error {
+		for range enough {
+			statuses = append(statuses, caller.Get(url).Status)
+		}
+		if last := statuses[len(statuses)-enough:]; slices.ContainsFunc(last, func(s int) bool { return s != http.StatusOK }) {
+			return fmt.Errorf("they are answered with %v", last)
+		}
+		return nil
+	})
+	return statuses
+}
+
 func ejects(t *testing.T, caller *testbed.Namespace) {
-	failed, row := 0, 0
-	for range 100 {
-		if caller.Get(liveURL("flaky.shop")).Status == http.StatusOK {
-			row++
-		} else {
-			failed, row = failed+1, 0
-		}
-		if row == 20 {
-			break
-		}
-	}
-	if failed < 2 || row != 20 {
-		t.Errorf("%d requests failed, the last %d did not; want two failures or a few more, then none", failed, row)
+	statuses := untilServed(t, caller, liveURL("flaky.shop"))
+	if failed := slices.DeleteFunc(statuses, func(s int) bool { return s == http.StatusOK }); len(failed) < 2 {
+		t.Errorf("%d requests failed; want two failures or a few more, then none", len(failed))
 	}
 }
 
@@ -321,21 +342,24 @@ func spreads(t *testing.T, caller *testbed.Namespace) {
 	}
 }
 
-func limits(t *testing.T, caller *testbed.Namespace) {
-	var mu sync.Mutex
-	var asked sync.WaitGroup
-	statuses := map[int]int{}
-	for range 8 {
-		asked.Go(func() {
-			r := caller.Get(liveURL("narrow.shop") + "?delay=1s")
-			mu.Lock()
-			defer mu.Unlock()
-			statuses[r.Status]++
-		})
+func limits(t *testing.T, caller *testbed.Namespace, release chan<- struct{}) {
+	const many, served = 8, 2 // one is answered, and one waits for its connection
+	answers := make(chan int)
+	for range many {
+		go func() { answers <- caller.Get(liveURL("narrow.shop")).Status }()
 	}
-	asked.Wait()
-	if statuses[200] < 1 || statuses[503] < 3 || statuses[200]+statuses[503] != 8 {
-		t.Errorf("with one connection, for which one may wait, 8 requests at once are answered with %v", statuses)
+	for range many - served {
+		if got := <-answers; got != 503 {
+			t.Errorf("with one connection, for which one may wait, one more request is answered with %d", got)
+		}
+	}
+	close(release)
+	statuses := map[int]int{}
+	for range served {
+		statuses[<-answers]++
+	}
+	if statuses[200] < 1 || statuses[200]+statuses[503] != served { // none waits while the connection is made
+		t.Errorf("with one connection, the last requests are answered with %v", statuses)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestHostsOfOtherClustersResolve(t *testing.T) {
 			t.Errorf("%s answers %q, want %q", name, got, want.says)
 		}
 	}
-	if n := proxy.Stat("dns_filter.dns.local_a_record_answers"); n != 2 {
-		t.Errorf("%d names were answered from the table, want 2", n)
+	if n := proxy.Stat("dns_filter.dns.local_a_record_answers"); n < 2 { // a request that is late is repeated
+		t.Errorf("%d requests were answered from the table, want one for each of 2 names", n)
 	}
 }

@@ -262,7 +262,7 @@ func (b *bridge) call(from *testbed.Namespace, config *tls.Config, path string) 
 		b.t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		b.t.Fatal(err)
 	}
 	if config != nil {

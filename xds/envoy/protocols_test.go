@@ -100,7 +100,7 @@ func TestEnvoyLetsAServerSpeakFirstOnAPortOfHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if said, err := io.ReadAll(conn); err != nil || string(said) != "220 ready\n" {

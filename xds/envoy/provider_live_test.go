@@ -24,20 +24,20 @@ metadata: {name: default}
 spec:
   extensionProviders:
   - name: over-grpc
-    envoyExtAuthzGrpc: {service: shop/authz.shop, port: 9000, timeout: 5s, statusOnError: "503", includeRequestBodyInCheck: {maxRequestBytes: 100, allowPartialMessage: true}}
+    envoyExtAuthzGrpc: {service: shop/authz.shop, port: 9000, timeout: 60s, statusOnError: "503", includeRequestBodyInCheck: {maxRequestBytes: 100, allowPartialMessage: true}}
   - name: over-http
     envoyExtAuthzHttp:
       service: authz.shop
       port: 8000
-      timeout: 5s
+      timeout: 60s
       pathPrefix: /check
       includeRequestHeadersInCheck: [x-key, "x-many-*"]
       includeAdditionalHeadersInCheck: {x-fixed: "100%"}
       headersToUpstreamOnAllow: [x-said]
       headersToDownstreamOnAllow: [x-said]
       headersToDownstreamOnDeny: [x-why]
-  - {name: down, envoyExtAuthzGrpc: {service: authz.shop, port: 9001, timeout: 1s, statusOnError: "503"}}
-  - {name: open, envoyExtAuthzGrpc: {service: authz.shop, port: 9001, timeout: 1s, failOpen: true}}
+  - {name: down, envoyExtAuthzGrpc: {service: authz.shop, port: 9001, timeout: 60s, statusOnError: "503"}}
+  - {name: open, envoyExtAuthzGrpc: {service: authz.shop, port: 9001, timeout: 60s, failOpen: true}}
   - {name: nowhere, envoyExtAuthzGrpc: {service: nowhere.shop, port: 9000, failOpen: true}}
 ---
 kind: AuthorizationPolicy

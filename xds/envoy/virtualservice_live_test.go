@@ -42,7 +42,7 @@ func TestVirtualServicesThroughARealEnvoy(t *testing.T) {
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8080}})
 	}
 	caller, _ := pod(t, network, "10.7.0.9", world)
-	for path, want := range map[string]int{"/moved": 307, "/teapot": 418, "/abort": 555, "/gone": 503, "/slow?delay=5s": 504, "/": 200} {
+	for path, want := range map[string]int{"/moved": 307, "/teapot": 418, "/abort": 555, "/gone": 503, "/slow?delay=1m": 504, "/": 200} {
 		if got := ask(t, caller, "http://10.96.0.1"+path, ""); got.status != want {
 			t.Errorf("%s is answered with %d, want %d", path, got.status, want)
 		}

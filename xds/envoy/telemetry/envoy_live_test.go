@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -77,7 +78,10 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 	spans := make(chan string, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		spans <- r.URL.Path + " " + string(body)
+		select {
+		case spans <- r.URL.Path + " " + string(body):
+		default: // the first ones are enough
+		}
 	}))
 	t.Cleanup(collector.Close)
 	at := netip.MustParseAddrPort(collector.Listener.Addr().String())
@@ -112,12 +116,20 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	request.Header.Set("X-Tag", "said")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	got := <-spans
+	var got string
+	testbed.WaitFor(t, time.Minute, "a span", func() error { // those that fail to be sent are not sent again
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		response.Body.Close()
+		select {
+		case got = <-spans:
+			return nil
+		default:
+			return errors.New("none was sent")
+		}
+	})
 	for _, want := range []string{"/api/v2/spans ", `"a":"fixed"`, `"b":"said"`, `"c":"unset"`, `"d":"418"`, `"serviceName":"web.shop"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
