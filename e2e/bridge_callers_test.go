@@ -111,7 +111,7 @@ func meshClient(c *tls.Config) *tls.Config {
 
 // call sends a request with a word in it to a gateway and returns what is answered.
 func call(from *testbed.Namespace, g *bridge.Gateway, config *tls.Config, word string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := from.DialContext(ctx, "tcp", g.Entry())
 	if err != nil {

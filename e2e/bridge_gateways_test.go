@@ -67,15 +67,15 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 	f.begin()
 	began, last := time.Now(), requests()
 	enough := 0 // requests that must have ended
-	testbed.WaitFor(t, 30*f.bound+patience, "60 requests after the bound", func() error {
-		now := passed(clock, began)
+	testbed.WaitFor(t, patience, "60 requests after the bound", func() error {
+		now := clock.Since(began)
 		if n := requests(); n != last {
 			last, f.lastRequest = n, now
 		}
 		if f.leftEndpoint == 0 && !seen.has(f.gateway.Entry()) {
 			f.leftEndpoint = now
 		}
-		if now < f.bound {
+		if now < f.bound && time.Since(began) < 3*f.bound { // a machine may be busy throughout
 			return errors.New("it is not over")
 		}
 		if enough == 0 {
@@ -97,7 +97,7 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 		f.leftEndpoint.Round(10*time.Millisecond), f.lastRequest.Round(10*time.Millisecond), load)
 	f.mend()
 	mended := time.Now()
-	testbed.WaitFor(t, time.Minute, "the gateway to be back", func() error {
+	testbed.WaitFor(t, patience, "the gateway to be back", func() error {
 		if !seen.has(f.gateway.Entry()) {
 			return errors.New("it is out of EDS")
 		}
@@ -123,19 +123,40 @@ func countEntries(g *bridge.Gateway, from string) func() int {
 	}
 }
 
-// testFlappingLink: a link that comes and goes makes at most two changes.
+// testFlappingLink: a link that comes and goes makes at most two changes. A machine that stops
+// leaves it as it is for longer, so that the changes are more: then it flaps again.
 func testFlappingLink(t *testing.T, w *bridge.World) {
+	const tries = 5
+	for range tries {
+		changes, inTime := flap(t, w)
+		if inTime && changes > 2 {
+			t.Errorf("a link that flaps %d times makes %d changes", *bridgeFlaps, changes)
+		}
+		if inTime || changes <= 2 {
+			return
+		}
+	}
+	t.Errorf("the machine stopped in each of %d tries", tries)
+}
+
+// flap counts the changes that a flapping link makes, and reports whether it flapped in time.
+func flap(t *testing.T, w *bridge.World) (changes int, inTime bool) {
+	t.Helper()
+	const half, late = 1500 * time.Millisecond, 400 * time.Millisecond
 	from, g := w.Site("dc1"), w.Site("c1").Gateways[1]
 	seen, load := startLooks(from.Caller, bridge.Host), startTraffic(from)
-	tick := time.NewTicker(1500 * time.Millisecond)
+	tick := time.NewTicker(half)
 	defer tick.Stop()
+	inTime = true
 	for range *bridgeFlaps {
-		g.Cut(w.Wan)
-		<-tick.C
-		g.Mend(w.Wan)
-		<-tick.C
+		for _, turn := range []func(*testbed.Network){g.Cut, g.Mend} {
+			began := time.Now()
+			turn(w.Wan)
+			<-tick.C
+			inTime = inTime && time.Since(began) < half+late
+		}
 	}
-	testbed.WaitFor(t, time.Minute, "the gateway to be back", func() error {
+	testbed.WaitFor(t, patience, "the gateway to be back", func() error {
 		if !seen.has(g.Entry()) {
 			return errors.New("it is out of EDS")
 		}
@@ -143,10 +164,8 @@ func testFlappingLink(t *testing.T, w *bridge.World) {
 	})
 	load.stop()
 	seen.stop()
-	if n := seen.moves[g.Entry()]; n > 2 {
-		t.Errorf("a link that flaps %d times makes %d changes", *bridgeFlaps, n)
-	}
 	t.Logf("a link flaps %d times: %d changes; %s", *bridgeFlaps, seen.moves[g.Entry()], load)
+	return seen.moves[g.Entry()], inTime
 }
 
 // testTwoKindsOfEvidence: gateways that do not reach each other say nothing of the
@@ -161,28 +180,22 @@ func testTwoKindsOfEvidence(t *testing.T, w *bridge.World) {
 			offered(near.Caller, g, false), offered(other.Caller, g, true))
 	})
 	g.Exec(append([]string{"iptables", "-D"}, cut...)...)
-	testbed.WaitFor(t, time.Minute, "the partition to be over", func() error {
+	testbed.WaitFor(t, patience, "the partition to be over", func() error {
 		return errors.Join(standing(w, "n1", g, "REACHABLE"), offered(near.Caller, g, true))
 	})
 
-	before := endpointsOf(t, near.Caller, bridge.Host)
-	looks, load := startLooks(near.Caller, bridge.Host), startTraffic(near)
-	far.Kube.Stop()
-	testbed.WaitFor(t, patience, "c2 to be STALE", func() error { return inPhase(w, "c2", "STALE") })
-	if err := errors.Join(standing(w, "n1", g, "REACHABLE"), standing(w, "n3", g, "REACHABLE")); err != nil {
-		t.Error(err)
-	}
-	far.Kube.Restart()
-	testbed.WaitFor(t, patience, "c2 to be READY", func() error { return inPhase(w, "c2", "READY") })
-	load.stop()
-	looks.stop()
-	load.wantNoFailure(t)
-	for address := range before {
-		if looks.absent(address) > 0 {
-			t.Errorf("%s was withdrawn because the hub lost its link to c2", address)
-		}
-	}
-	t.Logf("the link to c2 is lost and comes back: %s", load)
+	endpointsStay(t, w, near.Caller, func() {
+		load := startTraffic(near)
+		far.Kube.Stop()
+		testbed.WaitFor(t, patience, "c2 to be STALE, and its gateways to be reachable", func() error {
+			return errors.Join(inPhase(w, "c2", "STALE"), standing(w, "n1", g, "REACHABLE"), standing(w, "n3", g, "REACHABLE"))
+		})
+		far.Kube.Restart()
+		testbed.WaitFor(t, patience, "c2 to be READY", func() error { return inPhase(w, "c2", "READY") })
+		load.stop()
+		load.wantNoFailure(t)
+		t.Logf("the link to c2 is lost and comes back: %s", load)
+	})
 }
 
 // testNoGatewayLeft: the gateways of a network all die. They stay, are shown as what
@@ -216,7 +229,7 @@ func testNoGatewayLeft(t *testing.T, w *bridge.World) {
 	for _, g := range dead.Gateways {
 		g.Envoy.Restart()
 	}
-	testbed.WaitFor(t, time.Minute, "answers of all networks", func() error {
+	testbed.WaitFor(t, patience, "answers of all networks", func() error {
 		return answeredInWorld(near, 40, "c1", "c2", "dc1")
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -71,7 +70,7 @@ func startGatewayRig(t *testing.T, o gatewayOf) *gatewayRig {
 	} {
 		config = bytes.Replace(config, []byte(change[0]), []byte(change[1]), 1)
 	}
-	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "gateway", Namespace: place, Config: config}).WaitReady(30 * time.Second)
+	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "gateway", Namespace: place, Config: config}).WaitReady(patience)
 	r.outside = testbed.NewNamespace(t, "outside")
 	r.outside.Join(mesh, o.subnet+".50")
 	return r

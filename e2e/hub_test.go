@@ -19,7 +19,7 @@ import (
 
 // patience is how long a test waits for what must come: long enough for a machine
 // that has other work.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // hub is the hub's own program, run as an operator would run it.
 type hub struct{ *testbed.Hub }

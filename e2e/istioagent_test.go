@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -29,7 +28,7 @@ func TestU01IstiosAgentIsServed(t *testing.T) {
 	server, client, ingress := w.pod("server"), w.pod("client"), w.pod("ingress")
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
 	for _, p := range []*agentPod{server, client, ingress} {
-		p.agent.WaitReady(time.Minute)
+		p.agent.WaitReady(patience)
 	}
 	w.sidecars(client)
 	w.gateway()
@@ -84,7 +83,7 @@ spec:
 	config := authority.TLS(testbed.Subject{Name: "caller"})
 	config.ServerName = "web.example.com"
 	client := caller.Client(config)
-	testbed.WaitFor(t, time.Minute, "an answer through the gateway", func() error {
+	testbed.WaitFor(t, patience, "an answer through the gateway", func() error {
 		request, err := http.NewRequest(http.MethodGet, "https://"+agentPods["ingress"]+":8443/", nil)
 		if err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -23,7 +22,7 @@ func TestU05IstiodBesideTheHub(t *testing.T) {
 	ours, theirs := w.pod("server"), w.pod("legacy", byIstiod(istiod, authority))
 	for name, p := range map[string]*agentPod{"server": ours, "legacy": theirs} {
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: p.Namespace, HTTP: []int{8080}})
-		p.agent.WaitReady(time.Minute)
+		p.agent.WaitReady(patience)
 	}
 	awaitCall(t, ours, "10.96.0.11", "legacy", "server")
 	awaitCall(t, theirs, "10.96.0.10", "web", "legacy")
@@ -49,7 +48,7 @@ func byIstiod(istiod *testbed.Istiod, authority *testbed.Authority) func(*testbe
 func awaitCall(t *testing.T, from *agentPod, vip, service, account string) {
 	t.Helper()
 	host := service + ".shop.svc.cluster.local:8080"
-	testbed.WaitFor(t, time.Minute, service+" to answer "+account, func() error {
+	testbed.WaitFor(t, patience, service+" to answer "+account, func() error {
 		answer := from.Get("http://"+net.JoinHostPort(vip, "8080")+"/", "Host", host)
 		if answer.Err != nil || answer.Status != 200 {
 			return fmt.Errorf("it answers %d, %w", answer.Status, answer.Err)
@@ -89,8 +88,8 @@ spec:
 	caller := w.pod("client", byIstiod(istiod, authority), func(o *testbed.AgentOptions) {
 		o.Token = theirs.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "client", Audience: "istio-ca"})
 	})
-	server.agent.WaitReady(time.Minute)
-	caller.agent.WaitReady(time.Minute)
+	server.agent.WaitReady(patience)
+	caller.agent.WaitReady(patience)
 	awaitCall(t, caller, "10.96.0.10", "web", "client")
 	answer := caller.Get("http://10.96.0.10:8080/", "Host", "web.shop.svc.cluster.local:8080")
 	if got := answer.Echo(t).Header.Get("X-Route"); got != "of-the-hub" {

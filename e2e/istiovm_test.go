@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -42,7 +41,7 @@ spec:
   workloadSelector: {labels: {app: ledger}}
 `}})
 	client, vm := w.pod("client"), w.machine("ledger")
-	client.agent.WaitReady(time.Minute)
+	client.agent.WaitReady(patience)
 	call := func(want int) error {
 		answer := client.Get("http://240.240.7.1:9090/", "Host", "ledger.shop.example:9090")
 		if answer.Err != nil || answer.Status != want {
@@ -57,7 +56,7 @@ spec:
 	}
 	becomes := func(when string, status int) {
 		t.Helper()
-		testbed.WaitFor(t, time.Minute, when, func() error { return call(status) })
+		testbed.WaitFor(t, patience, when, func() error { return call(status) })
 	}
 	becomes("the machine to be known, and not healthy", http.StatusServiceUnavailable)
 	echo := testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
@@ -67,7 +66,7 @@ spec:
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
 	becomes("an answer again", http.StatusOK)
 	vm.agent.Kill()
-	testbed.WaitFor(t, time.Minute, "the machine to be gone", func() error {
+	testbed.WaitFor(t, patience, "the machine to be gone", func() error {
 		left, err := h.endpoints("ledger.shop.example")
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("there are %v", left)
@@ -107,7 +106,7 @@ spec: {trustDomain: cluster.local, trustDomainAliases: [partner.example]}
 `}})
 	server := w.pod("server", func(o *testbed.AgentOptions) { o.Env = append(o.Env, "PROXY_CONFIG_XDS_AGENT=true") })
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
-	server.agent.WaitReady(time.Minute)
+	server.agent.WaitReady(patience)
 	caller := testbed.NewNamespace(t, "partner")
 	caller.Join(w.mesh, "10.78.0.98")
 	const id = "spiffe://partner.example/ns/orders/sa/caller"
@@ -116,7 +115,7 @@ spec: {trustDomain: cluster.local, trustDomainAliases: [partner.example]}
 	client := caller.Client(config)
 	transport := client.Transport.(*http.Transport)
 	transport.ForceAttemptHTTP2, transport.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
-	testbed.WaitFor(t, time.Minute, "an answer to the partner", func() error {
+	testbed.WaitFor(t, patience, "an answer to the partner", func() error {
 		body, err := get(t.Context(), client, "https://"+agentPods["server"]+":8080/")
 		if err == nil && !strings.Contains(body, id) {
 			err = fmt.Errorf("the server sees %s", body)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -31,21 +30,28 @@ func TestKubeconfigs(t *testing.T) {
 	config := fmt.Sprintf("clusters:\n- {id: c1, provider: Mock, network: n1}\n- {id: c3, provider: Kubernetes, network: n2, kubernetes: {kubeconfig: %s}}\n", rotated)
 
 	h := startHub(t, hubOptions{config: config, args: []string{"--kubeconfig-dir", folder}})
+	becomes := func(t *testing.T, id, phase string) {
+		t.Helper()
+		testbed.WaitFor(t, patience, id+" is "+phase, func() error { return h.inPhase(id, phase) })
+	}
+	serves := func(t *testing.T, endpoint string) {
+		t.Helper()
+		testbed.WaitFor(t, patience, webHost+" to have "+endpoint, func() error {
+			found, err := h.endpoints(webHost)
+			if err == nil && !found[endpoint] {
+				err = fmt.Errorf("it has %v", found)
+			}
+			return err
+		})
+	}
 	t.Run("dead cluster is shown, the others are served", func(t *testing.T) {
-		if err := h.inPhase("c1", "READY"); err != nil {
-			t.Error(err)
-		}
-		if err := h.inPhase("c2", "STALE"); err != nil {
-			t.Error(err)
-		}
+		becomes(t, "c1", "READY")
+		becomes(t, "c2", "STALE")
 	})
 	t.Run("it joins when it comes", func(t *testing.T) {
 		way.Pass()
-		testbed.WaitFor(t, time.Minute, "c2 is READY", func() error { return h.inPhase("c2", "READY") })
-		found, err := h.endpoints(webHost)
-		if err != nil || !found[pods["c2"]+"@c2"] {
-			t.Errorf("%s has the endpoints %v, %v; want that of c2", webHost, found, err)
-		}
+		becomes(t, "c2", "READY")
+		serves(t, pods["c2"]+"@c2")
 	})
 	t.Run("it goes with its file", func(t *testing.T) {
 		if err := os.Remove(file); err != nil {
@@ -61,19 +67,12 @@ func TestKubeconfigs(t *testing.T) {
 			}
 			return err
 		})
-		if err := h.inPhase("c1", "READY"); err != nil {
-			t.Error(err)
-		}
+		becomes(t, "c1", "READY")
 	})
 	t.Run("a rotated kubeconfig of the config file is used", func(t *testing.T) {
-		if err := h.inPhase("c3", "FAILED"); err != nil {
-			t.Error(err)
-		}
+		becomes(t, "c3", "FAILED")
 		write(t, rotated, string(c2.Kubeconfig()))
-		testbed.WaitFor(t, patience, "c3 is READY", func() error { return h.inPhase("c3", "READY") })
-		found, err := h.endpoints(webHost)
-		if err != nil || !found[pods["c2"]+"@c3"] {
-			t.Errorf("%s has the endpoints %v, %v; want that of c3", webHost, found, err)
-		}
+		becomes(t, "c3", "READY")
+		serves(t, pods["c2"]+"@c3")
 	})
 }

@@ -118,7 +118,7 @@ func (w *tasks) register(t *testing.T, mutation string, input map[string]any) ti
 func testRegisteredWorkload(t *testing.T, w *tasks) {
 	who := map[string]any{"namespace": "shop", "name": "ratings-v2"}
 	first := w.register(t, "registerWorkload", map[string]any{
-		"namespace": "shop", "name": "ratings-v2", "address": appAddresses["ratings-v2"], "ttl": "5s",
+		"namespace": "shop", "name": "ratings-v2", "address": appAddresses["ratings-v2"], "ttl": "8s",
 		"labels": []map[string]any{{"key": "app", "value": "ratings"}, {"key": "version", "value": "v2"}},
 	})
 	answers := func(n int) map[string]int {
@@ -140,7 +140,7 @@ func testRegisteredWorkload(t *testing.T, w *tasks) {
 		return nil
 	})
 	last := first
-	renewals := time.NewTicker(2 * time.Second)
+	renewals := time.NewTicker(time.Second)
 	defer renewals.Stop()
 	for time.Now().Before(first.Add(2 * time.Second)) {
 		<-renewals.C

@@ -67,7 +67,7 @@ func (h *hub) change(t *testing.T, mutation string, input map[string]any) outcom
 	return out
 }
 
-var untilAcked = map[string]any{"state": "ACKED", "timeout": "20s"}
+var untilAcked = map[string]any{"state": "ACKED", "timeout": "60s"}
 
 // complete wants every affected proxy to have accepted the change.
 func (o outcome) complete(t *testing.T) outcome {

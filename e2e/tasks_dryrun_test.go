@@ -114,17 +114,20 @@ func testDryRun(t *testing.T, w *tasks) {
 	}
 	w.only(t, "v1") // nothing has changed
 	w.task(t, "reviews-80-20")
-	happened := map[string]string{}
-	for name, e := range envoys {
-		changes := difference(before[name], resources(t, e))
-		maps.Copy(happened, changes)
-		if (len(changes) > 0) != concerned[name+".shop"] {
-			t.Errorf("%s: it got %v, the dry run names the proxies %v", name, changes, concerned)
+	testbed.WaitFor(t, within, "what was foreseen", func() error {
+		happened := map[string]string{}
+		for name, e := range envoys {
+			changes := difference(before[name], resources(t, e))
+			maps.Copy(happened, changes)
+			if (len(changes) > 0) != concerned[name+".shop"] {
+				return fmt.Errorf("%s: it got %v, the dry run names the proxies %v", name, changes, concerned)
+			}
 		}
-	}
-	if !maps.Equal(foreseen, happened) || len(happened) == 0 {
-		t.Errorf("foreseen was %v, what happened is %v", listed(foreseen), listed(happened))
-	}
+		if !maps.Equal(foreseen, happened) || len(happened) == 0 {
+			return fmt.Errorf("foreseen was %v, what happened is %v", listed(foreseen), listed(happened))
+		}
+		return nil
+	})
 }
 
 func listed(changes map[string]string) []string {

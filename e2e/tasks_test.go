@@ -108,13 +108,12 @@ func testFaults(t *testing.T, w *tasks) {
 		}
 		return nil
 	})
-	quickest := timed()
-	for range 2 { // the machine may stop for a moment
-		quickest = min(quickest, timed())
-	}
-	if quickest >= 2*time.Second {
-		t.Errorf("somebody else waited %s", quickest)
-	}
+	testbed.WaitFor(t, within, "somebody else not to wait", func() error { // the machine may stop for a moment
+		if took := timed(); took >= 2*time.Second {
+			return fmt.Errorf("somebody else waited %s", took)
+		}
+		return nil
+	})
 	w.task(t, "ratings-abort")
 	jason := func() testbed.Response { return w.ratings("end-user", "jason") }
 	eventually(t, "500 for jason", jason, func(r testbed.Response) bool { return r.Status == http.StatusInternalServerError })
@@ -126,10 +125,9 @@ func testFaults(t *testing.T, w *tasks) {
 func testTimeout(t *testing.T, w *tasks) {
 	w.task(t, "reviews-timeout")
 	w.only(t, "v2")
-	clock, began := testbed.StartClock(t), time.Now()
-	r := w.caller.Get(reviewsURL+"/reviews?delay=8s", "Host", "reviews:9080")
-	if took := clock.Since(began); r.Status != http.StatusGatewayTimeout || took > 7*time.Second {
-		t.Errorf("an answer after 8 s, with a timeout of 0.5 s: status %d after %s, %v", r.Status, took, r.Err)
+	// The caller waits for 10 s at most.
+	if r := w.caller.Get(reviewsURL+"/reviews?delay=1m", "Host", "reviews:9080"); r.Status != http.StatusGatewayTimeout {
+		t.Errorf("an answer after a minute, with a timeout of 0.5 s: status %d, %v", r.Status, r.Err)
 	}
 }
 

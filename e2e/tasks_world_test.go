@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -91,7 +90,7 @@ func (w *tasks) startIngress() {
 	config = bytes.Replace(config, []byte("id: sidecar~"), []byte("id: router~"), 1)
 	config = bytes.Replace(config, []byte("metadata: {"), []byte("metadata: {LABELS: {istio: ingressgateway}, "), 1)
 	w.ingress = testbed.StartEnvoy(w.t, testbed.EnvoyOptions{Name: "ingress", Namespace: ns, Config: config})
-	w.ingress.WaitReady(30 * time.Second)
+	w.ingress.WaitReady(patience)
 	w.outside = testbed.NewNamespace(w.t, "outside")
 	w.outside.Join(w.mesh, "10.78.0.50")
 }

@@ -162,7 +162,7 @@ func (w *world) startClient(name, address, apiType string) *client {
 	c.envoy = testbed.StartEnvoy(w.t, testbed.EnvoyOptions{
 		Name: name, Namespace: c.Namespace, Config: bootstrap(name, address, apiType, strings.TrimPrefix(w.hub.XDS, "unix:")),
 	})
-	c.envoy.WaitReady(30 * time.Second)
+	c.envoy.WaitReady(patience)
 	return c
 }
 
