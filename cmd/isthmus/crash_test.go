@@ -53,6 +53,9 @@ spec: {hosts: [part-%d.example.com], resolution: STATIC, ports: [{number: 80, na
 	if err != nil {
 		return 0, err
 	}
+	if len(answer.Apply.UserErrors) > 0 && answer.Apply.UserErrors[0].Code == "UNAVAILABLE" { // a slow disk; its end is not known
+		return 0, fmt.Errorf("repeat later: %s", answer.Apply.UserErrors[0].Message)
+	}
 	if len(answer.Apply.UserErrors) > 0 {
 		a.t.Fatalf("generation %d on revision %d: %+v", generation, a.revision, answer.Apply.UserErrors)
 	}

@@ -57,11 +57,14 @@ func restartedAlone(t *testing.T, h *hubUnderTest, home *testbed.Kube) *hubUnder
 	h.awaitSource(t, "CRD", func(s shownSource) bool {
 		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "before the hub started")
 	})
-	var found struct{ ConfigObject *struct{ YAML string } }
-	err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {yaml}}`, &found)
-	if err != nil || found.ConfigObject == nil || !strings.Contains(found.ConfigObject.YAML, "/second") {
-		t.Errorf("with the API server stopped, the object is %+v, %v", found, err)
-	}
+	h.await(t, "the object, with the API server stopped", func() error {
+		var found struct{ ConfigObject *struct{ YAML string } }
+		err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {yaml}}`, &found)
+		if err == nil && (found.ConfigObject == nil || !strings.Contains(found.ConfigObject.YAML, "/second")) {
+			err = fmt.Errorf("it is %+v", found.ConfigObject)
+		}
+		return err
+	})
 	home.Restart()
 	h.awaitPhase(t, "home", "READY")
 	h.awaitSource(t, "CRD", func(s shownSource) bool { return len(s.Trouble) == 0 })
@@ -161,8 +164,12 @@ func TestG04CustomResourceChangesARoute(t *testing.T) {
 		t.Fatalf("detached: %+v", got)
 	}
 	h.awaitSource(t, "CRD", func(s shownSource) bool { return len(s.Trouble) == 1 && s.Trouble[0].Code == "CLUSTER_NOT_ATTACHED" })
-	var left struct{ ConfigObject *struct{ Name string } }
-	if err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {name}}`, &left); err != nil || left.ConfigObject != nil {
-		t.Errorf("a detached cluster leaves %+v, %v", left, err)
-	}
+	h.await(t, "nothing of the detached cluster", func() error {
+		var left struct{ ConfigObject *struct{ Name string } }
+		err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {name}}`, &left)
+		if err == nil && left.ConfigObject != nil {
+			err = fmt.Errorf("there is %+v", left.ConfigObject)
+		}
+		return err
+	})
 }

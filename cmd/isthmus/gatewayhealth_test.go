@@ -33,7 +33,7 @@ func sheetsIn(t *testing.T, hub, url string) sheets.Store {
 			t.Error(err)
 		}
 	})
-	return sheets.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: 4 * time.Second, Logger: slog.New(slog.DiscardHandler)})}
+	return sheets.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: patience, Logger: slog.New(slog.DiscardHandler)})}
 }
 
 const twoGateways = `apiVersion: isthmus.dev/v1

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -46,9 +47,8 @@ const endless = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\
 func TestR01HalfOpenConnections(t *testing.T) {
 	p := startSecureProgram(t, "ulimit -Sn 256 && ulimit -Hn 600", "") // GraphQL: 120 connections, xDS: 360, health: 30
 	open := p.open(t, p.connection(t, "127.0.0.1"))
-	slow := dialTCP(t, p.graphqlAddr)
 	p.flood(t, p.xdsAddr, 60, "")
-	p.flood(t, p.graphqlAddr, 30, "")
+	p.slowDuring(t, func() { p.flood(t, p.graphqlAddr, 30, "") })
 	p.flood(t, p.healthAddr, 8, endless)
 	for range 10 {
 		p.flood(t, p.xdsAddr, 1, "\x16\x03\x01\x02\x00") // a fragment of a ClientHello
@@ -64,7 +64,6 @@ func TestR01HalfOpenConnections(t *testing.T) {
 	const during = "outbound|80||during.example"
 	p.receives(t, open, during)
 	p.receives(t, p.open(t, p.connection(t, "127.0.0.1")), during)
-	p.asksOn(t, slow)
 	_, metrics, err := p.health.get("/metrics")
 	for _, listener := range []string{"graphql", "xds", "health"} {
 		line := fmt.Sprintf(`isthmus_connections_refused_total{listener=%q,reason="total"} `, listener)
@@ -74,8 +73,27 @@ func TestR01HalfOpenConnections(t *testing.T) {
 	}
 }
 
+// slowDuring wants a handshake that begins before something else, and ends after it, to be
+// served. The hub waits for it for 10 s, which a busy machine may take: then it is done again.
+func (p *secureProgram) slowDuring(t *testing.T, during func()) {
+	t.Helper()
+	const promised, tries = 10 * time.Second, 5
+	for range tries {
+		began, slow := time.Now(), dialTCP(t, p.graphqlAddr)
+		during()
+		err := p.asksOn(t, slow)
+		if err == nil {
+			return
+		}
+		if took := time.Since(began); took < promised {
+			t.Fatalf("a client whose handshake takes %v: %v", took, err)
+		}
+	}
+	t.Fatalf("each of %d handshakes took longer than %v", tries, promised)
+}
+
 // asksOn finishes the TLS handshake of a GraphQL connection and sends a request on it.
-func (p *secureProgram) asksOn(t *testing.T, raw net.Conn) {
+func (p *secureProgram) asksOn(t *testing.T, raw net.Conn) error {
 	t.Helper()
 	config := p.ca.TLS(testbed.Subject{Name: "admin"})
 	config.ServerName, config.NextProtos = "127.0.0.1", nil
@@ -83,11 +101,15 @@ func (p *secureProgram) asksOn(t *testing.T, raw net.Conn) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1/graphql?query=%7B__typename%7D", nil)
 	must(t, err)
 	if err := request.Write(connection); err != nil {
-		t.Fatalf("a slow handshake: %v", err)
+		return err
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(connection), request)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("the request of a slow client: %v, %v", answer, err)
+	if err != nil {
+		return err
 	}
 	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("it is answered %s", answer.Status)
+	}
+	return nil
 }

@@ -152,7 +152,7 @@ func startHubIn(t *testing.T, dir string, args ...string) *hubUnderTest {
 
 // patience is how long a test waits for what must come: long enough for a machine
 // that has other work.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 func (h *hubUnderTest) await(t *testing.T, what string, condition func() error) {
 	t.Helper()

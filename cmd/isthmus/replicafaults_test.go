@@ -68,7 +68,7 @@ func TestR74TwoHubsOnThreeMembersKeepEveryChange(t *testing.T) {
 			if fault.leader {
 				member = store.Leader()
 			}
-			healthy := time.Now() // what was sent before may still fail through the fault before
+			healthy, term := time.Now(), store.Term() // what was sent before may still fail through the fault before
 			fault.begin(store, member)
 			w.more(*faultChanges)
 			for _, h := range hubs {
@@ -76,7 +76,8 @@ func TestR74TwoHubsOnThreeMembersKeepEveryChange(t *testing.T) {
 					h.awaitTrouble(t, "MEMBER_DOWN", store.Endpoints()[member])
 				}
 			}
-			if failed, last := w.refusals(healthy); failed > 0 && !fault.elects() {
+			failed, last := w.refusals(healthy)
+			if failed > 0 && !fault.elects() && store.Term() == term { // a busy machine has its members elect, too
 				t.Errorf("%s, leader %v: %d changes failed: %s", fault.name, fault.leader, failed, last)
 			}
 			fault.end(store, member)

@@ -69,6 +69,18 @@ func (c *EtcdCluster) Leader() int {
 	return leader
 }
 
+// Term is the newest term that a member knows: another leader has another one.
+func (c *EtcdCluster) Term() (newest uint64) {
+	c.t.Helper()
+	for _, e := range c.Members {
+		s, err := e.status()
+		if err == nil {
+			newest = max(newest, s.Term)
+		}
+	}
+	return newest
+}
+
 // Follower returns the index of a member that does not lead.
 func (c *EtcdCluster) Follower() int {
 	c.t.Helper()
@@ -76,12 +88,19 @@ func (c *EtcdCluster) Follower() int {
 }
 
 func (e *Etcd) leads() (bool, error) {
-	var s struct {
-		Leader string
-		Header struct {
-			MemberID string `json:"member_id"`
-		}
-	}
-	err := e.call("maintenance/status", map[string]any{}, &s)
+	s, err := e.status()
 	return s.Leader != "" && s.Leader == s.Header.MemberID, err
+}
+
+type etcdStatus struct {
+	Leader string
+	Term   uint64 `json:"raftTerm,string"`
+	Header struct {
+		MemberID string `json:"member_id"`
+	}
+}
+
+func (e *Etcd) status() (s etcdStatus, err error) {
+	err = e.call("maintenance/status", map[string]any{}, &s)
+	return s, err
 }
