@@ -23,7 +23,7 @@ import (
 // store opens an embedded etcd until the test ends.
 func store(t *testing.T, dir string) *etcd.Store {
 	t.Helper()
-	s, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir})
+	s, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, Patience: configtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func store(t *testing.T, dir string) *etcd.Store {
 // service has one.
 func TestReplicasAllocateAddressesAtOnce(t *testing.T) {
 	s := store(t, filepath.Join(t.TempDir(), "etcd"))
-	o := etcd.ConfigOptions{Kinds: kinds(t)}
+	o := etcd.ConfigOptions{Kinds: kinds(t), Patience: configtest.Patience}
 	hubs := []*world{join(t, s.Config(o)), join(t, s.Config(o))}
 	const each = 12
 	var all sync.WaitGroup
@@ -128,7 +128,7 @@ func TestHubsAndModelAgree(t *testing.T) {
 		},
 		"etcd": func(t *testing.T) []configtest.Store {
 			s := store(t, filepath.Join(t.TempDir(), "etcd"))
-			o := etcd.ConfigOptions{Kinds: kinds(t), CheckpointRecords: 5, Probe: 20 * time.Millisecond}
+			o := etcd.ConfigOptions{Kinds: kinds(t), CheckpointRecords: 5, Probe: 20 * time.Millisecond, Patience: configtest.Patience}
 			return []configtest.Store{s.Config(o), s.Config(o)}
 		},
 	} {
@@ -219,7 +219,7 @@ func (w *world) agrees(t *rapid.T, m *model) {
 // another one has just committed reads it before it judges.
 func TestR72RevisionOfAnotherHubIsNoFalseExpectation(t *testing.T) {
 	s := store(t, filepath.Join(t.TempDir(), "etcd"))
-	o := etcd.ConfigOptions{Kinds: kinds(t)}
+	o := etcd.ConfigOptions{Kinds: kinds(t), Patience: configtest.Patience}
 	hubs := []*world{join(t, s.Config(o)), join(t, s.Config(o))}
 	revision := hubs[0].apply(route("a", "v0")).Revision
 	for n := range 20 {

@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/etcd"
 )
 
@@ -86,7 +87,7 @@ func TestRollbackAcrossSchemaVersions(t *testing.T) {
 // object again.
 func TestUnusableValuesAreCuredByApplyAndByDelete(t *testing.T) {
 	s := store(t, filepath.Join(t.TempDir(), "etcd"))
-	o := etcd.ConfigOptions{Kinds: kinds(t), Probe: 20 * time.Millisecond}
+	o := etcd.ConfigOptions{Kinds: kinds(t), Probe: 20 * time.Millisecond, Patience: configtest.Patience}
 	first := join(t, s.Config(o))
 	for _, name := range []string{"applied", "deleted"} {
 		first.must(route(name, "v1"))

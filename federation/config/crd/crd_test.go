@@ -321,6 +321,7 @@ func TestG02ClusterGoneAndBack(t *testing.T) {
 	install(t, server, definition(t, "istio", "virtualservices.networking.istio.io"))
 	server.Apply(namespace("one"), route("one", "a", "v1"))
 	r := newRig(t)
+	r.probe = 0 // the default
 	r.read(all("c1", "one"))
 	r.attach("c1", server.Admin, 0)
 	heard, _ := configtest.Listen(t, r.source)
@@ -331,6 +332,7 @@ func TestG02ClusterGoneAndBack(t *testing.T) {
 	})
 
 	late := newRig(t, func(o *crd.Options) { o.Patience = time.Hour })
+	late.probe = 0
 	late.read(all("c1", "one"))
 	late.attach("c1", server.Admin, 0)
 	starting, _ := configtest.Listen(t, late.source)

@@ -37,6 +37,7 @@ type rig struct {
 	revision  int64
 	source    *crd.Source
 	operator  *federation.Writer
+	probe     time.Duration // of the clusters: a server that is slow for a moment is no trouble
 	ended     sync.WaitGroup
 	ctx       context.Context //nolint:containedctx // of the test
 	cancel    func()
@@ -55,9 +56,9 @@ func kinds(t *testing.T) *schema.Set {
 func newRig(t *testing.T, change ...func(*crd.Options)) *rig {
 	t.Helper()
 	set := kinds(t)
-	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind)}
+	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind), probe: time.Minute}
 	o := crd.Options{
-		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		c(&o)
@@ -117,7 +118,7 @@ func (r *rig) follow(id federation.ClusterID, access testbed.Access) (end func()
 		r.t.Fatal(err)
 	}
 	registry := r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
-	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: r.probe, Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
 	ctx, cancel := context.WithCancel(r.ctx)
 	var running sync.WaitGroup
 	running.Go(func() {

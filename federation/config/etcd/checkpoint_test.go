@@ -15,7 +15,7 @@ import (
 // made, changes are seen, what is staged is collected, and the store is well.
 func TestR11FailedCheckpointLeavesNothingAndStopsNobody(t *testing.T) {
 	s := opened(t, etcd.Options{})
-	writer := s.Config(etcd.ConfigOptions{})
+	writer := s.Config(patient())
 	o := eager()
 	counted := &counts{}
 	var later atomic.Int64
@@ -47,7 +47,7 @@ func TestR11FailedCheckpointLeavesNothingAndStopsNobody(t *testing.T) {
 		t.Errorf("%d tries for %d revisions", n, base)
 	}
 	// Somebody else's orphan is still collected.
-	other := s.Config(etcd.ConfigOptions{})
+	other := s.Config(patient())
 	other.StopAt("publish", 1, context.Canceled)
 	if _, err := other.Commit(t.Context(), configtest.Set(base, configtest.Object("a", "never"))); err == nil {
 		t.Fatal("the commit is not cut off")
@@ -65,7 +65,7 @@ func TestR11FailedCheckpointLeavesNothingAndStopsNobody(t *testing.T) {
 // collected. Once it ends, checkpoints are made again.
 func TestR11HangingCheckpointHoldsNobodyUp(t *testing.T) {
 	s := opened(t, etcd.Options{})
-	writer := s.Config(etcd.ConfigOptions{})
+	writer := s.Config(patient())
 	o := eager()
 	counted := &counts{}
 	var later, hanging atomic.Int64
@@ -99,7 +99,7 @@ func TestR11HangingCheckpointHoldsNobodyUp(t *testing.T) {
 	if tries, left := hanging.Load(), staged(t, s); tries != 1 || left != 1 {
 		t.Errorf("%d checkpoints were begun, and %d transactions are staged, want 1 and 1", tries, left)
 	}
-	other := s.Config(etcd.ConfigOptions{})
+	other := s.Config(patient())
 	other.StopAt("publish", 1, context.Canceled)
 	if _, err := other.Commit(t.Context(), configtest.Set(base, configtest.Object("a", "never"))); err == nil {
 		t.Fatal("the commit is not cut off")

@@ -61,7 +61,7 @@ func TestBE1F23DamagedValueConcernsItsObjectOnly(t *testing.T) {
 	for _, c := range damages {
 		t.Run(c.name, func(t *testing.T) {
 			s := opened(t, etcd.Options{})
-			writer := s.Config(etcd.ConfigOptions{})
+			writer := s.Config(patient())
 			base := configtest.Must(t, writer, configtest.Set(0, configtest.Object("a", 1), configtest.Object("b", 1)))
 			// The reader begins before the damage and meets it as the next commit.
 			o := eager()
@@ -109,7 +109,7 @@ func TestDamagedRecordKeepsTheLastGoodState(t *testing.T) {
 	for _, what := range []string{"/index/000000", "log", "head"} {
 		t.Run(what, func(t *testing.T) {
 			s := opened(t, etcd.Options{})
-			writer, reader := s.Config(etcd.ConfigOptions{}), s.Config(eager())
+			writer, reader := s.Config(patient()), s.Config(eager())
 			base := configtest.Must(t, writer, configtest.Set(0, configtest.Object("a", 1)))
 			heard, _ := configtest.Listen(t, reader)
 			heard.WaitRevision(t, base)
@@ -148,7 +148,7 @@ func TestDamagedRecordKeepsTheLastGoodState(t *testing.T) {
 			if len(seen.Objects) != 1 {
 				t.Errorf("objects: %v", seen.Objects)
 			}
-			err := s.Config(etcd.ConfigOptions{}).Run(t.Context(), ignored{})
+			err := s.Config(patient()).Run(t.Context(), ignored{})
 			if err == nil || !strings.Contains(err.Error(), "damaged") {
 				t.Errorf("a start with nothing good gives %v", err)
 			}
@@ -248,7 +248,7 @@ func TestF22FlippedBits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etcd")
 	s := open(t, dir)
 	marker := strings.Repeat("find me ", 20)
-	configtest.Must(t, s.Config(etcd.ConfigOptions{}), configtest.Set(0, configtest.Object("a", marker), configtest.Object("b", 1)))
+	configtest.Must(t, s.Config(patient()), configtest.Set(0, configtest.Object("a", marker), configtest.Object("b", 1)))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

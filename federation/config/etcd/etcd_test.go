@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, dir string) *etcd.Store {
 	t.Helper()
-	s, err := etcd.Open(context.Background(), etcd.Options{DataDir: dir})
+	s, err := etcd.Open(context.Background(), etcd.Options{DataDir: dir, Patience: configtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestF13LostQuorumFailsWritesInTimeAndHealsByItself(t *testing.T) {
 	o := eager()
 	o.Patience = 2 * time.Second
 	c := s.Config(o)
-	base := configtest.Must(t, c, configtest.Set(0, configtest.Object("a", 1)))
+	base := configtest.Must(t, s.Config(patient()), configtest.Set(0, configtest.Object("a", 1)))
 	heard, _ := configtest.Listen(t, c)
 	heard.WaitRevision(t, base)
 	members[1].Kill()
@@ -60,7 +60,7 @@ func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
 	members := cluster(t, 1)
 	k := linkTo(t, members[0])
 	near, far := reach(t, members[0].endpoint()), reach(t, k.endpoint())
-	writer := near.Config(etcd.ConfigOptions{})
+	writer := near.Config(patient())
 	base := configtest.Must(t, writer, configtest.Set(0, configtest.Object("stays", 1), configtest.Object("goes", 1), configtest.Object("turns", 1)))
 	for _, name := range []string{"leased-stays", "leased-goes"} {
 		if _, err := writer.Register(t.Context(), *configtest.Object(name, 1), time.Hour); err != nil {
@@ -100,7 +100,7 @@ func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
 
 func TestF19CommitOfManyValuesIsOneUpdate(t *testing.T) {
 	s := opened(t, etcd.Options{})
-	reader := s.Config(etcd.ConfigOptions{})
+	reader := s.Config(patient())
 	heard, _ := configtest.Listen(t, reader)
 	heard.WaitRevision(t, 0)
 	objects := make([]*config.Object, 3000)
@@ -143,23 +143,35 @@ func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 	}
 }
 
+// fillUp commits objects until the store says that it is full, and returns its revision and why the
+// last commit was refused. The last ones are small: what a refused one leaves, until it is
+// removed, makes no difference to what is full.
+func fillUp(t *testing.T, c *etcd.Config, heard *configtest.Heard) (base int64, err error) {
+	t.Helper()
+	size := 900 << 10
+	for err == nil || heard.Now().Codes() != "STORAGE_FULL" { // else room was made
+		_, err = c.Commit(t.Context(), configtest.Set(base, configtest.Object(fmt.Sprint("o-", base), strings.Repeat(fmt.Sprint(base%10), size))))
+		switch {
+		case err == nil:
+			base++
+		case limit(err) != "storage full":
+			t.Fatal(err)
+		case size > 64<<10:
+			size, err = 64<<10, nil
+		}
+	}
+	return base, err
+}
+
 func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etcd")
-	s, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, Quota: 16 << 20})
+	s, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, Quota: 16 << 20, Patience: configtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := s.Config(calm())
 	heard, stop := configtest.Listen(t, c)
-	base := int64(0)
-	for err == nil {
-		_, err = c.Commit(t.Context(), configtest.Set(base, configtest.Object(fmt.Sprint("o-", base), strings.Repeat(fmt.Sprint(base%10), 900<<10))))
-		if err == nil {
-			base++
-		} else if heard.Now().Codes() != "STORAGE_FULL" && limit(err) == "storage full" {
-			err = nil // room was made
-		}
-	}
+	base, err := fillUp(t, c, heard)
 	alarmed := code("STORAGE_FULL")
 	seen := heard.Wait(t, "the alarm, and what was taken before it", func(s configtest.Seen) bool { return alarmed(s) && len(s.Objects) == int(base) })
 	if limit(err) != "storage full" || len(seen.Objects) != int(base) {
@@ -191,14 +203,7 @@ func TestF20LeasesOutliveAFullStore(t *testing.T) {
 		}
 	}
 	alarmed := code("STORAGE_FULL")
-	for base := int64(0); !alarmed(heard.Now()); {
-		_, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object(fmt.Sprint("o-", base), strings.Repeat(fmt.Sprint(base%10), 900<<10))))
-		if err == nil {
-			base++
-		} else if limit(err) != "storage full" {
-			t.Fatal(err)
-		}
-	}
+	fillUp(t, c, heard)
 	if _, err := c.Renew(t.Context(), configtest.Key("kept")); err != nil {
 		t.Errorf("renewing: %v", err)
 	}

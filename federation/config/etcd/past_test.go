@@ -83,15 +83,15 @@ func TestR40ObjectKeepsItsHistoryWhateverTheLogKeeps(t *testing.T) {
 // commit leaves a history that says what the records say.
 func TestR40HistoryIsExactAfterCrashes(t *testing.T) {
 	s := opened(t, etcd.Options{})
-	base := configtest.Must(t, s.Config(etcd.ConfigOptions{}), configtest.Set(0, configtest.Object("a", "before")))
+	base := configtest.Must(t, s.Config(patient()), configtest.Set(0, configtest.Object("a", "before")))
 	crash := errors.New("the process ends")
 	for i, step := range []string{"stage", "staged", "publish", "published"} {
-		c := s.Config(etcd.ConfigOptions{})
+		c := s.Config(patient())
 		c.StopAt(step, 1, crash)
 		if _, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object("a", fmt.Sprint("crash ", i)))); err == nil {
 			t.Fatalf("the commit is not cut off at %s", step)
 		}
-		next := s.Config(etcd.ConfigOptions{})
+		next := s.Config(patient())
 		records, err := next.Records(t.Context(), 0, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestR40HistoryIsExactAfterCrashes(t *testing.T) {
 			want = append(want, fmt.Sprintf("%d %s %s %s", r.Revision, r.Changes[0].Action, r.Author, r.Message))
 		}
 		wantHistory(t, next, "a", false, strings.Join(want, ", "))
-		wantHistory(t, s.Config(etcd.ConfigOptions{}), "a", false, strings.Join(want, ", "))
+		wantHistory(t, s.Config(patient()), "a", false, strings.Join(want, ", "))
 	}
 }
 
@@ -185,7 +185,7 @@ func TestR40StoreOfAnEarlierVersionKeepsItsHistory(t *testing.T) {
 		wantHistory(t, c, "late", false, "12 UPDATE ann change 12, 11 CREATE ann change 11")
 		wantHistory(t, c, "gone", false, "14 DELETE ann change 14, 13 CREATE ann change 13")
 	}
-	c := s.Config(etcd.ConfigOptions{})
+	c := s.Config(patient())
 	check(c)
 	o := shortHistory()
 	o.Retain = 20

@@ -31,12 +31,12 @@ const committer = "ISTHMUS_TEST_COMMITTER"
 // once it is acknowledged. It renews the objects' filling, so that a commit has
 // several steps.
 func commitForEver(dir string) {
-	s, err := etcd.Open(context.Background(), etcd.Options{DataDir: dir})
+	s, err := etcd.Open(context.Background(), etcd.Options{DataDir: dir, Patience: configtest.Patience})
 	if err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
-	c := s.Config(etcd.ConfigOptions{CheckpointRecords: 10, Probe: 20 * time.Millisecond, Sweep: 20 * time.Millisecond, Retain: 20})
+	c := s.Config(etcd.ConfigOptions{CheckpointRecords: 10, Probe: 20 * time.Millisecond, Sweep: 20 * time.Millisecond, Retain: 20, Patience: configtest.Patience})
 	go c.Run(context.Background(), ignored{})
 	newest, err := c.Records(context.Background(), 0, 1)
 	base := int64(0)
@@ -99,7 +99,9 @@ func whole(t *testing.T, dir string, acknowledged int64) int64 {
 	s := open(t, dir)
 	defer s.Close()
 	counted := &counts{}
-	c := s.Config(etcd.ConfigOptions{Probe: 5 * time.Millisecond, Sweep: 5 * time.Millisecond, OrphanAge: time.Millisecond, Meter: counted})
+	o := eager()
+	o.OrphanAge, o.Meter = time.Millisecond, counted
+	c := s.Config(o)
 	heard, stop := configtest.Listen(t, c)
 	seen := heard.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) > 0 })
 	revision := seen.Revision()

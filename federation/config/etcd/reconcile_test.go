@@ -68,7 +68,7 @@ func TestBE4RevisionOfAnObjectIsNotThatOfItsRecord(t *testing.T) {
 	for _, own := range []int64{1, 3} {
 		t.Run(fmt.Sprint(own), func(t *testing.T) {
 			s := opened(t, etcd.Options{})
-			writer := s.Config(etcd.ConfigOptions{})
+			writer := s.Config(patient())
 			configtest.Must(t, writer, configtest.Set(0, configtest.Object("a", 1)))
 			configtest.Must(t, writer, configtest.Set(1, configtest.Object("a", 2), configtest.Object("b", 2)))
 			rewrite(t, s, 2, func(record map[string]any) {
@@ -140,7 +140,7 @@ func txOf(t *testing.T, s *etcd.Store, revision int64) string {
 
 func TestBE5LostRecordIsNeverAppliedByHalf(t *testing.T) {
 	s := opened(t, etcd.Options{})
-	writer := s.Config(etcd.ConfigOptions{})
+	writer := s.Config(patient())
 	configtest.Must(t, writer, counters(0, 1))
 	reader := s.Config(eager())
 	heard, _ := configtest.Listen(t, reader)
@@ -160,7 +160,7 @@ func TestBE5LostRecordIsNeverAppliedByHalf(t *testing.T) {
 	if seen.Revision() != 1 || counterOf(seen.Objects[configtest.Key("counter-5")]) != 1 {
 		t.Errorf("at revision %d the counter is %d", seen.Revision(), counterOf(seen.Objects[configtest.Key("counter-5")]))
 	}
-	err := s.Config(etcd.ConfigOptions{}).Run(t.Context(), ignored{})
+	err := s.Config(patient()).Run(t.Context(), ignored{})
 	if err == nil || !strings.Contains(err.Error(), "revision 2") || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("a start over the gap gives %v", err)
 	}
@@ -174,7 +174,7 @@ func TestBE5LostRecordIsNeverAppliedByHalf(t *testing.T) {
 
 func TestBE5LostValuesConcernTheirObjectsOnly(t *testing.T) {
 	s := opened(t, etcd.Options{})
-	writer := s.Config(etcd.ConfigOptions{})
+	writer := s.Config(patient())
 	configtest.Must(t, writer, configtest.Set(0, configtest.Object("a", 1)))
 	configtest.Must(t, writer, configtest.Set(1, configtest.Object("b", 1)))
 	taken(t, s, txOf(t, s, 2)+"/value/")
@@ -213,7 +213,7 @@ func TestBE5GapIsBridgedByWhoKnowsWhatCameAfterIt(t *testing.T) {
 	}
 	// A checkpoint that is lost is passed over; without it there is the gap.
 	taken(t, s, "/isthmus/v1/config/checkpoint/")
-	if err := s.Config(etcd.ConfigOptions{}).Run(t.Context(), ignored{}); err == nil || !strings.Contains(err.Error(), "revision 2") {
+	if err := s.Config(patient()).Run(t.Context(), ignored{}); err == nil || !strings.Contains(err.Error(), "revision 2") {
 		t.Errorf("a start over the gap gives %v", err)
 	}
 }
@@ -300,7 +300,7 @@ func TestBE10ForeignAndTruncatedSnapshotsAreRefused(t *testing.T) {
 	folder := func(values int64) string {
 		dir := filepath.Join(t.TempDir(), "etcd")
 		s := open(t, dir)
-		c := s.Config(etcd.ConfigOptions{})
+		c := s.Config(patient())
 		for n := range values {
 			configtest.Must(t, c, counters(n, n+1))
 		}
@@ -326,10 +326,14 @@ func TestBE10ForeignAndTruncatedSnapshotsAreRefused(t *testing.T) {
 			if err := os.WriteFile(mine, db, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s, err := etcd.Open(t.Context(), etcd.Options{DataDir: filepath.Dir(filepath.Dir(filepath.Dir(mine))), Patience: 3 * time.Second})
+			patience := configtest.Patience
+			if name == "of another store, newer" {
+				patience = 3 * time.Second // etcd waits for ever
+			}
+			s, err := etcd.Open(t.Context(), etcd.Options{DataDir: filepath.Dir(filepath.Dir(filepath.Dir(mine))), Patience: patience})
 			if err == nil {
 				reading, cancel := context.WithTimeout(t.Context(), time.Minute)
-				err = s.Config(etcd.ConfigOptions{}).Run(reading, ignored{})
+				err = s.Config(patient()).Run(reading, ignored{})
 				cancel()
 				s.Close()
 			}

@@ -104,6 +104,7 @@ func opened(t *testing.T, o etcd.Options) *etcd.Store {
 	if o.DataDir == "" {
 		o.DataDir = filepath.Join(t.TempDir(), "etcd")
 	}
+	o.Patience = configtest.Patience
 	s, err := etcd.Open(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -112,9 +113,12 @@ func opened(t *testing.T, o etcd.Options) *etcd.Store {
 	return s
 }
 
+// patient is for tests that are not about limits of time.
+func patient() etcd.ConfigOptions { return etcd.ConfigOptions{Patience: configtest.Patience} }
+
 // eager does at once what usually waits for its time.
 func eager() etcd.ConfigOptions {
-	return etcd.ConfigOptions{Probe: 10 * time.Millisecond, Sweep: 10 * time.Millisecond}
+	return etcd.ConfigOptions{Probe: 10 * time.Millisecond, Sweep: 10 * time.Millisecond, Patience: time.Minute}
 }
 
 // calm is for large objects: each sweep reads all of them, and making room for them

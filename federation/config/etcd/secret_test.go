@@ -31,13 +31,13 @@ func TestSecretAndObjectAreOneTransaction(t *testing.T) {
 	for step, inForce := range map[string]bool{"stage": false, "staged": false, "publish": false, "published": true} {
 		t.Run(step, func(t *testing.T) {
 			s := opened(t, etcd.Options{})
-			crashing := s.Config(etcd.ConfigOptions{})
+			crashing := s.Config(patient())
 			base := configtest.Must(t, crashing, withSecret(0, "first"))
 			crashing.StopAt(step, 1, errCrash)
 			if _, err := crashing.Commit(t.Context(), withSecret(base, "second")); !errors.Is(err, errCrash) {
 				t.Fatalf("the error is %v", err)
 			}
-			anew := s.Config(etcd.ConfigOptions{})
+			anew := s.Config(patient())
 			heard, _ := configtest.Listen(t, anew)
 			want, revision := "first", base
 			if inForce {
@@ -52,7 +52,7 @@ func TestSecretAndObjectAreOneTransaction(t *testing.T) {
 
 func TestDamagedSecretIsNotUsedAndNotShown(t *testing.T) {
 	s := opened(t, etcd.Options{})
-	c := s.Config(etcd.ConfigOptions{})
+	c := s.Config(patient())
 	configtest.Must(t, c, withSecret(0, "hunter2"))
 	all := keys(t, s, secretFolder)
 	if len(all) != 1 {

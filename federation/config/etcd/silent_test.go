@@ -35,7 +35,14 @@ func TestR41FrozenStoreIsNotAsked(t *testing.T) {
 			t.Errorf("%s: the errors are %v and %v after %d reads, want %v after %d", name, records, objects, sent-before, wants, reads)
 		}
 	}
-	read("a store that answers", nil, 2)
+	// A machine that stops for a moment makes it look frozen.
+	waitUntil(t, "both reads to be answered", func() bool {
+		before := sent
+		_, records := c.Records(t.Context(), 0, 1)
+		_, objects := c.At(t.Context(), base)
+		now = now.Add(time.Minute)
+		return records == nil && objects == nil && sent-before == 2
+	})
 	members[0].Pause()
 	read("a store that is frozen", config.ErrUnavailable, 1)
 	read("a store that is known to be frozen", config.ErrUnavailable, 0)

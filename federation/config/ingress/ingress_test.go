@@ -41,7 +41,7 @@ type rig struct {
 func newRig(t *testing.T, change ...func(*ingress.Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind)}
-	o := ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
+	o := ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience, Logger: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
 		c(&o)
 	}
@@ -83,7 +83,7 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access) (registry *
 		r.t.Fatal(err)
 	}
 	registry = r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
-	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: time.Minute, Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
 	ctx, cancel := context.WithCancel(r.ctx)
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -41,13 +42,21 @@ var loaded = sync.OnceValues(func() (*schema.Set, error) { return schema.Load(ki
 type owner struct {
 	mu      sync.Mutex
 	owns    bool
+	asked   int
 	changed chan struct{}
 }
 
 func (o *owner) Owns() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.asked++
 	return o.owns
+}
+
+func (o *owner) asks() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asked
 }
 
 func (o *owner) Changed() <-chan struct{} { return o.changed }
@@ -230,7 +239,7 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access) {
 		r.t.Fatal(err)
 	}
 	r.registry = r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
-	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: time.Minute, Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
 	r.ended.Go(func() {
 		cluster.Run(r.ctx, func(uid string, trouble error) {
 			status := federation.RegistryStatus{Phase: federation.Ready}
@@ -258,6 +267,22 @@ func (r *rig) service(namespace, name string, labels map[string]string, external
 	}
 	key := federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace}
 	r.registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}}})
+}
+
+// wrote is how many statuses were written. The server has a status before the hub counts it: the
+// hub writes one after the other into a cluster, and asks who the owner is in between.
+func (r *rig) wrote() int {
+	r.t.Helper()
+	asked := r.owner.asks()
+	r.owner.set(true)
+	testbed.WaitFor(r.t, time.Minute, "the hub to come to its next write", func() error {
+		if r.owner.asks() == asked {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	wrote, _ := r.counts.now()
+	return wrote
 }
 
 // trouble has the problem of a source with that code.

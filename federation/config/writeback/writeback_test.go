@@ -92,14 +92,14 @@ func gatewayStatus(t *testing.T, server *testbed.Kube) {
 	says(t, server, routePath, `"reason":"ResolvedRefs"`, `"observedGeneration":2`)
 	says(t, server, gatewayPath, `"value":"192.0.2.7"`, `"reason":"Programmed"`)
 	at, _ := object(t, server, gatewayPath)
-	wrote, _ := r.counts.now()
+	wrote := r.wrote()
 	r.proxies.set(func() { r.proxies.delivery.Waiting = 1 }) // on the way: nothing to say
 	server.Apply(route("nowhere"))
 	says(t, server, routePath, `"reason":"BackendNotFound"`, `"observedGeneration":3`)
 	if now, status := object(t, server, gatewayPath); now != at {
 		t.Errorf("the Gateway was written without a change: %s", status)
 	}
-	if now, _ := r.counts.now(); now != wrote+1 {
+	if now := r.wrote(); now != wrote+1 {
 		t.Errorf("%d statuses were written for one change", now-wrote)
 	}
 }
