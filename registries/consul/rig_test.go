@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +151,12 @@ func staleBy(t *testing.T, heard *registrytest.Recorder, word string) registryte
 // when the machine stops.
 func isSilence(s federation.RegistryStatus) bool {
 	return s.Phase == federation.Stale && strings.Contains(s.Message, "no answer within")
+}
+
+// stopped reports whether the machine seems to have stopped for seconds: then the registry
+// reads all again.
+func stopped(heard *registrytest.Recorder) bool {
+	return slices.ContainsFunc(heard.Statuses(), isSilence)
 }
 
 func TestConformance(t *testing.T) {

@@ -186,8 +186,10 @@ func TestF43PartialList(t *testing.T) {
 	before := heard.View().Edits
 	cut.on.Store(true)
 	r.last.Relist()
-	heard.WaitPhase(t, federation.Stale)
-	if v := heard.View(); v.Edits != before {
+	v = heard.Wait(t, "trouble with the list again", func(v registrytest.View) bool {
+		return v.Status.Phase == federation.Stale && strings.Contains(v.Status.Message, "services")
+	})
+	if v.Edits != before {
 		t.Errorf("%d edits from a list that broke off", v.Edits-before)
 	}
 	cut.on.Store(false)

@@ -12,7 +12,7 @@ import (
 
 // Patience is how long a test waits before it fails: long enough for a machine
 // that is busy with other tests.
-const Patience = 90 * time.Second
+const Patience = 5 * time.Minute
 
 // View is all that a registry has said so far, edits applied one after another.
 type View struct {
