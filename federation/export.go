@@ -25,7 +25,9 @@ const ClusterSetDomain = "clusterset.local"
 
 // IsOfCluster reports whether objects of the kind speak of the cluster that they are in,
 // whatever the scope of their source.
-func IsOfCluster(kind Kind) bool { return kind.Group == multiClusterGroup || kind == ConfigMapKind }
+func IsOfCluster(kind Kind) bool {
+	return kind.Group == multiClusterGroup || kind == ConfigMapKind || kind == NamespaceKind
+}
 
 // IsClusterSet reports whether the hostname is that of exported services.
 func (h Hostname) IsClusterSet() bool {

@@ -28,6 +28,8 @@ var (
 	BackendTLSKind = Kind{MeshGroup, "BackendTLS"} // *networking.DestinationRule
 	// ConfigMapKind is for the hub alone, too: what it keeps of a ConfigMap of a cluster.
 	ConfigMapKind = Kind{"", "ConfigMap"} // *ConfigMap
+	// NamespaceKind is for the hub alone, too: what it keeps of a Namespace of a cluster.
+	NamespaceKind = Kind{"", "Namespace"} // *Namespace
 )
 
 // MeshSettingsKey is where the settings of the whole mesh are.
@@ -36,6 +38,11 @@ var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: "MeshSettings", Name: "d
 // ConfigMap is what the hub keeps of a ConfigMap of a cluster.
 type ConfigMap struct {
 	Authorities string `json:"ca.crt"` // certificates, PEM
+}
+
+// Namespace is what the hub keeps of a Namespace of a cluster.
+type Namespace struct {
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // UnhealthyAnnotation of a WorkloadEntry has its workload get no requests; the value is the reason.

@@ -34,10 +34,9 @@ var left = []because{
 	{"UDPRoutes have no effect yet", []string{"UDPRoute*"}},
 	{"gateways present no certificate to backends", []string{"GatewayInvalidTLSBackendConfiguration", "GatewayTLSBackendClientCertificate"}},
 	{"the authorities of clients are in ConfigMaps, which gateways do not use for clients", []string{"GatewayFrontend*", "GatewayInvalidFrontendClientCertificateValidation"}},
-	{"selects namespaces by labels that the hub does not know", []string{"HTTPRouteCrossNamespace", "ListenerSetAllowedNamespaceSelector", "ListenerSetAllowedRoutesNamespaces"}},
 	{"is for implementations that do not end TLS", []string{"TLSRouteListenerTerminateNotSupported", "TLSRouteListenerMixedTerminationNotSupported"}},
 	{"reads the logs of pods from the API server, and no kubelet has them here", []string{"HTTPRouteRequestMirror", "HTTPRouteRequestMultipleMirrors", "HTTPRouteRequestPercentageMirror"}},
-	{"routes with a Service as parent have no effect yet", []string{"Mesh*"}},
+	{"sends requests from within pods by the API server, and no kubelet is here to do so; scenarios have the cases", []string{"Mesh*"}},
 }
 
 // choice are the cases that pass. The flag -everything also runs those that were not tried.

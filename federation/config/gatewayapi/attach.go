@@ -17,6 +17,7 @@ type routeView struct {
 	http    []gateway.HTTPRouteRule // of an HTTPRoute or GRPCRoute
 	refs    []backendRef            // of a TLSRoute or TCPRoute
 	unused  []string                // fields without an effect
+	mesh    bool                    // as sidecars have it
 }
 
 // backendRef is a backend of connections.
@@ -157,9 +158,13 @@ func statusOf(r *federation.Reader, v *routeView) Status {
 	v.backendFaults(r, &s, &backends)
 	for i, ref := range v.parents {
 		field := parentField(i)
+		if service, is := v.serviceOf(ref); is {
+			s.Parents = append(s.Parents, v.meshStatus(r, ref, service, field, &s))
+			continue
+		}
 		key, is := v.parentKey(ref)
 		if !is {
-			s.unsupported(field, "parents of the kind %s are not supported; only Gateways and ListenerSets are", kindOf(ref))
+			s.unsupported(field, "for a %s, parents of the kind %s are not supported", v.Key.Kind, kindOf(ref))
 			continue
 		}
 		g := gatewayOf(r, key)

@@ -53,7 +53,7 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 	switch {
 	case !hostname && (group != "" || kind != "Service"):
 		return refuse(gateway.RouteReasonInvalidKind, "backends of the kind %s are not supported; use a Service", federation.Quote(kind))
-	case !hostname && namespace != v.Key.Namespace && !permitted(r, v.Key, namespace, group, kind, string(ref.Name)):
+	case !hostname && !v.mesh && namespace != v.Key.Namespace && !permitted(r, v.Key, namespace, group, kind, string(ref.Name)):
 		return refuse(gateway.RouteReasonRefNotPermitted, "no ReferenceGrant of namespace %s lets a %s of namespace %s use the Service %s", namespace, v.Key.Kind, v.Key.Namespace, ref.Name)
 	case ref.Port == nil:
 		return refuse(gateway.RouteReasonBackendNotFound, "the backend %s has no port", ref.Name)
@@ -79,7 +79,7 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 	if at < 0 {
 		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d", b.host, b.port)
 	}
-	if hostname {
+	if hostname || v.mesh {
 		return b
 	}
 	policy := policyFor(r, namespace, string(ref.Name), ports[at].Name)

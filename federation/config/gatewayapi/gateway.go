@@ -158,10 +158,10 @@ func (g *gatewayView) listener(r *federation.Reader, in gateway.Listener, i int,
 	}
 	l.namespaces.from = gateway.NamespacesFromSame
 	if l.AllowedRoutes != nil && l.AllowedRoutes.Namespaces != nil {
-		var unknown []string
-		l.namespaces, unknown = readNamespaces(l.AllowedRoutes.Namespaces.From, l.AllowedRoutes.Namespaces.Selector)
-		if unknown != nil {
-			l.notes.unsupported(l.field+".allowedRoutes.namespaces.selector", "the hub knows the label %s of namespaces alone, and not %q; no route attaches: select by name", nameOfNamespace, unknown)
+		var why string
+		l.namespaces, why = readNamespaces(r, of, l.AllowedRoutes.Namespaces.From, l.AllowedRoutes.Namespaces.Selector)
+		if why != "" {
+			l.notes.unsupported(l.field+".allowedRoutes.namespaces.selector", "no route attaches: %s", why)
 		}
 	}
 	return l

@@ -52,7 +52,7 @@ func (*Source) Kinds() []federation.Kind {
 }
 
 // Run is part of config.Source. It runs once at a time. The first Update waits for the
-// sources of the objects, and, where there are Gateways, for the services of clusters that
+// sources of the objects, and, where there are any, for the services of clusters that
 // are being read: a backend that is not known yet would be reported and refused.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	b, first, waited := newBook(&s.kept), true, false
@@ -61,7 +61,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	defer patience.Stop()
 	for {
 		view, snapshot := s.views.Latest(), s.o.Snapshots.Latest()
-		if !first || given(view) && (waited || !hasGateways(snapshot) || allListed(snapshot)) {
+		if !first || given(view) && (waited || !hasUnits(snapshot) || allListed(snapshot)) {
 			events := b.take(snapshot)
 			if first {
 				events = b.everything()
@@ -94,11 +94,13 @@ func given(view *config.View) bool {
 	return view.SyncedFor(gatewayKind)
 }
 
-func hasGateways(snapshot *federation.Snapshot) bool {
-	for range snapshot.Objects().Of(gatewayKind) {
-		return true
-	}
-	return false
+func hasUnits(snapshot *federation.Snapshot) bool {
+	return slices.ContainsFunc(unitKinds, func(of federation.Kind) bool {
+		for range snapshot.Objects().Of(of) {
+			return true
+		}
+		return false
+	})
 }
 
 // allListed reports whether the services of every cluster are known that can be.

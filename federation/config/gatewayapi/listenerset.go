@@ -22,7 +22,7 @@ const maxListeners = 512
 
 // readSets adds the listeners of the ListenerSets that the Gateway allows, the oldest first.
 func (g *gatewayView) readSets(r *federation.Reader) {
-	allowed := g.allowedListeners()
+	allowed := g.allowedListeners(r)
 	for o := range r.Objects().Named(setKind, kind.GatewayName(g.Key.Namespace, g.Key.Name)) {
 		spec, ok := o.Spec.(*gateway.ListenerSetSpec)
 		if ok && o.Key.Cluster == g.Key.Cluster && GatewayNamed(o.Key, spec.ParentRef.Namespace, spec.ParentRef.Name) == g.Key {
@@ -48,14 +48,14 @@ func (g *gatewayView) readSets(r *federation.Reader) {
 }
 
 // allowedListeners is whose ListenerSets the Gateway allows: without a word, none.
-func (g *gatewayView) allowedListeners() namespaceSelector {
+func (g *gatewayView) allowedListeners(r *federation.Reader) namespaceSelector {
 	allowed := g.spec.AllowedListeners
 	if allowed == nil || allowed.Namespaces == nil || allowed.Namespaces.From == nil {
 		return namespaceSelector{from: gateway.NamespacesFromNone}
 	}
-	selector, unknown := readNamespaces(allowed.Namespaces.From, allowed.Namespaces.Selector)
-	if unknown != nil {
-		g.status.unsupported("spec.allowedListeners.namespaces.selector", "the hub knows the label %s of namespaces alone, and not %q; no ListenerSet has an effect: select by name", nameOfNamespace, unknown)
+	selector, why := readNamespaces(r, g.Key, allowed.Namespaces.From, allowed.Namespaces.Selector)
+	if why != "" {
+		g.status.unsupported("spec.allowedListeners.namespaces.selector", "no ListenerSet has an effect: %s", why)
 	}
 	return selector
 }

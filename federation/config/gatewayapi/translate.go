@@ -42,7 +42,11 @@ func translate(r *federation.Reader, key federation.ObjectKey) made {
 	default:
 		if o, exists := r.Object(key); exists && o.Key == key {
 			if v := readRoute(o); v != nil {
-				return made{status: statusOf(r, v)}
+				m := made{status: statusOf(r, v), objects: v.meshObjects(r)}
+				for _, o := range m.objects {
+					m.status.Made = append(m.status.Made, o.Key)
+				}
+				return m
 			}
 		}
 	}

@@ -47,6 +47,7 @@ func newWorld(t testing.TB) *world {
 	for _, name := range []string{"shop/web", "shop/api", "other/web"} {
 		w.service(name, 80)
 	}
+	w.service("shop/two", 80, 81)
 	return w
 }
 
@@ -80,7 +81,7 @@ func (w *world) apply(of federation.ClusterID, documents string) {
 			w.t.Fatal(err)
 		}
 		value, problems := w.set.Admit(in, nil)
-		if in["kind"] == "ConfigMap" {
+		if in["kind"] == "ConfigMap" || in["kind"] == "Namespace" {
 			value, problems = in, nil
 		}
 		if len(problems) > 0 {
@@ -412,7 +413,7 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 		"which routes a listener allows": {
 			edge + "  - {name: all, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}\n  - {name: same, port: 81, protocol: HTTP}\n  - {name: grpc, port: 82, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}\n" +
 				strings.Replace(strings.Replace(route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")), "name: r, namespace: shop", "name: r, namespace: other", 1),
-					"[{name: edge, namespace: shop}]", "[{name: edge, namespace: shop, sectionName: all}, {name: edge, namespace: shop, sectionName: same}, {name: edge, namespace: shop, sectionName: none}, {name: none}, {kind: Service, group: \"\", name: web}]", 1),
+					"[{name: edge, namespace: shop}]", "[{name: edge, namespace: shop, sectionName: all}, {name: edge, namespace: shop, sectionName: same}, {name: edge, namespace: shop, sectionName: none}, {name: none}, {kind: ServiceEntry, group: networking.istio.io, name: web}]", 1),
 			[]string{
 				"Gateway shop {hosts:[*],port:{name:http,number:80,protocol:HTTP}}",
 				"Gateway shop {hosts:[*],port:{name:http,number:82,protocol:HTTP}}",

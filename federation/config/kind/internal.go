@@ -33,6 +33,8 @@ var _ = add(of[federation.HubPresence]{kind: federation.HubPresenceKind, interna
 
 var _ = add(of[federation.ConfigMap]{kind: federation.ConfigMapKind, internal: true, read: true})
 
+var _ = add(of[federation.Namespace]{kind: federation.NamespaceKind, internal: true, read: true})
+
 var _ = add(of[networking.DestinationRule]{
 	kind: federation.BackendTLSKind, internal: true, read: true,
 	names: func(d Decoded, s *networking.DestinationRule) []string { return d.hosts(s.GetHost()) },

@@ -58,7 +58,9 @@ func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
 }
 
 // titles are how problems name the object and its Secrets.
-func (n notes) titles() []string { return append([]string{n.key.Title(), n.key.String()}, n.secrets...) }
+func (n notes) titles() []string {
+	return append([]string{n.key.Title(), n.key.String()}, n.secrets...)
+}
 
 func mark(set map[ref]struct{}, at ref, is bool) {
 	if delete(set, at); is {

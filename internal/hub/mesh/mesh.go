@@ -102,7 +102,7 @@ func New(o Options) (*Mesh, error) {
 	writer := o.Snapshots.Open(config.NewState(in).Source())
 	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Owner: o.Owner, Meter: o.Metrics, Logger: o.Logger})
 	custom := crd.New(crd.Options{
-		Kinds: append(slices.Clone(set.Kinds()), crd.ConfigMaps), Schema: crd.WithConfigMaps(configkind.Schema{Set: set}),
+		Kinds: append(slices.Clone(set.Kinds()), crd.CoreKinds...), Schema: crd.WithCoreKinds(configkind.Schema{Set: set}),
 		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Dir: o.Kept("crd"), Off: o.NoCustomResources, Logger: o.Logger,
 	})
 	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Dir: o.Kept("ingress"), Logger: o.Logger})

@@ -34,6 +34,7 @@ var (
 	_ = add(row{kind: federation.GatewayHealthKind})
 	_ = add(row{kind: federation.HubPresenceKind})
 	_ = add(row{kind: federation.ConfigMapKind})
+	_ = add(row{kind: federation.NamespaceKind})
 	_ = add(row{kind: federation.BackendTLSKind})
 )
 

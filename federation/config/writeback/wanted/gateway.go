@@ -201,6 +201,9 @@ func ofRoute(m Mesh, o Object) *Status {
 // reference is a reference as the route has it.
 func reference(ref gateway.ParentReference) map[string]any {
 	fields := map[string]any{"group": gateway.GroupName, "kind": "Gateway", "name": string(ref.Name)}
+	if ref.Group != nil {
+		fields["group"] = string(*ref.Group)
+	}
 	if ref.Kind != nil {
 		fields["kind"] = string(*ref.Kind)
 	}

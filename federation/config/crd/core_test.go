@@ -12,7 +12,7 @@ import (
 // TestG51ConfigMapsAreCertificates: of a ConfigMap the hub keeps the certificates of authorities,
 // and nothing of one that has none; other kinds are judged by their schemas.
 func TestG51ConfigMapsAreCertificates(t *testing.T) {
-	of := crd.WithConfigMaps(kind.Schema{Set: kinds(t)})
+	of := crd.WithCoreKinds(kind.Schema{Set: kinds(t)})
 	configMap := func(data map[string]any) map[string]any {
 		return map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "data": data,
@@ -38,5 +38,23 @@ func TestG51ConfigMapsAreCertificates(t *testing.T) {
 	_, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "shop"}}, nil)
 	if len(problems) == 0 {
 		t.Error("a Secret is admitted")
+	}
+}
+
+// TestG59NamespacesAreLabels: of a Namespace the hub keeps the labels alone.
+func TestG59NamespacesAreLabels(t *testing.T) {
+	of := crd.WithCoreKinds(kind.Schema{Set: kinds(t)})
+	for name, test := range map[string]struct{ metadata, want map[string]any }{
+		"with labels": {
+			map[string]any{"name": "shop", "uid": "u", "resourceVersion": "7", "annotations": map[string]any{"secret": "x"}, "labels": map[string]any{"team": "a"}},
+			map[string]any{"labels": map[string]any{"team": "a"}},
+		},
+		"without": {map[string]any{"name": "shop"}, map[string]any{"labels": map[string]any(nil)}},
+	} {
+		got, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": test.metadata, "status": map[string]any{"phase": "Active"}}, nil)
+		want := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}, "spec": test.want}
+		if diff := cmp.Diff(want, got); diff != "" || len(problems) > 0 {
+			t.Errorf("%s: %v, %s", name, problems, diff)
+		}
 	}
 }
