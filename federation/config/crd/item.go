@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,12 +57,14 @@ func (s *Source) item(kind schema.Kind, in *unstructured.Unstructured) *item {
 // metadata, it keeps uid and creationTimestamp: the rest, like the status, changes without
 // a change of what the object means.
 func (s *Source) admit(kind schema.Kind, at listwatch.Key, in *unstructured.Unstructured) (*config.Object, []schema.Problem) {
-	value, refused := s.o.Schema.Admit(in.Object, nil)
+	from, _ := in.Object["metadata"].(map[string]any)
+	wanted := maps.Clone(in.Object)
+	wanted["metadata"] = maps.Clone(from)
+	value, refused := s.o.Schema.Admit(wanted, nil)
 	if len(refused) > 0 || value == nil {
 		return nil, refused
 	}
 	metadata, _ := value["metadata"].(map[string]any)
-	from, _ := in.Object["metadata"].(map[string]any)
 	for _, field := range []string{"uid", "creationTimestamp"} {
 		if set, has := from[field]; has {
 			metadata[field] = set
@@ -70,7 +73,7 @@ func (s *Source) admit(kind schema.Kind, at listwatch.Key, in *unstructured.Unst
 	text, err := json.Marshal(value)
 	object := &config.Object{Key: keyOf(kind.Kind, at), APIVersion: kind.APIVersion(), Manifest: text}
 	if err == nil {
-		err = object.CheckName()
+		err = object.CheckNameOf(value)
 	}
 	if err != nil {
 		return nil, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}}

@@ -65,7 +65,7 @@ func admit(s Schema, name string, d manifest.Document) (*config.Object, []config
 	text, err := json.Marshal(value)
 	object := &config.Object{Key: key, APIVersion: kind.APIVersion(), Manifest: text}
 	if err == nil {
-		err = object.CheckName()
+		err = object.CheckNameOf(value)
 	}
 	if err != nil {
 		return nil, refusals(name, d, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}})

@@ -58,9 +58,10 @@ func Refuse(key federation.ObjectKey, object map[string]any) []validation.Proble
 // applies.
 type Schema struct{ *schema.Set }
 
-// Admit validates an object as the schema does, then by the rules of its kind.
+// Admit validates an object as the schema does, then by the rules of its kind. It takes
+// wanted over, which is changed.
 func (s Schema) Admit(wanted, old map[string]any) (map[string]any, []validation.Problem) {
-	object, problems := s.Set.Admit(wanted, old)
+	object, problems := s.Take(wanted, old)
 	if len(problems) > 0 {
 		return nil, problems
 	}

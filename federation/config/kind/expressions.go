@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/schema"
@@ -15,10 +16,33 @@ import (
 // (schema.Load).
 func Expressions(kind federation.Kind, object map[string]any) []schema.Problem {
 	fields := Of(kind).expressions
-	if len(fields) == 0 {
+	if len(fields) == 0 || !hasExpression(fields, "spec", object["spec"]) {
 		return nil
 	}
 	return expressions(nil, fields, "spec", "spec", object["spec"])
+}
+
+// hasExpression reports whether the value of the field name has an expression. Most have none.
+func hasExpression(fields []string, name string, value any) bool {
+	switch value := value.(type) {
+	case []any:
+		return slices.ContainsFunc(value, func(one any) bool { return hasExpression(fields, name, one) })
+	case map[string]any:
+		for field, inner := range value {
+			if _, is := inner.(string); is && isExpression(fields, name, field) || hasExpression(fields, field, inner) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isExpression reports whether a field of the field name is an expression if it is a text.
+func isExpression(fields []string, name, field string) bool {
+	return slices.ContainsFunc(fields, func(f string) bool {
+		outer, inner, both := strings.Cut(f, ".")
+		return f == field || both && outer == name && inner == field
+	})
 }
 
 // expressions looks at the value of the field name.
@@ -32,7 +56,7 @@ func expressions(found []schema.Problem, fields []string, path, name string, val
 		for _, field := range slices.Sorted(maps.Keys(value)) {
 			at := path + "." + field
 			text, is := value[field].(string)
-			switch is = is && (slices.Contains(fields, field) || slices.Contains(fields, name+"."+field)); {
+			switch is = is && isExpression(fields, name, field); {
 			case !is:
 				found = expressions(found, fields, at, field, value[field])
 			case text != "*": // Istio's way of saying that a value only has to be there

@@ -161,7 +161,7 @@ func (s *Source) admit(t *table, name string, m *mcpapi.Resource) (object *confi
 	manifest, err := json.Marshal(value)
 	object = &config.Object{Key: key, APIVersion: t.kind.APIVersion(), Manifest: manifest}
 	if err == nil {
-		err = object.CheckName()
+		err = object.CheckNameOf(value)
 	}
 	if err != nil {
 		return nil, []config.Problem{{Code: codeUndecodable, Message: cut(err.Error())}}

@@ -26,11 +26,16 @@ import (
 // resourceVersion, managedFields and the like) is taken from old and ignored in
 // wanted.
 func (s *Set) Admit(wanted, old map[string]any) (map[string]any, []Problem) {
-	v, problem := s.versionOf(wanted)
+	return s.Take(runtime.DeepCopyJSON(wanted), old)
+}
+
+// Take is Admit for an object that is not needed any more: it is changed, and what is returned
+// has parts of it.
+func (s *Set) Take(object, old map[string]any) (map[string]any, []Problem) {
+	v, problem := s.versionOf(object)
 	if problem != nil {
 		return nil, []Problem{*problem}
 	}
-	object := runtime.DeepCopyJSON(wanted)
 	v.clean(object)
 	if old != nil {
 		old = renamed(old, v.apiVersion())
@@ -71,12 +76,7 @@ func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[
 	}
 	restore := setManagersAside(object)
 	dropNulls(object)
-	meta, problems := v.checkMetadata(object)
-	if len(problems) == 0 {
-		if err := setMetadata(object, meta); err != nil {
-			problems = append(problems, Problem{Invalid, "metadata", cut(err.Error())})
-		}
-	}
+	problems := v.readMetadata(object)
 	restore()
 	problems = append(problems, prepare(c, object)...)
 	more, err := v.validate(c, object, old)
@@ -94,6 +94,9 @@ func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[
 // decode does what Kubernetes does when it reads an object: unknown fields go,
 // nulls without meaning go, defaults come.
 func (v *version) decode(c *compiled, object map[string]any) []Problem {
+	if c.readsAsItIs(object) {
+		return nil
+	}
 	problems := c.prune(object)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
 	if err, _ := objectmeta.CoerceWithOptions(nil, object, c.structural, false, objectmeta.CoerceOptions{}); err != nil {
@@ -101,6 +104,11 @@ func (v *version) decode(c *compiled, object map[string]any) []Problem {
 	}
 	fillIn(c, object)
 	return problems
+}
+
+// readsAsItIs reports that decode would change nothing of an object, as is the case for most.
+func (c *compiled) readsAsItIs(object map[string]any) bool {
+	return !c.defaults && !c.embeds && c.whole().isPlainObject(object)
 }
 
 // complete does what Kubernetes does after a merge. A null that the merge left

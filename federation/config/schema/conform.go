@@ -17,6 +17,8 @@ import (
 // and whether that is forgiven because it was so before, the library says.
 type level struct {
 	here       *validate.SchemaValidator
+	quick      *quick // accepts most values; nil: the library judges all
+	preserves  bool   // members that are no properties stay
 	properties map[string]levelOf
 	additional levelOf // of the members that are no properties; nil: they may be anything
 	items      levelOf
@@ -32,6 +34,7 @@ func levelFor(s *spec.Schema) levelOf {
 // newLevel leaves to the library, whole, what a structural schema cannot have.
 func newLevel(here spec.Schema) *level {
 	l := &level{}
+	l.preserves, _ = here.Extensions["x-kubernetes-preserve-unknown-fields"].(bool)
 	if a := here.AdditionalProperties; a == nil || a.Schema != nil {
 		l.properties = make(map[string]levelOf, len(here.Properties))
 		for name, property := range here.Properties {
@@ -46,23 +49,26 @@ func newLevel(here spec.Schema) *level {
 		l.items = levelFor(i.Schema)
 		here.Items = nil
 	}
+	l.quick = newQuick(here)
 	l.here = validate.NewSchemaValidator(&here, nil, "", strfmt.Default)
 	return l
 }
 
+// accepts reports whether the library would find nothing wrong with a value apart from its
+// members.
+func (l *level) accepts(value any) bool {
+	return l.quick != nil && l.quick.accepts(value) || l.here.Validate(value).IsValid()
+}
+
 // conforms reports whether the library would find nothing wrong with a value.
 func (l *level) conforms(value any) bool {
-	if !l.here.Validate(value).IsValid() {
+	if !l.accepts(value) {
 		return false
 	}
 	switch value := value.(type) {
 	case map[string]any:
 		for name, member := range value {
-			at, known := l.properties[name]
-			if !known {
-				at = l.additional
-			}
-			if at != nil && !at().conforms(member) {
+			if at := l.member(name); at != nil && !at().conforms(member) {
 				return false
 			}
 		}
@@ -71,6 +77,53 @@ func (l *level) conforms(value any) bool {
 			if l.items != nil && !l.items().conforms(item) {
 				return false
 			}
+		}
+	}
+	return true
+}
+
+// member is the level of a member; nil: nothing is known of it.
+func (l *level) member(name string) levelOf {
+	if at, known := l.properties[name]; known {
+		return at
+	}
+	return l.additional
+}
+
+// isPlain reports whether a value conforms, and reading it as Kubernetes does would leave it
+// as it is: it has no nulls, and no members that the schema does not know.
+func (l *level) isPlain(value any) bool {
+	if value == nil || !l.accepts(value) {
+		return false
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			if at := l.member(name); at == nil || l.preserves || !at().isPlain(member) {
+				return false
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if l.items == nil || !l.items().isPlain(item) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isPlainObject is isPlain for a whole object, apart from its metadata.
+func (l *level) isPlainObject(object map[string]any) bool {
+	if !l.accepts(object) || l.preserves {
+		return false
+	}
+	for name, member := range object {
+		if name == "apiVersion" || name == "kind" || name == "metadata" {
+			continue
+		}
+		if at := l.member(name); at == nil || !at().isPlain(member) {
+			return false
 		}
 	}
 	return true

@@ -97,6 +97,66 @@ var metadataValidator = sync.OnceValue(func() validation.SchemaValidator {
 
 var metadataLevel = sync.OnceValue(func() *level { return newLevel(*metadataSchema()) })
 
+// readMetadata checks the metadata of an object, and writes it as Kubernetes would.
+func (v *version) readMetadata(object map[string]any) []Problem {
+	if meta := plainMetadata(object["metadata"]); meta != nil {
+		return v.checkMeta(meta)
+	}
+	meta, problems := v.checkMetadata(object)
+	if len(problems) > 0 {
+		return problems
+	}
+	if err := setMetadata(object, meta); err != nil {
+		return []Problem{{Invalid, "metadata", cut(err.Error())}}
+	}
+	return nil
+}
+
+// plainMetadata reads metadata that has names, labels and annotations alone, and that
+// Kubernetes would write as it is: that of most objects. It returns nil for all other.
+func plainMetadata(raw any) *metav1.ObjectMeta {
+	metadata, _ := raw.(map[string]any)
+	meta := &metav1.ObjectMeta{}
+	for name, value := range metadata {
+		known := false
+		switch name {
+		case "name":
+			meta.Name, known = value.(string)
+		case "namespace":
+			meta.Namespace, known = value.(string)
+			known = known && meta.Namespace != ""
+		case "labels":
+			meta.Labels, known = plainTexts(value)
+		case "annotations":
+			meta.Annotations, known = plainTexts(value)
+		}
+		if !known {
+			return nil
+		}
+	}
+	if meta.Name == "" {
+		return nil
+	}
+	return meta
+}
+
+func plainTexts(value any) (map[string]string, bool) {
+	texts, _ := value.(map[string]any)
+	plain := make(map[string]string, len(texts))
+	for name, value := range texts {
+		text, is := value.(string)
+		if !is {
+			return nil, false
+		}
+		plain[name] = text
+	}
+	return plain, len(plain) > 0
+}
+
+func (v *version) checkMeta(meta *metav1.ObjectMeta) []Problem {
+	return problemsOf(metavalidation.ValidateObjectMeta(meta, v.definition.Namespaced, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata")))
+}
+
 // checkMetadata reads the metadata of an object and says what is wrong with it.
 func (v *version) checkMetadata(o map[string]any) (*metav1.ObjectMeta, []Problem) {
 	at := field.NewPath("metadata")
@@ -119,7 +179,7 @@ func (v *version) checkMetadata(o map[string]any) (*metav1.ObjectMeta, []Problem
 		problems = append(problems, Problem{Required, "metadata.name", "Required value: an object has a name; names are not generated"})
 		meta.Name, meta.GenerateName = "x", ""
 	}
-	return meta, append(problems, problemsOf(metavalidation.ValidateObjectMeta(meta, v.definition.Namespaced, metavalidation.NameIsDNSSubdomain, at))...)
+	return meta, append(problems, v.checkMeta(meta)...)
 }
 
 // embedded checks the metadata of objects within the object.

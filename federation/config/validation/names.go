@@ -14,7 +14,15 @@ import (
 
 // isLabel tells a DNS label, in capitals too.
 func isLabel(text string) bool {
-	return len(validation.IsDNS1123Label(strings.ToLower(text))) == 0
+	if text == "" || len(text) > validation.DNS1123LabelMaxLength || text[0] == '-' || text[len(text)-1] == '-' {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
 }
 
 func label(text string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"isthmus.dev/isthmus/federation/config/schema"
 )
@@ -18,7 +19,7 @@ func (p path) field(name string) path {
 	return p + "." + path(name)
 }
 
-func (p path) item(i int) path { return path(fmt.Sprintf("%s[%d]", p, i)) }
+func (p path) item(i int) path { return p + "[" + path(strconv.Itoa(i)) + "]" }
 
 func (p path) entry(key string) path { return path(fmt.Sprintf("%s[%s]", p, key)) }
 

@@ -13,6 +13,9 @@ import (
 // unreachable reports routes after one that takes everything, and matches that
 // an earlier route has, too. The matches of a route are alternatives.
 func unreachable[M proto.Message, R interface{ GetMatch() []M }](at path, routes []R) []Problem {
+	if len(routes) < 2 {
+		return nil // matches of a route are alternatives
+	}
 	all := slices.IndexFunc(routes, func(r R) bool { return len(r.GetMatch()) == 0 })
 	var found []Problem
 	first := map[string]int{} // route by match: thousands of routes are not compared one by one
