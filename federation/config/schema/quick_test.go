@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An object that is said to be plain is left as it is by all that Kubernetes does when it
+// An object that is taken to be plain is left as it is by all that Kubernetes does when it
 // reads an object: for objects of every kind, bent in every way.
 func TestPropertyPlainObjectsReadAsTheyAre(t *testing.T) {
 	set := load(t)
