@@ -58,3 +58,19 @@ func TestG59NamespacesAreLabels(t *testing.T) {
 		}
 	}
 }
+
+// TestG59SourcesNameCoreKinds: MeshSettings can name each core kind.
+func TestG59SourcesNameCoreKinds(t *testing.T) {
+	var names []any
+	for _, k := range crd.CoreKinds {
+		names = append(names, k.String())
+	}
+	settings := map[string]any{
+		"apiVersion": "isthmus.dev/v1", "kind": "MeshSettings", "metadata": map[string]any{"name": "default"},
+		"spec": map[string]any{"sources": []any{map[string]any{"cluster": "c1", "namespaces": []any{"*"}, "kinds": names}}},
+	}
+	_, problems := kind.Schema{Set: kinds(t)}.Admit(settings, nil)
+	if len(problems) > 0 {
+		t.Errorf("the settings are refused: %+v", problems)
+	}
+}
