@@ -66,7 +66,8 @@ func TestM02WhatWasReadStaysWhileTheServerIsAway(t *testing.T) {
 		<-s.asked
 	}
 	s.start(s.at)
-	if again := s.next(func(r *discoveryv3.DiscoveryRequest) bool { return true }); again.GetVersionInfo() != "5" || again.GetNode() == nil {
+	// An acknowledgement of before may still come; it has no node.
+	if again := s.next(func(r *discoveryv3.DiscoveryRequest) bool { return r.GetNode() != nil }); again.GetVersionInfo() != "5" {
 		t.Errorf("it resumes with %v", again)
 	}
 	s.say("6", entry(t, "a", "1"), entry(t, "b", "1"))
@@ -126,7 +127,7 @@ func TestM03BadInput(t *testing.T) {
 			h.await("the object", func() bool { return h.has("a") })
 			s.say("2", append(c.says, entry(t, "well", "1"))...)
 			h.await("the other object", func() bool { return h.has("well") })
-			h.await(fmt.Sprintf("the codes %v, with %v", c.codes, h.trouble), func() bool { return c.codes == nil && len(h.trouble) == 1 || c.codes != nil && h.said(c.codes...) })
+			h.await(fmt.Sprintf("the codes %v", c.codes), func() bool { return c.codes == nil && len(h.trouble) == 1 || c.codes != nil && h.said(c.codes...) })
 			if got := h.manifest("a"); (got == "") != (c.stays == "") || !strings.Contains(got, c.stays) {
 				t.Errorf("the object is %s", got)
 			}

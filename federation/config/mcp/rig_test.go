@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/configtest"
@@ -49,7 +51,9 @@ func serve(t *testing.T, delta bool) *server {
 	if delta {
 		s.delta = make(chan *discoveryv3.DeltaDiscoveryRequest, 1000)
 	}
-	s.start("127.0.0.1:0")
+	// Nobody takes its port while it is away.
+	here := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	s.start(netip.AddrPortFrom(here, uint16(testbed.FreePort(t, nil, here))).String())
 	t.Cleanup(func() { s.grpc.Stop() })
 	return s
 }

@@ -184,6 +184,10 @@ func (f *follower) write(ctx context.Context, name string, m found, todo action,
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return f.cluster.Read(ctx, func(ctx context.Context, client clientset.Interface) error {
+		// The gate may be open for a server that has just taken the place of the known one.
+		if err := f.cluster.Verify(ctx, client, f.cluster.UID()); err != nil {
+			return err
+		}
 		objects := client.CoreV1().ConfigMaps(name)
 		if todo == create {
 			_, err := objects.Create(ctx, &corev1.ConfigMap{

@@ -178,3 +178,25 @@ func TestU08AnotherClusterGetsNothing(t *testing.T) {
 		t.Errorf("another cluster has %q", got)
 	}
 }
+
+// TestU08NothingIsWrittenThroughAnOpenGate for a server that is of another cluster since it was
+// probed last.
+func TestU08NothingIsWrittenThroughAnOpenGate(t *testing.T) {
+	server := listwatchtest.New("u1")
+	cluster := listwatchtest.Probed(t, server.Client(t), listwatch.ClusterOptions{Probe: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	wrote := make(chan string, 1)
+	server.Wrong(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet {
+			wrote <- r.Method + " " + r.URL.Path
+		}
+		return nil, nil //nolint:nilnil // the server answers
+	})
+	server.Become("u2")
+	f := &follower{cluster: cluster}
+	if err := f.write(t.Context(), "shop", found{}, create, "roots"); err == nil || !strings.Contains(err.Error(), "another cluster") {
+		t.Errorf("it is written: %v", err)
+	}
+	if len(wrote) > 0 {
+		t.Errorf("the other cluster gets %s", <-wrote)
+	}
+}
