@@ -62,7 +62,7 @@ func leases(t *testing.T, s Store) {
 }
 
 // renewal keeps one registration for longer than its time, and lets it go then. On a machine that
-// stops for longer than a lease, it begins anew.
+// stops for longer than a lease, it begins again.
 func renewal(t *testing.T, s Store) {
 	const ttl = 6 * time.Second
 	heard, _ := Listen(t, s)
