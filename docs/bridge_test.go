@@ -40,7 +40,7 @@ func TestTheBridgeIsAsTold(t *testing.T) {
 	}
 	run := func(target string) string {
 		up := testbed.StartProgram(t, testbed.ProgramOptions{Name: target, Path: demo, Args: recipe(target), Dir: "..", Namespace: machine})
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		select {
 		case <-up.Exited():

@@ -56,18 +56,24 @@ func firstCommand(text string) (command, rest string) {
 // endOfStep separates what the steps print.
 const endOfStep = "\x1e"
 
+// settled waits, as long as it takes a reader to read on, until proxies have answered.
+const settled = "while isthmus get proxies 2>/dev/null | grep -q PENDING; do sleep 0.1; done\n"
+
 // follow types the steps into one shell and returns what each prints, and its
 // exit code at the end. It ends with what was started in the background.
 func follow(t *testing.T, o testbed.ProgramOptions, all []step) []string {
 	t.Helper()
 	var script strings.Builder
 	for _, s := range all {
+		if strings.HasPrefix(s.command, "isthmus get ") {
+			script.WriteString(settled)
+		}
 		script.WriteString(s.command + "printf '%s%d%s' '" + endOfStep + "' $? '" + endOfStep + "'\n")
 	}
 	o.Name, o.Path = "reader", "/bin/bash"
 	o.Args = []string{write(t, filepath.Join(o.Dir, "steps.sh"), []byte(script.String()))}
 	reader := testbed.StartProgram(t, o)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	select {
 	case <-reader.Exited():

@@ -16,7 +16,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // binary is the program that the documents speak of.
 var binary = testbed.NewBinary()

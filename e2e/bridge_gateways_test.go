@@ -75,7 +75,7 @@ func suffer(t *testing.T, from *bridge.Site, f *fault) {
 		if f.leftEndpoint == 0 && !seen.has(f.gateway.Entry()) {
 			f.leftEndpoint = now
 		}
-		if now < f.bound && time.Since(began) < 3*f.bound { // a machine may be busy throughout
+		if now < f.bound && time.Since(began) < 2*f.bound { // a machine may be busy throughout
 			return errors.New("it is not over")
 		}
 		if enough == 0 {

@@ -69,13 +69,13 @@ func testRemoval(t *testing.T, w *world, clients []*client) {
 	}
 }
 
-// awaitPassed returns when the time has passed on the clock, or ten times as much on a
+// awaitPassed returns when the time has passed on the clock, or five times as much on a
 // machine that is busy throughout.
 func awaitPassed(t *testing.T, clock *testbed.Clock, d time.Duration) {
 	t.Helper()
 	began := time.Now()
-	testbed.WaitFor(t, 10*d+patience, "the time to pass", func() error {
-		if since := clock.Since(began); since < d && time.Since(began) < 10*d {
+	testbed.WaitFor(t, 5*d+patience, "the time to pass", func() error {
+		if since := clock.Since(began); since < d && time.Since(began) < 5*d {
 			return fmt.Errorf("%v have passed", since)
 		}
 		return nil

@@ -74,7 +74,7 @@ func FuzzWebSocketFrames(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer connection.Close()
-		connection.SetDeadline(time.Now().Add(20 * time.Second))
+		connection.SetDeadline(time.Now().Add(time.Minute))
 		io.WriteString(connection, "GET /graphql HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: "+wsProtocol+"\r\n\r\n")
 		reader := bufio.NewReader(connection)
