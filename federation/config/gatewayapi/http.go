@@ -283,6 +283,7 @@ func (t *httpTranslation) act(rule *gateway.HTTPRouteRule, field string, at *lis
 	if rule.SessionPersistence != nil {
 		t.status.unsupported(field+".sessionPersistence", "session persistence is not supported; use consistentHash of a DestinationRule")
 	}
+	t.onlyBackend(a, rule, field+".backendRefs", at)
 	t.timeouts(a, rule, field)
 	if a.field != "redirect" {
 		t.forward(a, rule, field+".backendRefs")
@@ -300,7 +301,7 @@ func (t *httpTranslation) forward(a *action, rule *gateway.HTTPRouteRule, field 
 	for i, ref := range rule.BackendRefs {
 		at := itemField(field, i)
 		b := t.route.resolve(t.reader, ref.BackendObjectReference, at, t.faults)
-		headers, ok := t.backendHeaders(ref.Filters, at)
+		headers, ok := t.backendHeaders(ref.Filters, at, len(rule.BackendRefs) == 1)
 		weight := weightOf(ref.Weight)
 		if b.host == "" || !ok {
 			bad += weight
@@ -332,24 +333,6 @@ func (t *httpTranslation) forward(a *action, rule *gateway.HTTPRouteRule, field 
 		a.base["fault"] = object{"abort": abort}
 	}
 	a.base["route"] = to
-}
-
-// backendHeaders reads the filters of a backend; false if one of them cannot be applied.
-func (t *httpTranslation) backendHeaders(filters []gateway.HTTPRouteFilter, field string) (headers object, ok bool) {
-	headers, ok = object{}, true
-	for i, f := range filters {
-		at := itemField(field+".filters", i)
-		switch {
-		case f.Type == gateway.HTTPRouteFilterRequestHeaderModifier && f.RequestHeaderModifier != nil:
-			t.modify(headers, "request", f.RequestHeaderModifier, at+".requestHeaderModifier")
-		case f.Type == gateway.HTTPRouteFilterResponseHeaderModifier && f.ResponseHeaderModifier != nil:
-			t.modify(headers, "response", f.ResponseHeaderModifier, at+".responseHeaderModifier")
-		default:
-			t.status.unsupported(at, "the filter %s is not supported for a backend; its requests get 500", f.Type)
-			ok = false
-		}
-	}
-	return headers, ok
 }
 
 // filter adds a filter of the rule.
