@@ -28,20 +28,19 @@ type backendRef struct {
 
 // readRoute reads a route of any kind; nil for one that is none.
 func readRoute(o *federation.Object) *routeView {
-	v := &routeView{Object: o}
+	v := &routeView{Object: o, parents: parentsOf(o)}
 	var hosts []gateway.Hostname
 	switch spec := o.Spec.(type) {
 	case *gateway.HTTPRouteSpec:
-		v.parents, v.http, hosts = spec.ParentRefs, spec.Rules, spec.Hostnames
+		v.http, hosts = spec.Rules, spec.Hostnames
 	case *gateway.GRPCRouteSpec:
-		v.parents, v.http, hosts = spec.ParentRefs, rulesOfGRPC(spec.Rules), spec.Hostnames
+		v.http, hosts = rulesOfGRPC(spec.Rules), spec.Hostnames
 	case *gateway.TLSRouteSpec:
-		v.parents, hosts = spec.ParentRefs, spec.Hostnames
+		hosts = spec.Hostnames
 		for i, rule := range spec.Rules {
 			v.connections(i, rule.BackendRefs)
 		}
 	case *gateway.TCPRouteSpec:
-		v.parents = spec.ParentRefs
 		for i, rule := range spec.Rules {
 			v.connections(i, rule.BackendRefs)
 		}
@@ -52,6 +51,21 @@ func readRoute(o *federation.Object) *routeView {
 		v.hosts = append(v.hosts, string(host))
 	}
 	return v
+}
+
+// parentsOf are the references of a route.
+func parentsOf(o *federation.Object) []gateway.ParentReference {
+	switch spec := o.Spec.(type) {
+	case *gateway.HTTPRouteSpec:
+		return spec.ParentRefs
+	case *gateway.GRPCRouteSpec:
+		return spec.ParentRefs
+	case *gateway.TLSRouteSpec:
+		return spec.ParentRefs
+	case *gateway.TCPRouteSpec:
+		return spec.ParentRefs
+	}
+	return nil
 }
 
 // connections takes up a rule about connections; only the first has an effect.

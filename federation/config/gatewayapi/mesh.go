@@ -1,14 +1,12 @@
 package gatewayapi
 
 import (
+	"iter"
 	"slices"
-	"time"
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/internal/text"
 )
 
 // A route whose parent is a Service acts at the sidecars of callers (ADR 165). One in the
@@ -40,164 +38,114 @@ func (v *routeView) inMesh() *routeView {
 	return &own
 }
 
-// meshView is a Service as the routes of one namespace see it.
+// meshView is a Service as the routes of one namespace and one cluster see it.
 type meshView struct {
+	reader  *federation.Reader
+	of      federation.ObjectKey // a route of the namespace and the cluster
 	service federation.ServiceKey
-	ports   []uint16     // of the service
-	routes  []*routeView // that have an effect, the oldest first
-	all     []*routeView
+	ports   []federation.ServicePort
 }
 
-// meshFor are the routes for the Service of the namespace and the cluster of a route.
 func meshFor(r *federation.Reader, v *routeView, service federation.ServiceKey) *meshView {
-	m := &meshView{service: service}
+	m := &meshView{reader: r, of: v.Key, service: service}
 	if svc, exists := r.Spec(service); exists {
-		for _, p := range svc.Ports {
-			m.ports = append(m.ports, p.Number)
-		}
+		m.ports = svc.Ports
 	}
-	for _, of := range meshKinds {
-		for o := range r.Objects().Named(of, string(service.Hostname)) {
-			if o.Key.Cluster != v.Key.Cluster || o.Key.Namespace != v.Key.Namespace {
-				continue
-			}
-			if other := readRoute(o); other != nil && len(m.targets(other)) > 0 {
-				m.all = append(m.all, other.inMesh())
-			}
-		}
-	}
-	slices.SortFunc(m.all, func(a, b *routeView) int { return a.CompareAge(b.Object) })
-	m.settle()
 	return m
 }
 
-// settle leaves the routes that can be used together: HTTPRoutes or GRPCRoutes, whichever has
-// the oldest, and the oldest TCPRoute.
-func (m *meshView) settle() {
-	for _, v := range m.all {
-		taken := slices.ContainsFunc(m.routes, func(o *routeView) bool {
-			return v.isHTTP() == o.isHTTP() && (v.Key.Kind != o.Key.Kind || !v.isHTTP())
-		})
-		if !taken {
-			m.routes = append(m.routes, v)
+// candidates are the routes of the kinds with the Service as parent that are older than the
+// object, or with nil all of them. Of each the parents alone are read.
+func (m *meshView) candidates(than *federation.Object, kinds ...federation.Kind) iter.Seq[*routeView] {
+	return func(yield func(*routeView) bool) {
+		for _, of := range kinds {
+			for o := range m.reader.Objects().Named(of, string(m.service.Hostname)) {
+				if o.Key.Cluster != m.of.Cluster || o.Key.Namespace != m.of.Namespace || than != nil && !o.Older(than) {
+					continue
+				}
+				v := &routeView{Object: o, parents: parentsOf(o)}
+				if len(m.targets(v)) > 0 && !yield(v) {
+					return
+				}
+			}
 		}
 	}
+}
+
+// hasOlder reports whether a route of the kinds is older than the object.
+func (m *meshView) hasOlder(than *federation.Object, kinds ...federation.Kind) bool {
+	for range m.candidates(than, kinds...) {
+		return true
+	}
+	return false
+}
+
+// taken reports whether the route has no effect beside others: of HTTPRoutes and GRPCRoutes,
+// those of the kind have one that has the oldest, and of TCPRoutes the oldest.
+func (m *meshView) taken(v *routeView) bool {
+	if !v.isHTTP() {
+		return m.hasOlder(v.Object, tcpKind)
+	}
+	rival := httpKind
+	if v.Key.Of() == httpKind {
+		rival = grpcKind
+	}
+	var oldest *federation.Object
+	for other := range m.candidates(v.Object, rival) {
+		if oldest == nil || other.Older(oldest) {
+			oldest = other.Object
+		}
+	}
+	return oldest != nil && !m.hasOlder(oldest, v.Key.Of())
+}
+
+// used are the routes that have an effect, the oldest first.
+func (m *meshView) used() (all []*routeView) {
+	for v := range m.candidates(nil, meshKinds...) {
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b *routeView) int { return a.CompareAge(b.Object) })
+	oldest := map[bool]*routeView{}
+	return slices.DeleteFunc(all, func(v *routeView) bool {
+		first := oldest[v.isHTTP()]
+		if first == nil {
+			oldest[v.isHTTP()] = v
+			return false
+		}
+		return first.Key.Kind != v.Key.Kind || !v.isHTTP()
+	})
 }
 
 // anyPort means all ports of a Service.
 const anyPort = 0
 
-// targets are the ports that the references of a route name, each once; anyPort is one without.
+// targets are the ports to which the references of a route lead, each once; anyPort is one
+// without a port or a name of it.
 func (m *meshView) targets(v *routeView) (ports []uint16) {
 	for _, ref := range v.parents {
 		if service, is := v.serviceOf(ref); !is || service != m.service {
 			continue
 		}
-		port := uint16(anyPort)
-		if ref.Port != nil {
-			port = uint16(*ref.Port)
-		}
-		if !slices.Contains(ports, port) && (port == anyPort && len(m.ports) > 0 || slices.Contains(m.ports, port)) {
+		if port, exists := m.target(ref); exists && !slices.Contains(ports, port) {
 			ports = append(ports, port)
 		}
 	}
 	return ports
 }
 
-// meshObjects are the VirtualServices that the route gives, as the oldest of those of its
-// namespace for a Service.
-func (v *routeView) meshObjects(r *federation.Reader) (all []*config.Object) {
-	var seen []federation.ServiceKey
-	for _, ref := range v.parents {
-		service, is := v.serviceOf(ref)
-		if !is || slices.Contains(seen, service) {
-			continue
-		}
-		seen = append(seen, service)
-		if m := meshFor(r, v, service); len(m.routes) > 0 && m.routes[0].Key == v.Key {
-			all = append(all, m.object(r))
-		}
+// target is the port to which a reference leads; false: the Service does not exist, or has none.
+func (m *meshView) target(ref gateway.ParentReference) (uint16, bool) {
+	named := ref.SectionName != nil && *ref.SectionName != ""
+	if ref.Port == nil && !named {
+		return anyPort, len(m.ports) > 0
 	}
-	slices.SortFunc(all, func(a, b *config.Object) int { return a.Key.Compare(b.Key) })
-	return all
-}
-
-// object is the VirtualService. One without a time of creation comes before others.
-func (m *meshView) object(r *federation.Reader) *config.Object {
-	by := *m.routes[0].Object
-	spec := object{"hosts": []any{m.service.Hostname}, "gateways": []any{"mesh"}}
-	if by.Key.Namespace != m.service.Namespace {
-		spec["exportTo"] = []any{"."}
-		by.Created = time.Time{}
+	at := slices.IndexFunc(m.ports, func(p federation.ServicePort) bool {
+		return (ref.Port == nil || int32(p.Number) == *ref.Port) && (!named || p.Name == string(*ref.SectionName))
+	})
+	if at < 0 {
+		return 0, false
 	}
-	if http := m.http(r); len(http) > 0 {
-		spec["http"] = http
-	}
-	if tcp := m.tcp(r); len(tcp) > 0 {
-		spec["tcp"] = tcp
-	}
-	return derived(&by, virtualServices, nameStart+text.Label("mesh."+string(m.service.Hostname), 63-len(nameStart)), spec)
-}
-
-// http are the matches of all routes for requests, and what happens at ports without a route:
-// their requests go to the service.
-func (m *meshView) http(r *federation.Reader) (all []any) {
-	var items []item
-	var ports []uint16
-	for _, v := range m.routes {
-		if !v.isHTTP() {
-			continue
-		}
-		for _, port := range m.targets(v) {
-			t := &httpTranslation{reader: r, route: v, status: &Status{}, faults: &faults{}}
-			items = append(items, atPort(t.rules(v.http, nil), port)...)
-			ports = append(ports, port)
-		}
-	}
-	if len(items) == 0 && len(ports) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(items, item.compare)
-	for _, i := range items {
-		all = append(all, i.fields)
-	}
-	for _, port := range m.ports {
-		if !slices.Contains(ports, anyPort) && !slices.Contains(ports, port) {
-			to := object{"destination": backend{host: string(m.service.Hostname), port: int32(port)}.destination()}
-			all = append(all, object{"match": []any{object{"port": port}}, "route": []any{to}})
-		}
-	}
-	return all
-}
-
-// atPort has the matches be for a port of the service.
-func atPort(items []item, port uint16) []item {
-	if port == anyPort {
-		return items
-	}
-	for _, i := range items {
-		for _, match := range i.fields["match"].([]any) {
-			match.(object)["port"] = port
-		}
-	}
-	return items
-}
-
-// tcp are the routes for connections.
-func (m *meshView) tcp(r *federation.Reader) (all []any) {
-	for _, v := range m.routes {
-		if v.isHTTP() {
-			continue
-		}
-		for _, port := range m.targets(v) {
-			route := object{"route": v.splits(r, &faults{})}
-			if port != anyPort {
-				route["match"] = []any{object{"port": port}}
-			}
-			all = append(all, route)
-		}
-	}
-	return all
+	return m.ports[at].Number, true
 }
 
 // meshStatus is how the route is for a Service.
@@ -205,9 +153,9 @@ func (v *routeView) meshStatus(r *federation.Reader, ref gateway.ParentReference
 	m := meshFor(r, v, service)
 	var why, backends faults
 	v.inMesh().backendFaults(r, &Status{}, &backends)
-	if !m.has(ref) {
+	if _, exists := m.target(ref); !exists {
 		why.add(accepted, string(gateway.RouteReasonNoMatchingParent), field, "there is no service %s, or it has no such port", service.Hostname)
-	} else if !slices.ContainsFunc(m.routes, func(o *routeView) bool { return o.Key == v.Key }) {
+	} else if m.taken(v) {
 		s.tell(codeTaken, field, "for the service %s the route has no effect: another kind of route of the namespace, or another TCPRoute, is older", service.Hostname)
 	}
 	if len(v.hosts) > 0 {
@@ -215,12 +163,4 @@ func (v *routeView) meshStatus(r *federation.Reader, ref gateway.ParentReference
 	}
 	parent := service.Namespace + "/" + string(ref.Name)
 	return ParentStatus{parent, ref, string(controllers[0]), append(why, backends...).conditions(accepted, resolved)}
-}
-
-// has reports whether the Service exists, with the port that a reference names.
-func (m *meshView) has(ref gateway.ParentReference) bool {
-	if ref.Port == nil {
-		return len(m.ports) > 0
-	}
-	return slices.Contains(m.ports, uint16(*ref.Port))
 }

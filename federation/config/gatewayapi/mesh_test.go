@@ -1,6 +1,8 @@
 package gatewayapi
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -45,6 +47,16 @@ func TestG54ServiceParents(t *testing.T) {
 			[]string{
 				"VirtualService shop two.shop.svc.cluster.local", "  {match:[{port:80,uri:{prefix:/}}]," + web + "}",
 				"  {match:[{port:81}],route:[{to:{host:two.shop,port:{number:81}}}]}",
+			},
+		},
+		"a port by its name": {
+			meshRoute("HTTPRoute", "shop", "r", `{group: "", kind: Service, name: two, sectionName: http-81}`, onWebOfShop) +
+				meshRoute("HTTPRoute", "shop", "s", `{group: "", kind: Service, name: two, sectionName: none}, {group: "", kind: Service, name: two, sectionName: http-81, port: 80}`, onWebOfShop),
+			[]string{
+				"VirtualService shop two.shop.svc.cluster.local", "  {match:[{port:81,uri:{prefix:/}}]," + web + "}",
+				"  {match:[{port:80}],route:[{to:{host:two.shop,port:{number:80}}}]}",
+				"NO_MATCHING_PARENT HTTPRoute.gateway.networking.k8s.io shop/s spec.parentRefs[0]",
+				"NO_MATCHING_PARENT HTTPRoute.gateway.networking.k8s.io shop/s spec.parentRefs[1]",
 			},
 		},
 		"connections": {
@@ -131,5 +143,33 @@ func TestG54OwnRoutesComeFirst(t *testing.T) {
 	}
 	if len(objects) != 2 {
 		t.Errorf("there are %d objects", len(objects))
+	}
+}
+
+// TestG54ManyRoutesOfOneService: with five times as many routes of one Service, a change of one of
+// them costs about five times as much.
+func TestG54ManyRoutesOfOneService(t *testing.T) {
+	allocations := func(count int) float64 {
+		w := newWorld(t)
+		var text strings.Builder
+		for i := range count {
+			text.WriteString(meshRoute("HTTPRoute", "shop", fmt.Sprintf("r%03d", count-i), toService, rules(fmt.Sprintf("  - {matches: [{path: {value: /p%d}}], backendRefs: [{name: web, port: 80}]}\n", i))))
+		}
+		w.apply("", strings.TrimPrefix(text.String(), "---\n"))
+		b := newBook(nil)
+		b.take(w.aggregate.Latest())
+		w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "shop", "r007", toService, onAPI), "---\n"))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if events := b.take(w.aggregate.Latest()); len(events) != 1 {
+			t.Fatalf("the change of one route is %d events", len(events))
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.Mallocs - before.Mallocs)
+	}
+	if few, many := allocations(40), allocations(200); many > 8*few {
+		t.Errorf("a change costs %v allocations among 40 routes, and %v among 200", few, many)
+	} else {
+		t.Logf("a change costs %v allocations among 40 routes, and %v among 200", few, many)
 	}
 }
