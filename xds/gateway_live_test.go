@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -35,6 +36,7 @@ type edge struct {
 	config    []byte
 	operator  *federation.Writer // of the Gateway and its routes
 	snapshots *federation.Aggregate
+	partners  *x509.Certificate // of a service that demands one of its callers
 }
 
 func newEdge(t *testing.T, how ...*builder) *edge {
@@ -74,7 +76,11 @@ func (e *edge) behind() {
 	own := e.authority.TLS(testbed.Subject{Name: "vault", Hosts: []string{"vault.example.com"}})
 	plain := testbed.StartEcho(e.t, testbed.EchoOptions{Name: "web", Namespace: e.namespace, Address: at, HTTP: []int{0}})
 	secure := testbed.StartEcho(e.t, testbed.EchoOptions{Name: "vault", Namespace: e.namespace, Address: at, HTTP: []int{0}, TLS: own})
-	for name, port := range map[string]uint16{"web": plain.HTTP[0].Port(), "vault": secure.HTTP[0].Port()} {
+	demanding := own.Clone()
+	e.partners = own.Certificates[0].Leaf
+	demanding.ClientAuth, demanding.ClientCAs = tls.RequireAndVerifyClientCert, e.authority.Pool()
+	partners := testbed.StartEcho(e.t, testbed.EchoOptions{Name: "partners", Namespace: e.namespace, Address: at, HTTP: []int{0}, TLS: demanding})
+	for name, port := range map[string]uint16{"web": plain.HTTP[0].Port(), "vault": secure.HTTP[0].Port(), "partners": partners.HTTP[0].Port()} {
 		protocol := federation.HTTP
 		if name == "vault" {
 			protocol = federation.TLS
@@ -209,6 +215,45 @@ func TestX23GatewayServesAndSecretsRotate(t *testing.T) {
 		t.Error("a server that nobody has ends TLS")
 	}
 	e.checkRotation(t)
+	t.Run("K54 credentials of a DestinationRule", e.checkCredential)
+}
+
+// checkCredential has the gateway call a service that demands a certificate, with one of a Secret:
+// nothing is sent before the Secret exists.
+func (e *edge) checkCredential(t *testing.T) {
+	host := "partners.shop.svc.cluster.local"
+	e.objects(secured(host, nil), tenantGateway("out", simpleTLS()), &federation.Object{
+		Key: tenantKey("VirtualService", "out"), Names: []string{"out.example.com", "gateway:shop/out"},
+		Spec: &networking.VirtualService{Hosts: []string{"out.example.com"}, Gateways: []string{"shop/out"}, Http: []*networking.HTTPRoute{
+			{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}}},
+		}},
+	})
+	get := func() testbed.Response {
+		return e.namespace.Get("http://"+gatewayIP+":8081/", "Host", "out.example.com")
+	}
+	e.await("a gateway without the Secret to refuse", func() error {
+		if r := get(); r.Err != nil || r.Status != http.StatusServiceUnavailable {
+			return fmt.Errorf("it answers %d %q %w", r.Status, r.Body, r.Err)
+		}
+		return nil
+	})
+	chain, private := e.authority.Issue(testbed.Subject{Name: "gateway", Hosts: []string{"spiffe://example.com/gateway"}})
+	e.vault.put(partnerSecret("shop", false), transport.KeyMaterial{Chain: chain, Key: private})
+	e.vault.put(partnerSecret("shop", true), transport.KeyMaterial{Authorities: e.authority.PEM})
+	e.await("the gateway to call with the certificate", func() error {
+		r := get()
+		if r.Err != nil || r.Status != http.StatusOK || !strings.Contains(string(r.Body), "spiffe://example.com/gateway") {
+			return fmt.Errorf("it answers %d %q %w", r.Status, r.Body, r.Err)
+		}
+		return nil
+	})
+	e.vault.put(partnerSecret("shop", true), transport.KeyMaterial{Authorities: e.authority.PEM, CRL: e.authority.Revoke(e.partners)})
+	e.await("the gateway to refuse a server whose certificate the Secret revokes", func() error {
+		if r := get(); r.Err != nil || r.Status != http.StatusServiceUnavailable {
+			return fmt.Errorf("it answers %d %q %w", r.Status, r.Body, r.Err)
+		}
+		return nil
+	})
 }
 
 func (e *edge) checkRotation(t *testing.T) {

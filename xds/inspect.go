@@ -6,6 +6,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
@@ -15,7 +16,7 @@ func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affecte
 	latest := s.options.Snapshots.Latest()
 	question := fleet.Question{Object: key, Changed: s.changed.of(latest, key)}
 	if o, ok := latest.Object(key); ok {
-		question.Secrets, question.Built = transport.SecretNames(o), s.builtForServices(latest, o)
+		question.Secrets, question.Built = secretsFor(o), s.builtForServices(latest, o)
 	}
 	for _, g := range s.builtFrom.OfObject(key) {
 		if numbers := g.numbersOf(key, s.names); len(numbers) > 0 {
@@ -23,6 +24,21 @@ func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affecte
 		}
 	}
 	return of.Affected(question)
+}
+
+// secretsFor are the secrets to which resources refer because of the object.
+func secretsFor(o *federation.Object) []string {
+	rule, ok := destinationrule.Spec(o)
+	if !ok {
+		return transport.SecretNames(o)
+	}
+	var names []string
+	for _, credential := range destinationrule.Credentials(rule) {
+		for _, authorities := range []bool{false, true} {
+			names = append(names, transport.CredentialSecret{Credential: credential, Authorities: authorities}.Name())
+		}
+	}
+	return names
 }
 
 // numbersOf are the resources that exist and were built from the object.

@@ -8,11 +8,13 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
 // references are the names of other resources that a resource needs, sorted.
@@ -20,7 +22,7 @@ type references struct {
 	clusters    []string
 	assignments []string // EDS names of a cluster
 	routes      []string // RDS names of a listener
-	secrets     []string // SDS names of a listener
+	secrets     []string // SDS names of a listener, and of a cluster those of credentials
 }
 
 func (r references) hasCluster(name string) bool {
@@ -70,6 +72,7 @@ func referencesOf(m proto.Message) references {
 }
 
 func (r *references) cluster(c *clusterv3.Cluster) {
+	r.upstream(c.GetTransportSocket().GetTypedConfig())
 	if c.GetType() != clusterv3.Cluster_EDS {
 		return
 	}
@@ -114,7 +117,28 @@ func (r *references) transport(config *anypb.Any) {
 	if config == nil || config.UnmarshalTo(&tls) != nil {
 		return
 	}
-	common := tls.GetCommonTlsContext()
+	r.context(tls.GetCommonTlsContext())
+}
+
+// upstream is the client's side. Only credentials are looked for: most clusters have the proxy's
+// own secrets, for which it asks anyway.
+func (r *references) upstream(config *anypb.Any) {
+	if !transport.MentionsCredential(config) {
+		return
+	}
+	m, err := config.UnmarshalNew()
+	if err != nil {
+		return
+	}
+	switch socket := m.(type) {
+	case *tlsv3.UpstreamTlsContext:
+		r.context(socket.GetCommonTlsContext())
+	case *proxyprotocolv3.ProxyProtocolUpstreamTransport:
+		r.upstream(socket.GetTransportSocket().GetTypedConfig())
+	}
+}
+
+func (r *references) context(common *tlsv3.CommonTlsContext) {
 	all := append([]*tlsv3.SdsSecretConfig{
 		common.GetValidationContextSdsSecretConfig(), common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig(),
 	}, common.GetTlsCertificateSdsSecretConfigs()...)

@@ -21,9 +21,9 @@ type SecretRef struct {
 	Cluster     federation.ClusterID
 	Namespace   string
 	Name        string
-	Authorities bool // those that sign the certificates of callers, not the server's own certificate
+	Authorities bool // those that sign the certificates of the other side, not the own certificate
 	// Workload is the SPIFFE ID of the proxy whose own secret is meant, and Node
-	// its ID; empty: a credential of a gateway is.
+	// its ID; empty: a credential of a Gateway or a DestinationRule is.
 	Workload string
 	Node     string
 	// Granted is set for a Secret of another namespace that a source of configuration
@@ -37,7 +37,7 @@ type Secret struct {
 	Material    transport.KeyMaterial
 }
 
-// Secrets gives what listeners refer to. Its methods must not block.
+// Secrets gives what listeners and clusters refer to. Its methods must not block.
 type Secrets interface {
 	// Follow keeps the secret up to date until done is called. proven is when who
 	// follows it last proved who it is; nil: it does so all the time.
@@ -67,7 +67,7 @@ func (s *Server) mayHaveSecrets(ctx context.Context, c Caller) bool {
 }
 
 // openSecrets returns the one source of secrets that the stream has, over the
-// listeners that the latest configuration has for the node.
+// listeners and clusters that the latest configuration has for the node.
 func (st *stream) openSecrets() []source {
 	if st.secrets == nil {
 		st.secrets = newSecretSource(st.client.node, st.client.workload)
@@ -83,8 +83,8 @@ func (st *stream) openSecrets() []source {
 	return []source{st.secrets}
 }
 
-// hasCredentials reports whether the stream may have the key material of Gateways, not
-// only the names of files.
+// hasCredentials reports whether the stream may have the key material of Gateways and
+// DestinationRules, not only the names of files.
 func (st *stream) hasCredentials() bool { return st.client.trusted && st.view.HasCredentials() }
 
 // renew takes up that secrets changed.

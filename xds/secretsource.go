@@ -11,17 +11,17 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-// secretSource gives a stream the secrets that the listeners of its own node
-// refer to, and no others. It holds fingerprints, never what is secret. It is
+// secretSource gives a stream the secrets that the listeners and clusters of its own
+// node refer to, and no others. It holds fingerprints, never what is secret. It is
 // for one goroutine.
 type secretSource struct {
 	node        envoy.Node
 	workload    string           // SPIFFE ID; empty: the node has no secrets of its own
 	proven      func() time.Time // when the node last proved who it is; nil: it does so all the time
 	secrets     Secrets          // nil: the stream may have none but those that are files on the proxy
-	credentials bool             // of Gateways: the stream may have them
-	listeners   []listenerCursor
-	counts      map[string]int // how many listeners refer to a secret
+	credentials bool             // of Gateways and DestinationRules: the stream may have them
+	referring   []referringCursor
+	counts      map[string]int // how many resources refer to a secret
 	recheck     bool           // what is followed may have changed, or may be referred to no more
 	version     uint64
 	log         changeLog
@@ -34,10 +34,10 @@ type secretSource struct {
 // there is to know.
 const fileFingerprint = "files"
 
-// listenerCursor is a group of listeners and the position up to which it was read.
-type listenerCursor struct {
+// referringCursor is a group of listeners or clusters and the position up to which it was read.
+type referringCursor struct {
 	cursor
-	refs map[string][]string // secrets by listener
+	refs map[string][]string // secrets by resource
 }
 
 func newSecretSource(node envoy.Node, workload string) *secretSource {
@@ -47,12 +47,12 @@ func newSecretSource(node envoy.Node, workload string) *secretSource {
 	}
 }
 
-// read has the source follow these listeners from now on.
-func (s *secretSource) read(listeners []source) {
+// read has the source follow these resources from now on.
+func (s *secretSource) read(referring []source) {
 	clear(s.counts)
-	s.listeners, s.recheck = nil, true
-	for _, l := range listeners {
-		s.listeners = append(s.listeners, listenerCursor{cursor: cursor{source: l}, refs: map[string][]string{}})
+	s.referring, s.recheck = nil, true
+	for _, group := range referring {
+		s.referring = append(s.referring, referringCursor{cursor: cursor{source: group}, refs: map[string][]string{}})
 	}
 }
 
@@ -67,11 +67,11 @@ func (s *secretSource) ask(names []string) {
 }
 
 // sync brings the source up to the snapshot and to the secrets as they are. It
-// looks at the listeners that changed, and at the secrets to which they refer.
+// looks at the resources that changed, and at the secrets to which they refer.
 func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
 	touched := map[string]bool{}
-	for i := range s.listeners {
-		s.collect(&s.listeners[i], snapshot, touched)
+	for i := range s.referring {
+		s.collect(&s.referring[i], snapshot, touched)
 	}
 	if s.recheck {
 		s.recheck = false
@@ -86,8 +86,8 @@ func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
 	return s.version
 }
 
-// collect recounts the references of the listeners that changed up to the snapshot.
-func (s *secretSource) collect(c *listenerCursor, snapshot *federation.Snapshot, touched map[string]bool) {
+// collect recounts the references of the resources that changed up to the snapshot.
+func (s *secretSource) collect(c *referringCursor, snapshot *federation.Snapshot, touched map[string]bool) {
 	version := c.source.sync(snapshot)
 	if c.read && version == c.at {
 		return
@@ -114,7 +114,7 @@ func (s *secretSource) collect(c *listenerCursor, snapshot *federation.Snapshot,
 
 // changed moves the cursor and returns the names that may have changed since, each
 // once.
-func (c *listenerCursor) changed(version uint64) []string {
+func (c *referringCursor) changed(version uint64) []string {
 	names := map[string]bool{}
 	changed, at, ok := []logEntry(nil), version, false
 	if c.read {
@@ -147,7 +147,7 @@ func (s *secretSource) settle(name string, next uint64) {
 	}
 }
 
-// serves reports whether the node may have what its listeners refer to by that name. Its
+// serves reports whether the node may have what its resources refer to by that name. Its
 // own secrets are made for those who ask.
 func (s *secretSource) serves(name string) bool {
 	return transport.IsFile(name) || s.secrets != nil && s.credentials && !transport.IsOwn(name)
@@ -214,7 +214,7 @@ func (s *secretSource) since(version uint64) ([]logEntry, uint64, bool) {
 	return changed, s.version, ok
 }
 
-// allows reports whether the node's listeners refer to the name.
+// allows reports whether the node's resources refer to the name.
 func (s *secretSource) allows(name string) bool { return s.followed[name] != nil }
 
 func (s *secretSource) close() {

@@ -265,16 +265,23 @@ func (st *stream) open(t envoy.Type) []source {
 	return st.acquire(t, groupKeysOf(st.view, t))
 }
 
-// groupKeysOf names the groups of the view for the type. Those of secrets are of the
-// listeners that refer to them.
+// groupKeysOf names the groups of the view for the type. Those of secrets are of what refers to
+// them.
 func groupKeysOf(of *envoy.View, t envoy.Type) []groupKey {
-	var keys []groupKey
-	if t == envoy.SecretType {
-		if t = envoy.ListenerType; of.Node().Type == envoy.Sidecar {
-			return nil
-		}
+	if t != envoy.SecretType {
+		return groupsFor(t, of.Facets(t))
 	}
-	for _, facet := range of.Facets(t) {
+	var keys []groupKey
+	referring := of.Referring()
+	for _, t := range pushOrder {
+		keys = append(keys, groupsFor(t, referring[t])...)
+	}
+	return keys
+}
+
+func groupsFor(t envoy.Type, facets []envoy.Facet) []groupKey {
+	var keys []groupKey
+	for _, facet := range facets {
 		keys = append(keys, groupKey{t, facet})
 	}
 	return keys

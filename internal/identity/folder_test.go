@@ -120,6 +120,35 @@ func TestSecretsOfAFolder(t *testing.T) {
 	}
 }
 
+// TestK54AuthoritiesComeWithWhatTheyRevoked: a list that cannot be used changes nothing, and is
+// never replaced by none.
+func TestK54AuthoritiesComeWithWhatTheyRevoked(t *testing.T) {
+	d := newDrawer(t)
+	list := d.ca.Revoke()
+	d.write("web/ca.crt", d.ca.PEM, 0o644)
+	d.write("web/ca.crl", list, 0o644)
+	d.write("generic/cacert", d.ca.PEM, 0o644)
+	d.write("generic/crl", list, 0o644)
+	d.write("broken/ca.crt", d.ca.PEM, 0o644)
+	d.write("broken/ca.crl", d.ca.PEM, 0o644)
+	d.open()
+	lists := func(name string) string {
+		s, _ := d.secrets.Secret(Ref{Namespace: "edge", Name: name, Authorities: true})
+		return string(s.Material.CRL)
+	}
+	if lists("web") != string(list) || lists("generic") != string(list) {
+		t.Errorf("the lists are %q and %q", lists("web"), lists("generic"))
+	}
+	if d.secret("broken", true) != "" || !strings.Contains(d.problems(), ProblemUnusable+" secret edge/broken-cacert") {
+		t.Errorf("a list that is none: %q, %q", d.secret("broken", true), d.problems())
+	}
+	d.write("web/ca.crl", []byte("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"), 0o644)
+	d.folder.look()
+	if d.folder.look(); lists("web") != string(list) {
+		t.Errorf("after a list that cannot be read: %q", lists("web"))
+	}
+}
+
 // A pair that is not whole yet changes nothing; one that stays broken is shown,
 // and the last good one stays.
 func TestBY4HalfWrittenSecretsKeepTheLast(t *testing.T) {

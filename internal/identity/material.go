@@ -20,7 +20,8 @@ var (
 	chainNames     = []string{"tls.crt", "cert"}
 	keyNames       = []string{"tls.key", "key"}
 	authorityNames = []string{"ca.crt", "cacert"}
-	partNames      = slices.Concat(chainNames, keyNames, authorityNames)
+	crlNames       = []string{"ca.crl", "crl"}
+	partNames      = slices.Concat(chainNames, keyNames, authorityNames, crlNames)
 )
 
 // first is the first part of those names, with its name.
@@ -56,7 +57,7 @@ func (p parts) pair(now time.Time) (Secret, error) {
 	return newSecret(Material{Chain: chain, Key: key}, certificates, now), nil
 }
 
-// authorities are those that sign the certificates of callers.
+// authorities are those that sign the certificates of the other side, with what they revoked.
 func (p parts) authorities(now time.Time) (Secret, error) {
 	name, content := p.first(authorityNames)
 	if len(bytes.TrimSpace(content)) == 0 {
@@ -66,7 +67,27 @@ func (p parts) authorities(now time.Time) (Secret, error) {
 	if err != nil {
 		return Secret{}, err
 	}
-	return newSecret(Material{Authorities: content}, certificates, now), nil
+	listName, list := p.first(crlNames)
+	if err := checkRevocations(listName, list); err != nil {
+		return Secret{}, err
+	}
+	return newSecret(Material{Authorities: content, CRL: list}, certificates, now), nil
+}
+
+// checkRevocations demands PEM that holds lists of revoked certificates and nothing else; empty:
+// there is none.
+func checkRevocations(name string, content []byte) error {
+	for rest := bytes.TrimSpace(content); len(rest) > 0; rest = bytes.TrimSpace(rest) {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		if block == nil || block.Type != "X509 CRL" {
+			return fmt.Errorf("%s holds something that is no PEM list of revoked certificates", name)
+		}
+		if _, err := x509.ParseRevocationList(block.Bytes); err != nil {
+			return fmt.Errorf("%s: a list of revoked certificates cannot be read", name)
+		}
+	}
+	return nil
 }
 
 // newSecret expires with the first certificate that does; those that are over

@@ -1,4 +1,4 @@
-// Package identity keeps the certificates and keys that the hub sends to gateways: it
+// Package identity keeps the certificates and keys that the hub sends to proxies: it
 // reads them from files and from Secrets of clusters, checks them, and notices when they
 // are replaced.
 package identity
@@ -22,9 +22,9 @@ type Ref struct {
 	Cluster     federation.ClusterID
 	Namespace   string
 	Name        string
-	Authorities bool // those that sign the certificates of callers, not the server's own certificate
+	Authorities bool // those that sign the certificates of the other side, not the own certificate
 	// Workload is the SPIFFE ID of the proxy whose own secret is meant, and Node
-	// its ID; empty: a credential of a gateway is.
+	// its ID; empty: a credential of a Gateway or a DestinationRule is.
 	Workload string
 	Node     string
 	// Granted is set for a Secret of another namespace that a source of configuration
@@ -51,6 +51,7 @@ type Secret struct {
 type Material struct {
 	Chain, Key  []byte // of a server
 	Authorities []byte
+	CRL         []byte // what they revoked
 	// Bundles are the authorities of each trust domain, where there are several.
 	Bundles map[string][]byte
 }
@@ -69,6 +70,9 @@ func (Material) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 func (m Material) fingerprint() string {
 	h := sha256.New()
 	parts := [][]byte{m.Chain, m.Key, m.Authorities}
+	if len(m.CRL) > 0 {
+		parts = append(parts, m.CRL)
+	}
 	for _, domain := range slices.Sorted(maps.Keys(m.Bundles)) {
 		parts = append(parts, []byte(domain), m.Bundles[domain])
 	}

@@ -195,7 +195,7 @@ func (s *shelf) wrong() (map[string]federation.Problem, <-chan struct{}) {
 		if _, ok := s.find(ref); !ok {
 			all["missing "+ref.place()] = federation.Problem{
 				Code: ProblemMissing, Object: ref.Title(),
-				Message: "a gateway's listener refers to it, and no source has it; its connections fail until one does",
+				Message: "a listener or a cluster of a proxy refers to it, and no source has it; its connections fail until one does",
 			}
 		}
 	}

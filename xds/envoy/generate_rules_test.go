@@ -78,7 +78,8 @@ func drawSettings(t *rapid.T) string {
 		rapid.SampledFrom([]string{
 			"", "", "", "tls: {}", "tls: {mode: SIMPLE}", "tls: {mode: SIMPLE, sni: a, subjectAltNames: [a, \"\"], caCrl: \"\"}", "tls: {mode: ISTIO_MUTUAL}",
 			"tls: {mode: MUTUAL, clientCertificate: /etc/proxy/cert.pem, privateKey: /etc/proxy/key.pem, insecureSkipVerify: true, subjectAltNames: [a]}",
-			"tls: {mode: MUTUAL}", "tls: {mode: SIMPLE, credentialName: x}",
+			"tls: {mode: MUTUAL}", "tls: {mode: SIMPLE, credentialName: x}", "tls: {mode: MUTUAL, credentialName: kubernetes://x, insecureSkipVerify: true}",
+			"tls: {mode: MUTUAL, credentialName: x, sni: a, subjectAltNames: [\"*.a\", \"\"]}", "tls: {mode: SIMPLE, credentialName: ../x}", "tls: {mode: DISABLE, credentialName: x}",
 		}).Draw(t, "tls"),
 	})
 }

@@ -98,7 +98,8 @@ func (d Destination) Requests() (speaks federation.Protocol, asCaller bool) {
 // sidecars. Endpoints, whose facets have a place, do not depend on what a port speaks.
 func Differs(f node.Facet, s *federation.Service, r *federation.Reader) bool {
 	undeclared := f.Place == "" && slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Undeclared })
-	return CallersChoose(s, r) || destinationrule.HasBackendTLS(s.Key.Hostname, r) || undeclared && r.Mesh().DetectsOutbound()
+	return CallersChoose(s, r) || destinationrule.HasBackendTLS(s.Key.Hostname, r) ||
+		destinationrule.Any(s.Key.Hostname, r, destinationrule.NeedsCredential) || undeclared && r.Mesh().DetectsOutbound()
 }
 
 // CallersChoose reports whether sidecars send to where the caller wanted, because the

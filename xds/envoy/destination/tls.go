@@ -17,6 +17,9 @@ func (d Destination) Refusal() string {
 	if d.DemandsMutual() && !d.Mutual() {
 		return "tls.mode ISTIO_MUTUAL needs an identity of the mesh at both ends: the proxy needs IDENTITY_SOURCE in its metadata, and the service must be one of the mesh whose endpoints are known"
 	}
+	if destinationrule.HasCredential(d.Policy.GetTls()) && !d.balanced && !destinationrule.ForSelected(d.Rules) {
+		return "tls.credentialName is for gateways, and for the sidecars that a workloadSelector of the rule selects: add one, or name files on the proxy in clientCertificate, privateKey and caCertificates"
+	}
 	return destinationrule.RefusedTLS(d.Policy.GetTls())
 }
 

@@ -1,11 +1,12 @@
 package destinationrule
 
 import (
-	"slices"
+	"iter"
 
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/tlsparams"
 )
 
 // Any reports whether is holds for a rule of the host, whatever its exportTo.
@@ -21,29 +22,67 @@ func Any(host federation.Hostname, r *federation.Reader, is func(*networking.Des
 // GoesByPlace reports whether any policy of the rule has outlier detection, which makes
 // nearby endpoints come first, or distributes requests over localities.
 func GoesByPlace(rule *networking.DestinationRule) bool {
-	return anyPolicy(rule, func(l *networking.LoadBalancerSettings, o *networking.OutlierDetection) bool {
-		return o != nil || len(l.GetLocalityLbSetting().GetDistribute()) > 0
+	return anyPolicy(rule, func(p settings) bool {
+		return p.GetOutlierDetection() != nil || len(p.GetLoadBalancer().GetLocalityLbSetting().GetDistribute()) > 0
 	})
+}
+
+// settings are those that a policy and one of a port have.
+type settings interface {
+	GetLoadBalancer() *networking.LoadBalancerSettings
+	GetOutlierDetection() *networking.OutlierDetection
+	GetTls() *networking.ClientTLSSettings
 }
 
 // anyPolicy reports whether a policy of the rule, of its subsets or of a port is as is
 // says.
-func anyPolicy(rule *networking.DestinationRule, is func(*networking.LoadBalancerSettings, *networking.OutlierDetection) bool) bool {
-	policies := []*networking.TrafficPolicy{rule.GetTrafficPolicy()}
-	for _, subset := range rule.GetSubsets() {
-		policies = append(policies, subset.GetTrafficPolicy())
+func anyPolicy(rule *networking.DestinationRule, is func(settings) bool) bool {
+	for p := range policiesOf(rule) {
+		if is(p) {
+			return true
+		}
 	}
-	return slices.ContainsFunc(policies, func(p *networking.TrafficPolicy) bool {
-		return is(p.GetLoadBalancer(), p.GetOutlierDetection()) ||
-			slices.ContainsFunc(p.GetPortLevelSettings(), func(l *networking.TrafficPolicy_PortTrafficPolicy) bool {
-				return is(l.GetLoadBalancer(), l.GetOutlierDetection())
-			})
-	})
+	return false
+}
+
+func policiesOf(rule *networking.DestinationRule) iter.Seq[settings] {
+	return func(yield func(settings) bool) {
+		policies := []*networking.TrafficPolicy{rule.GetTrafficPolicy()}
+		for _, subset := range rule.GetSubsets() {
+			policies = append(policies, subset.GetTrafficPolicy())
+		}
+		for _, p := range policies {
+			if !yield(p) {
+				return
+			}
+			for _, port := range p.GetPortLevelSettings() {
+				if !yield(port) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // LetsChoose reports whether any policy of the rule is PASSTHROUGH.
 func LetsChoose(rule *networking.DestinationRule) bool {
-	return anyPolicy(rule, func(l *networking.LoadBalancerSettings, _ *networking.OutlierDetection) bool {
-		return l.GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+	return anyPolicy(rule, func(p settings) bool {
+		return p.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
 	})
+}
+
+// Credentials are the Secrets that policies of the rule name.
+func Credentials(rule *networking.DestinationRule) []string {
+	var names []string
+	for p := range policiesOf(rule) {
+		if name, ok := tlsparams.Credential(p.GetTls().GetCredentialName()); ok && HasCredential(p.GetTls()) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// NeedsCredential reports whether any policy of the rule has its certificates in a Secret.
+func NeedsCredential(rule *networking.DestinationRule) bool {
+	return anyPolicy(rule, func(p settings) bool { return HasCredential(p.GetTls()) })
 }

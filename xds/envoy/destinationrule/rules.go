@@ -132,6 +132,7 @@ func firstRules(rules []*federation.Object) []*federation.Object {
 	return slices.DeleteFunc(rules, func(o *federation.Object) bool { return !sameSelector(o, rules[0]) })
 }
 
+// selects reports whether the rule is for the proxies that it selects alone.
 func selects(o *federation.Object) bool {
 	rule, _ := Spec(o)
 	return rule.GetWorkloadSelector() != nil
@@ -142,6 +143,10 @@ func sameSelector(o, p *federation.Object) bool {
 	b, _ := Spec(p)
 	return selects(o) == selects(p) && maps.Equal(a.GetWorkloadSelector().GetMatchLabels(), b.GetWorkloadSelector().GetMatchLabels())
 }
+
+// ForSelected reports whether the rules, which hold together, are for the proxies that they
+// select alone.
+func ForSelected(rules []*federation.Object) bool { return len(rules) > 0 && selects(rules[0]) }
 
 // SubsetNames are those in any rule, whatever its exportTo.
 func SubsetNames(host federation.Hostname, r *federation.Reader) []string {

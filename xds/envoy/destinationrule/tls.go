@@ -1,6 +1,8 @@
 package destinationrule
 
 import (
+	"fmt"
+
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/internal/tlsparams"
@@ -11,16 +13,32 @@ func IsTLS(tls *networking.ClientTLSSettings) bool {
 	return tls != nil && tls.GetMode() != networking.ClientTLSSettings_DISABLE
 }
 
+// HasCredential reports whether the certificates of connections are in a Secret of the
+// proxy's namespace.
+func HasCredential(tls *networking.ClientTLSSettings) bool {
+	return tls.GetCredentialName() != "" &&
+		(tls.GetMode() == networking.ClientTLSSettings_SIMPLE || tls.GetMode() == networking.ClientTLSSettings_MUTUAL)
+}
+
 // RefusedTLS says why TLS cannot be had, which is never replaced by less.
 func RefusedTLS(tls *networking.ClientTLSSettings) string {
 	switch {
 	case !IsTLS(tls):
-	case tls.GetCredentialName() != "":
-		return "tls.credentialName is not supported for outbound connections yet; name the files on the proxy in clientCertificate, privateKey and caCertificates"
+	case HasCredential(tls):
+		return refusedCredential(tls.GetCredentialName())
 	case tls.GetMode() == networking.ClientTLSSettings_MUTUAL && (tls.GetClientCertificate() == "" || tls.GetPrivateKey() == ""):
-		return "tls.mode MUTUAL needs clientCertificate and privateKey"
+		return "tls.mode MUTUAL needs credentialName, or clientCertificate and privateKey"
 	case tlsparams.IsInline(tls.GetCaCertificates()):
 		return refusedAuthorities(tls.GetCaCertificates())
+	}
+	return ""
+}
+
+// refusedCredential says why no Secret has the name.
+func refusedCredential(name string) string {
+	_, ok := tlsparams.Credential(name)
+	if !ok {
+		return fmt.Sprintf("tls.credentialName: %q is not the name of a secret; it has letters, digits, - and . and does not end in %s", name, tlsparams.AuthoritySuffix)
 	}
 	return ""
 }

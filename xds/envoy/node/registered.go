@@ -55,9 +55,17 @@ func (n Node) passesOn(r *federation.Reader) bool {
 	if n.Type == Sidecar || n.RouterMode == SNIDNAT {
 		return n.RouterMode == SNIDNAT
 	}
+	return hasGateway(n, r, func(g *networking.Gateway) bool { return slices.ContainsFunc(g.GetServers(), gateway.BySNI) })
+}
+
+// hasGateway reports whether a Gateway selects the node and is as is says. None is for a sidecar.
+func hasGateway(n Node, r *federation.Reader, is func(*networking.Gateway) bool) bool {
+	if n.Type == Sidecar {
+		return false
+	}
 	for o := range r.Objects().Of(gateway.Kind) {
 		spec, ok := o.Spec.(*networking.Gateway)
-		if ok && federation.MatchesLabels(n.Labels, []map[string]string{spec.GetSelector()}) && slices.ContainsFunc(spec.GetServers(), gateway.BySNI) {
+		if ok && federation.MatchesLabels(n.Labels, []map[string]string{spec.GetSelector()}) && is(spec) {
 			return true
 		}
 	}

@@ -3,6 +3,8 @@ package node
 import (
 	"fmt"
 
+	networking "istio.io/api/networking/v1"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
@@ -20,6 +22,7 @@ type View struct {
 	known   bool // a registry knows the workload
 	placed  bool // and its locality
 	called  bool // with mutual TLS: the registry says that the workload takes it
+	fronted bool // a Gateway selects it
 }
 
 // ViewOf derives the view of a node. What it was derived from is in r.Deps()
@@ -32,7 +35,10 @@ func ViewOf(n Node, r *federation.Reader) View {
 	} else {
 		n.RouterMode = Standard
 	}
-	return View{node: n, bearing: bearingOn(n, r), known: w != nil, placed: w != nil && w.Locality != (federation.Locality{}), called: w != nil && w.TLSMode == federation.MutualTLS}
+	return View{
+		node: n, bearing: bearingOn(n, r), known: w != nil, placed: w != nil && w.Locality != (federation.Locality{}),
+		called: w != nil && w.TLSMode == federation.MutualTLS, fronted: hasGateway(n, r, func(*networking.Gateway) bool { return true }),
+	}
 }
 
 // Disagrees tells why the node must not be served: its callers would speak mutual
@@ -48,10 +54,25 @@ func (v View) Disagrees() error {
 		"set IDENTITY_SOURCE: %s in the proxy's metadata, or remove the label", n.Workload(), n.Cluster, identityFromHub)
 }
 
-// HasCredentials reports whether the node may have the secrets of Gateways that select
-// it. Of which namespace these secrets are is not the view's to say: that of the node.
-func (v View) HasCredentials() bool {
-	return v.node.Type != Sidecar && (v.known || !v.node.Proven)
+// HasCredentials reports whether the node may have the secrets to which the resources of
+// Referring refer. Of which namespace these secrets are is not the view's to say: that of the node.
+func (v View) HasCredentials() bool { return v.known || !v.node.Proven }
+
+// Referring are the facets whose resources may refer to credentials, by type: listeners, because
+// of the Gateways that select the node, and clusters, because of DestinationRules. That it says
+// it is a gateway is not enough for the latter, which select nobody: some Gateway must select it.
+// Sidecars have those of rules that select them.
+func (v View) Referring() map[resource.Type][]Facet {
+	var clusters []Facet
+	for _, f := range v.Facets(resource.ClusterType) {
+		if f.Balanced && v.fronted || v.node.Type == Sidecar && f.Scope == ScopeOwn && !f.GRPC {
+			clusters = append(clusters, f)
+		}
+	}
+	if v.node.Type == Sidecar {
+		return map[resource.Type][]Facet{resource.ClusterType: clusters}
+	}
+	return map[resource.Type][]Facet{resource.ClusterType: clusters, resource.ListenerType: v.Facets(resource.ListenerType)}
 }
 
 // Facets are those of the node's view of the snapshot.

@@ -40,12 +40,11 @@ var policyFields = []string{
 	"outlierDetection.consecutiveGatewayErrors", "outlierDetection.consecutive5xxErrors", "outlierDetection.interval",
 	"outlierDetection.baseEjectionTime", "outlierDetection.maxEjectionPercent", "outlierDetection.minHealthPercent",
 	"outlierDetection.outlierDetectionHttpErrorCodes", "loadBalancer.warmup", "loadBalancer.warmupDurationSecs", "connectionPool.http.http2KeepAlive",
-	"tls.mode", "tls.clientCertificate", "tls.privateKey", "tls.caCertificates", "tls.subjectAltNames", "tls.sni", "tls.insecureSkipVerify", "tls.caCrl",
+	"tls.mode", "tls.clientCertificate", "tls.privateKey", "tls.caCertificates", "tls.subjectAltNames", "tls.sni", "tls.insecureSkipVerify", "tls.caCrl", "tls.credentialName",
 }
 
 var refusedPolicyFields = map[string]string{
 	"loadBalancer.zoneAwareLbSetting": "Envoy needs its own service as the local cluster in its bootstrap for that, which proxies do not have; use localityLbSetting",
-	"tls.credentialName":              "secrets are not sent for outbound connections yet, and nothing is sent to the host; name files on the proxy",
 }
 
 // refusedPolicies are the TLS settings of a DestinationRule that cannot be had:
@@ -101,8 +100,11 @@ func refusedPriority(at string, balancer *networking.LoadBalancerSettings) []Fie
 
 func refusedField(at string, tls *networking.ClientTLSSettings) []Field {
 	why := destinationrule.RefusedTLS(tls)
-	if why == "" || tls.GetCredentialName() != "" { // the table has that name
+	switch {
+	case why == "":
 		return nil
+	case destinationrule.HasCredential(tls):
+		return []Field{{at + ".tls.credentialName", why + "; until then nothing is sent there"}}
 	}
 	return []Field{{at + ".tls.mode", why + "; until then nothing is sent there"}}
 }

@@ -32,12 +32,11 @@ func TLSSocket(tls *networking.ClientTLSSettings, to Server, options *upstreamht
 	if to.Http2 {
 		common.AlpnProtocols = []string{"h2"}
 	}
-	if tls.GetMode() == networking.ClientTLSSettings_MUTUAL {
-		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: resource.FileSource(tls.GetClientCertificate()), PrivateKey: resource.FileSource(tls.GetPrivateKey())}}
-	}
 	insecure := tls.GetInsecureSkipVerify().GetValue()
-	if !insecure {
-		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: serverCheck(tls, to.Names)}
+	if tls.GetCredentialName() != "" {
+		setClientCredential(common, tls, to.Names)
+	} else {
+		setClientFiles(common, tls, to.Names)
 	}
 	if options != nil {
 		auto := &corev3.UpstreamHttpProtocolOptions{AutoSni: to.SNI == "", AutoSanValidation: len(to.Names) == 0 && !insecure}
@@ -46,6 +45,36 @@ func TLSSocket(tls *networking.ClientTLSSettings, to Server, options *upstreamht
 	return &corev3.TransportSocket{Name: TLSTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: resource.Any(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: to.SNI}),
 	}}
+}
+
+// setClientFiles takes the certificates from files on the proxy.
+func setClientFiles(common *tlsv3.CommonTlsContext, tls *networking.ClientTLSSettings, names []string) {
+	if tls.GetMode() == networking.ClientTLSSettings_MUTUAL {
+		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: resource.FileSource(tls.GetClientCertificate()), PrivateKey: resource.FileSource(tls.GetPrivateKey())}}
+	}
+	if !tls.GetInsecureSkipVerify().GetValue() {
+		check := &tlsv3.CertificateValidationContext{TrustedCa: authorities(tls.GetCaCertificates()), MatchTypedSubjectAltNames: serverNames(names)}
+		if tls.GetCaCrl() != "" {
+			check.Crl = resource.FileSource(tls.GetCaCrl())
+		}
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: check}
+	}
+}
+
+// setClientCredential takes the certificates from a Secret of the proxy's namespace. Until the
+// proxy has it, nothing is sent.
+func setClientCredential(common *tlsv3.CommonTlsContext, tls *networking.ClientTLSSettings, names []string) {
+	secret := CredentialSecret{Credential: strings.TrimPrefix(tls.GetCredentialName(), secretScheme)}
+	if tls.GetMode() == networking.ClientTLSSettings_MUTUAL {
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{fromSDS(secret.Name())}
+	}
+	if !tls.GetInsecureSkipVerify().GetValue() {
+		secret.Authorities = true
+		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+			DefaultValidationContext:         &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: serverNames(names)},
+			ValidationContextSdsSecretConfig: fromSDS(secret.Name()),
+		}}
+	}
 }
 
 // DeclaredNames are the subjectAltNames of the service's ServiceEntries. What
@@ -61,18 +90,13 @@ func DeclaredNames(s *federation.Service) []string {
 	return names
 }
 
-// serverCheck is what the server's certificate must be.
-func serverCheck(tls *networking.ClientTLSSettings, names []string) *tlsv3.CertificateValidationContext {
-	check := &tlsv3.CertificateValidationContext{TrustedCa: authorities(tls.GetCaCertificates())}
-	if tls.GetCaCrl() != "" {
-		check.Crl = resource.FileSource(tls.GetCaCrl())
-	}
+// serverNames are those of which the server's certificate must have one.
+func serverNames(names []string) []*tlsv3.SubjectAltNameMatcher {
+	var matchers []*tlsv3.SubjectAltNameMatcher
 	for _, name := range names {
-		check.MatchTypedSubjectAltNames = append(check.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
-			SanType: sanType(name), Matcher: nameMatcher(name),
-		})
+		matchers = append(matchers, &tlsv3.SubjectAltNameMatcher{SanType: sanType(name), Matcher: nameMatcher(name)})
 	}
-	return check
+	return matchers
 }
 
 // authorities are those of a file on the proxy, or certificates themselves; empty: those that

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,16 +11,16 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"isthmus.dev/isthmus/internal/tlsparams"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 const (
-	secretScheme    = "kubernetes://"
+	secretScheme    = tlsparams.SecretScheme
 	grantedScheme   = "kubernetes-ingress://" // NAMESPACE/NAME
-	authoritySuffix = "-cacert"
-	maxCredential   = 253 // bytes
+	authoritySuffix = tlsparams.AuthoritySuffix
 )
 
 // The secrets of a proxy's own, as Istio's proxies name them.
@@ -31,7 +32,7 @@ const (
 // IsOwn reports whether the name is that of a secret that every proxy has for itself.
 func IsOwn(name string) bool { return name == OwnCertificate || name == OwnRoots }
 
-// CredentialSecret is what listeners mean by the name of a secret of a credential.
+// CredentialSecret is what listeners and clusters mean by the name of a secret of a credential.
 type CredentialSecret struct {
 	// Namespace is that of a Secret which was granted to the proxy; empty: the credential
 	// is of the proxy's own namespace.
@@ -64,29 +65,25 @@ func ParseSecretName(name string) (s CredentialSecret, ok bool) {
 	rest, ok := strings.CutPrefix(name, secretScheme)
 	if granted, is := strings.CutPrefix(name, grantedScheme); is {
 		s.Namespace, rest, ok = strings.Cut(granted, "/")
-		ok = ok && isCredential(s.Namespace)
+		ok = ok && tlsparams.IsCredential(s.Namespace)
 	}
 	rest, crl, revokes := strings.Cut(rest, fileSeparator)
 	s.CRL = crl
 	s.Credential, s.Authorities = strings.CutSuffix(rest, authoritySuffix)
-	return s, ok && isCredential(s.Credential) && revokes == (crl != "") && (s.Authorities || !revokes)
+	return s, ok && tlsparams.IsCredential(s.Credential) && revokes == (crl != "") && (s.Authorities || !revokes)
 }
 
-// isCredential reports whether the name may be that of a secret: no path, no scheme,
-// not the name for the authorities of another.
-func isCredential(name string) bool {
-	if name == "" || len(name) > maxCredential || strings.HasSuffix(name, authoritySuffix) || strings.HasPrefix(name, ".") {
-		return false
-	}
-	return !strings.ContainsFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.'
-	})
+// MentionsCredential reports whether the message may refer to the secret of a credential. It
+// costs less than reading the message.
+func MentionsCredential(config *anypb.Any) bool {
+	return bytes.Contains(config.GetValue(), []byte(secretScheme))
 }
 
 // KeyMaterial is what a secret holds, PEM. However it is printed, it says nothing.
 type KeyMaterial struct {
 	Chain, Key  []byte // of a server
 	Authorities []byte
+	CRL         []byte // what they revoked
 	// Bundles are the authorities of each trust domain, where there are several:
 	// they count for certificates of their own domain only.
 	Bundles map[string][]byte
@@ -107,6 +104,9 @@ func (KeyMaterial) MarshalText() ([]byte, error) { return []byte(redacted), nil 
 func NewSecret(name string, k KeyMaterial) *tlsv3.Secret {
 	if len(k.Key) == 0 {
 		check := k.validation()
+		if len(k.CRL) > 0 {
+			check.Crl = resource.BytesSource(k.CRL)
+		}
 		if s, ok := ParseSecretName(name); ok && s.CRL != "" {
 			check.Crl = resource.FileSource(s.CRL)
 		}

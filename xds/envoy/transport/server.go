@@ -2,7 +2,6 @@ package transport
 
 import (
 	"fmt"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -105,8 +104,8 @@ func credentials(tls *networking.ServerTLSSettings) ([]string, error) {
 	}
 	names := make([]string, len(given))
 	for i, name := range given {
-		names[i] = strings.TrimPrefix(name, secretScheme)
-		if !isCredential(names[i]) {
+		var ok bool
+		if names[i], ok = tlsparams.Credential(name); !ok {
 			return nil, fmt.Errorf(".%s: %q is not the name of a secret; it has letters, digits, - and . and does not end in %s", field, name, authoritySuffix)
 		}
 	}
@@ -143,9 +142,9 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 // callers, and with what they revoked.
 func clientRoots(tls *networking.ServerTLSSettings, from string) (string, error) {
 	names, _ := credentials(tls)
-	authority := strings.TrimPrefix(tls.GetCaCertCredentialName(), secretScheme)
+	authority, ok := tlsparams.Credential(tls.GetCaCertCredentialName())
 	switch {
-	case authority != "" && !isCredential(authority):
+	case authority != "" && !ok:
 		return "", fmt.Errorf(".caCertCredentialName: %q is not the name of a secret", tls.GetCaCertCredentialName())
 	case authority == "" && len(names) > 0:
 		authority = names[0]
