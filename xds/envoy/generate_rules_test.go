@@ -63,6 +63,7 @@ func drawSettings(t *rapid.T) string {
 			"loadBalancer: {localityLbSetting: {distribute: [{from: eu/*, to: {us: 3, \"*\": 97, \"\": 4000000000, eu/eu-1/a: 0}}, {from: \"*\", to: {}}]}}",
 			"loadBalancer: {simple: RANDOM, localityLbSetting: {distribute: [{from: \"*\", to: {eu: 100}}]}}",
 			"loadBalancer: {localityLbSetting: {failoverPriority: [topology.istio.io/network, version=v1, app, \"\", \"=\", topology.kubernetes.io/zone], failover: [{from: eu, to: us}]}}",
+			"loadBalancer: {zoneAwareLbSetting: {failoverPriority: [app, version=v1], failover: [{from: eu, to: us}], minClusterSize: 0}}", "loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {}}",
 			"loadBalancer: {consistentHash: {httpHeaderName: \"\", maglev: {tableSize: 6}}}", "loadBalancer: {consistentHash: {maglev: {tableSize: 7}}}",
 		}).Draw(t, "balancer"),
 		rapid.SampledFrom([]string{

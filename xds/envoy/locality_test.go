@@ -316,6 +316,32 @@ func TestK20EndpointsAreOrderedByLabels(t *testing.T) {
 	})
 }
 
+// TestK55RegionsHavePriorities: with zoneAwareLbSetting, endpoints are ordered by regions within
+// the same labels, and not by zones, whether or not they are ejected.
+func TestK55RegionsHavePriorities(t *testing.T) {
+	const regions = "0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 0:192.0.2.21 1:10.0.0.4 1:10.0.0.5 1:192.0.2.22"
+	const all = "0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 0:10.0.0.4 0:10.0.0.5 0:192.0.2.21 0:192.0.2.22"
+	for name, c := range map[string]struct{ set, want string }{
+		"by default":             {"{}", regions},
+		"turned on":              {"{enabled: true}", regions},
+		"turned off":             {"{enabled: false, failover: [{from: eu, to: us}]}", all},
+		"which takes over":       {"{failover: [{from: us, to: asia}, {from: eu, to: us}, {from: eu, to: asia}]}", "0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 0:192.0.2.21 1:10.0.0.4 2:10.0.0.5 2:192.0.2.22"},
+		"within labels":          {"{failoverPriority: [topology.istio.io/cluster=c1]}", "0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 1:10.0.0.4 1:10.0.0.5 2:192.0.2.21 3:192.0.2.22"},
+		"the proxy's own labels": {"{failoverPriority: [version]}", "0:10.0.0.2 1:10.0.0.4 2:10.0.0.1 2:10.0.0.3 2:192.0.2.21 3:10.0.0.5 3:192.0.2.22"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, outliers := range []string{"", "outlierDetection: {}, "} {
+				w := spread(t).config(t, "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {"+outliers+"loadBalancer: {zoneAwareLbSetting: "+c.set+"}}}")
+				n := placed(t)
+				n.Labels = map[string]string{"version": "v2"}
+				if got := priorities(t, w, n); got != c.want {
+					t.Errorf("priorities are\n%s, want\n%s", got, c.want)
+				}
+			}
+		})
+	}
+}
+
 // A rule's setting replaces that of the mesh as a whole, as in Istio.
 func TestK20ARuleReplacesTheSettingsOfTheMesh(t *testing.T) {
 	mesh := "kind: MeshSettings\nmetadata: {name: default}\nspec: {localityLoadBalancing: {enabled: true, failover: [{from: eu, to: asia}], distribute: [{from: eu, to: {us: 100}}]}}"

@@ -31,8 +31,8 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 		"R31 subnets at gateways, TLS": {"VirtualService", `{hosts: [web], gateways: [edge, mesh], tls: [{match: [{sniHosts: [web], destinationSubnets: [10.0.0.0/8]}, {sniHosts: [web], gateways: [mesh], destinationSubnets: [10.0.0.0/8]}]}]}`, []string{"tls[0].match[0].destinationSubnets"}},
 		"a host that is added":         {"VirtualService", `{hosts: [web], http: [{headers: {request: {add: {host: a}}}, route: [{destination: {host: web}}]}]}`, nil},
 		"destinations": {
-			"DestinationRule", `{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {}, localityLbSetting: {failoverPriority: [a, kubernetes.io/hostname]}}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE, credentialName: a/b}}]}, subsets: [{name: v1, labels: {v: "1"}, trafficPolicy: {tunnel: {targetHost: a, targetPort: 0}}}]}`,
-			[]string{"subsets[0].trafficPolicy.tunnel", "trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[1]", "trafficPolicy.loadBalancer.zoneAwareLbSetting", "trafficPolicy.portLevelSettings[0].tls.credentialName"},
+			"DestinationRule", `{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {minClusterSize: 3, failoverPriority: [kubernetes.io/hostname]}, localityLbSetting: {failoverPriority: [a, kubernetes.io/hostname]}}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE, credentialName: a/b}}]}, subsets: [{name: v1, labels: {v: "1"}, trafficPolicy: {tunnel: {targetHost: a, targetPort: 0}}}]}`,
+			[]string{"subsets[0].trafficPolicy.tunnel", "trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[1]", "trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority[0]", "trafficPolicy.loadBalancer.zoneAwareLbSetting.minClusterSize", "trafficPolicy.portLevelSettings[0].tls.credentialName"},
 		},
 		"K22 pings": {
 			"DestinationRule", `{host: web, trafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}, portLevelSettings: [{port: {number: 80}, connectionPool: {http: {http2KeepAlive: {interval: 1s, timeout: 1s}}}}]}}`,

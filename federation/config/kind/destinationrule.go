@@ -19,6 +19,7 @@ var _ = add(of[networking.DestinationRule]{
 		add(s.GetWorkloadSelector().GetMatchLabels())
 		for _, balancer := range balancers(s) {
 			add(priorityLabels(balancer.GetLocalityLbSetting().GetFailoverPriority()))
+			add(priorityLabels(balancer.GetZoneAwareLbSetting().GetFailoverPriority()))
 		}
 	},
 	check:      validation.DestinationRule,

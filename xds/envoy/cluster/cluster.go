@@ -154,7 +154,5 @@ func Balance(v *facet.View, c *clusterv3.Cluster, d destination.Destination) {
 		return
 	}
 	destination.ReportIgnored(v, d, destinationrule.SetBalancing(c, d.Policy, d.EDS() && destinationrule.Weighted(d.Policy, v.Reader.Mesh())))
-	if set := d.Policy.GetLoadBalancer().GetLocalityLbSetting(); !d.EDS() && len(set.GetDistribute())+len(set.GetFailover())+len(set.GetFailoverPriority()) > 0 {
-		destination.ReportIgnored(v, d, []destinationrule.Ignored{{Field: "loadBalancer.localityLbSetting", Why: "proxies resolve the endpoints of the service by DNS"}})
-	}
+	destination.ReportIgnored(v, d, destinationrule.IgnoredLocalities(d.Policy, d.EDS()))
 }

@@ -20,10 +20,11 @@ func Any(host federation.Hostname, r *federation.Reader, is func(*networking.Des
 }
 
 // GoesByPlace reports whether any policy of the rule has outlier detection, which makes
-// nearby endpoints come first, or distributes requests over localities.
+// nearby endpoints come first, puts regions in an order, or distributes requests over localities.
 func GoesByPlace(rule *networking.DestinationRule) bool {
 	return anyPolicy(rule, func(p settings) bool {
-		return p.GetOutlierDetection() != nil || len(p.GetLoadBalancer().GetLocalityLbSetting().GetDistribute()) > 0
+		balancer := p.GetLoadBalancer()
+		return p.GetOutlierDetection() != nil || balancer.GetZoneAwareLbSetting() != nil || len(balancer.GetLocalityLbSetting().GetDistribute()) > 0
 	})
 }
 

@@ -15,10 +15,15 @@ type Localities struct {
 	Distribute       []federation.LocalityShares
 	Failover         []federation.RegionFailover
 	FailoverPriority []string // KEY, or KEY=VALUE
+	// Regions: endpoints always have priorities, by their regions and not by zones.
+	Regions bool
 }
 
 // LocalitiesOf reads the policy. Its setting replaces that of the mesh as a whole.
 func LocalitiesOf(policy *networking.TrafficPolicy, mesh *federation.MeshSettings) Localities {
+	if set := policy.GetLoadBalancer().GetZoneAwareLbSetting(); set != nil {
+		return regionsOf(set)
+	}
 	set := policy.GetLoadBalancer().GetLocalityLbSetting()
 	if set == nil {
 		if mesh == nil {
@@ -38,6 +43,32 @@ func LocalitiesOf(policy *networking.TrafficPolicy, mesh *federation.MeshSetting
 		l.Failover = append(l.Failover, federation.RegionFailover{From: f.GetFrom(), To: f.GetTo()})
 	}
 	return l
+}
+
+func regionsOf(set *networking.ZoneAwareLoadBalancerSetting) Localities {
+	if set.GetEnabled() != nil && !set.GetEnabled().GetValue() {
+		return Localities{Off: true}
+	}
+	l := Localities{FailoverPriority: set.GetFailoverPriority(), Regions: true}
+	for _, f := range set.GetFailover() {
+		l.Failover = append(l.Failover, federation.RegionFailover{From: f.GetFrom(), To: f.GetTo()})
+	}
+	return l
+}
+
+// IgnoredLocalities is what of the policy has no effect, if the endpoints come by EDS or by DNS.
+func IgnoredLocalities(policy *networking.TrafficPolicy, eds bool) (without []Ignored) {
+	const byDNS = "proxies resolve the endpoints of the service by DNS"
+	set, zones := policy.GetLoadBalancer().GetLocalityLbSetting(), policy.GetLoadBalancer().GetZoneAwareLbSetting()
+	switch {
+	case !eds && zones != nil:
+		return []Ignored{{"loadBalancer.zoneAwareLbSetting", byDNS}}
+	case zones != nil && LocalitiesOf(policy, nil).Regions:
+		return []Ignored{{"loadBalancer.zoneAwareLbSetting, within a region,", "requests are spread over its zones, because proxies do not know where their own service is; use localityLbSetting to prefer a zone"}}
+	case !eds && len(set.GetDistribute())+len(set.GetFailover())+len(set.GetFailoverPriority()) > 0:
+		return []Ignored{{"loadBalancer.localityLbSetting", byDNS}}
+	}
+	return nil
 }
 
 // SharesFrom are the shares of the first entry that the locality matches; none: requests

@@ -63,7 +63,7 @@ func prioritise(v *facet.View, d destination.Destination, all []Member) []Member
 		case l.Off:
 		case len(l.Distribute) > 0:
 			all = distribute(v, d, all, l.SharesFrom(v.Facet.Locality))
-		case prefersNear(v, d):
+		case l.Regions, prefersNear(v, d):
 			rank(v, all, l)
 		}
 	}
@@ -86,10 +86,11 @@ func prioritise(v *facet.View, d destination.Destination, all []Member) []Member
 }
 
 // rank orders the members by the labels of failoverPriority; those of the same labels,
-// and all where there are none, by distance if the proxies' locality is known.
+// and all where there are none, by distance if the proxies' locality is known. Regions are
+// always told apart.
 func rank(v *facet.View, all []Member, l destinationrule.Localities) {
 	wanted := wantedLabels(v, l.FailoverPriority)
-	byDistance := v.Facet.Locality != (federation.Locality{}) && (len(wanted) == 0 || len(l.Failover) > 0)
+	byDistance := v.Facet.Locality != (federation.Locality{}) && (l.Regions || len(wanted) == 0 || len(l.Failover) > 0)
 	takesOver := ""
 	for _, f := range l.Failover {
 		if f.From == v.Facet.Locality.Region {
@@ -103,7 +104,7 @@ func rank(v *facet.View, all []Member, l destinationrule.Localities) {
 			same++
 		}
 		all[i].priority = uint32(min(len(wanted)-same, maxLabels)) * (farthest + 1)
-		if byDistance {
+		if sameRegion := m.locality.Region == v.Facet.Locality.Region; byDistance && (!l.Regions || !sameRegion) {
 			all[i].priority += distance(v.Facet.Locality, m.locality, takesOver)
 		}
 	}

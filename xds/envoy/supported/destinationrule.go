@@ -32,7 +32,8 @@ func destinationRuleFields() *table {
 
 var policyFields = []string{
 	"loadBalancer.simple", "loadBalancer.consistentHash", "loadBalancer.localityLbSetting.enabled", "loadBalancer.localityLbSetting.failover",
-	"loadBalancer.localityLbSetting.distribute", "loadBalancer.localityLbSetting.failoverPriority", "connectionPool.tcp",
+	"loadBalancer.localityLbSetting.distribute", "loadBalancer.localityLbSetting.failoverPriority", "loadBalancer.zoneAwareLbSetting.enabled",
+	"loadBalancer.zoneAwareLbSetting.failover", "loadBalancer.zoneAwareLbSetting.failoverPriority", "connectionPool.tcp",
 	"connectionPool.http.http1MaxPendingRequests", "connectionPool.http.http2MaxRequests", "connectionPool.http.maxRequestsPerConnection",
 	"connectionPool.http.maxRetries", "connectionPool.http.idleTimeout", "connectionPool.http.h2UpgradePolicy",
 	"connectionPool.http.useClientProtocol", "connectionPool.http.maxConcurrentStreams",
@@ -44,7 +45,7 @@ var policyFields = []string{
 }
 
 var refusedPolicyFields = map[string]string{
-	"loadBalancer.zoneAwareLbSetting": "Envoy needs its own service as the local cluster in its bootstrap for that, which proxies do not have; use localityLbSetting",
+	"loadBalancer.zoneAwareLbSetting.minClusterSize": "within a region, requests are spread over all zones whatever the number of endpoints: Envoy would have to know where its own service is; use localityLbSetting to prefer a zone",
 }
 
 // refusedPolicies are the TLS settings of a DestinationRule that cannot be had:
@@ -92,8 +93,13 @@ func refusedPings(at string, pool *networking.ConnectionPoolSettings) []Field {
 // refusedPriority reports the label by which endpoints cannot be ordered.
 func refusedPriority(at string, balancer *networking.LoadBalancerSettings) []Field {
 	var found []Field
-	for _, i := range federation.NodeLabels(balancer.GetLocalityLbSetting().GetFailoverPriority()) {
-		found = append(found, Field{fmt.Sprintf("%s.loadBalancer.localityLbSetting.failoverPriority[%d]", at, i), federation.NoNodes})
+	for setting, priority := range map[string][]string{
+		"localityLbSetting":  balancer.GetLocalityLbSetting().GetFailoverPriority(),
+		"zoneAwareLbSetting": balancer.GetZoneAwareLbSetting().GetFailoverPriority(),
+	} {
+		for _, i := range federation.NodeLabels(priority) {
+			found = append(found, Field{fmt.Sprintf("%s.loadBalancer.%s.failoverPriority[%d]", at, setting, i), federation.NoNodes})
+		}
 	}
 	return found
 }
