@@ -12,6 +12,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -69,10 +70,22 @@ func withFileSecrets(t testing.TB, c *clusterv3.Cluster) *clusterv3.Cluster {
 		sockets = append(sockets, m.GetTransportSocket())
 	}
 	for _, socket := range sockets {
-		tls := &tlsv3.UpstreamTlsContext{}
-		if socket == nil || socket.GetTypedConfig().UnmarshalTo(tls) != nil {
-			continue
-		}
+		takeFileSecrets(t, socket)
+	}
+	return c
+}
+
+// takeFileSecrets does so for a socket, or for the one that it wraps.
+func takeFileSecrets(t testing.TB, socket *corev3.TransportSocket) {
+	if socket == nil {
+		return
+	}
+	wrapping, tls := &proxyprotocolv3.ProxyProtocolUpstreamTransport{}, &tlsv3.UpstreamTlsContext{}
+	switch {
+	case socket.GetTypedConfig().UnmarshalTo(wrapping) == nil:
+		takeFileSecrets(t, wrapping.GetTransportSocket())
+		socket.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: pack(t, wrapping)}
+	case socket.GetTypedConfig().UnmarshalTo(tls) == nil:
 		common := tls.GetCommonTlsContext()
 		for _, secret := range append(common.GetTlsCertificateSdsSecretConfigs(), common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig()) {
 			if secret != nil {
@@ -81,7 +94,6 @@ func withFileSecrets(t testing.TB, c *clusterv3.Cluster) *clusterv3.Cluster {
 		}
 		socket.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: pack(t, tls)}
 	}
-	return c
 }
 
 func staticCluster(name string, a *endpointv3.ClusterLoadAssignment) *clusterv3.Cluster {
