@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1beta1"
+	selection "istio.io/api/type/v1beta1"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -54,6 +58,23 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 				t.Errorf("not supported are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
+	}
+}
+
+// TestK58EachFieldOfAProxyConfigIsReported with what to do where proxies are started.
+func TestK58EachFieldOfAProxyConfigIsReported(t *testing.T) {
+	o := &federation.Object{Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "ProxyConfig", Name: "n"}, Spec: &networking.ProxyConfig{
+		Selector: &selection.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}, Concurrency: wrapperspb.Int32(2),
+		EnvironmentVariables: map[string]string{"ISTIO_META_A": "b"}, Image: &networking.ProxyImage{ImageType: "distroless"},
+	}}
+	var got []string
+	for _, f := range envoy.NotHonoured(o) {
+		if got = append(got, f.Path); !strings.Contains(f.Reason, "start") {
+			t.Errorf("%s: %s", f.Path, f.Reason)
+		}
+	}
+	if want := []string{"concurrency", "environmentVariables", "image", "selector"}; !slices.Equal(got, want) {
+		t.Errorf("reported are %q, want %q", got, want)
 	}
 }
 

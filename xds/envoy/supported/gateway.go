@@ -18,9 +18,9 @@ func gatewayFields() *table {
 	t := &table{
 		fields: []string{"selector", "servers.port.number", "servers.port.protocol", "servers.port.name", "servers.bind", "servers.hosts"},
 		refused: map[string]string{
-			"servers.port.targetPort":                    "the gateway listens at port.number itself",
+			"servers.port.targetPort":                    "Istio's gateways ignore this field; a gateway listens at port.number, or at the target port that its own Service has for it",
 			"servers.name":                               "servers are told apart by their port and hosts; statistics do not have this name",
-			"servers.defaultEndpoint":                    "a gateway has no endpoint of its own; route to a service",
+			"servers.defaultEndpoint":                    "Istio does not implement this field; route to a service",
 			"servers.tls.insecureSkipVerify":             "certificates of callers are always verified",
 			"servers.tls.tlsCertificates.caCertificates": "the authorities are those of tls.caCertificates",
 		},

@@ -40,7 +40,6 @@ var (
 
 // Kinds without an effect.
 var (
-	_ = add(row{kind: ofNetworking("ProxyConfig"), idle: "proxies take their own settings from where they are started"})
 	_ = add(idle(ofGatewayAPI("UDPRoute")))
 	_ = add(row{kind: federation.ServiceImportKind, idle: "the hub derives imports from the ServiceExports of clusters: every proxy knows the names of exported services"})
 )

@@ -38,7 +38,7 @@ type table struct {
 type row struct {
 	kind  federation.Kind
 	table *table
-	idle  string // why objects of the kind have no effect
+	idle  string // why objects of the kind have no effect; with a table, where the object says nothing
 	// selects marks objects that decide which resources a proxy gets, and are not part
 	// of a resource: the hub cannot tell which proxies have them.
 	selects bool
