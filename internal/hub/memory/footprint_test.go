@@ -85,7 +85,7 @@ func footprintMesh(t *testing.T) *footprint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := etcd.Open(t.Context(), etcd.Options{DataDir: t.TempDir() + "/etcd"})
+	store, err := etcd.Open(t.Context(), etcd.Options{DataDir: t.TempDir() + "/etcd", Patience: 5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func settledBytes(limit int) int {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	live := liveBytes()
-	for range 50 {
+	for range 600 {
 		if live <= limit {
 			break
 		}
