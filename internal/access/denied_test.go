@@ -48,7 +48,7 @@ func TestR12DeniedWorkloadsGetNothing(t *testing.T) {
 	}
 	wait := func(what string, want bool) {
 		t.Helper()
-		testbed.WaitFor(t, time.Minute, what, func() error {
+		testbed.WaitFor(t, 5*time.Minute, what, func() error {
 			if err := w.Allow(who, webNode); (err != nil) != want {
 				return fmt.Errorf("it may: %w", err)
 			}

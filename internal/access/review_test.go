@@ -176,7 +176,7 @@ func TestS02TheRightToReview(t *testing.T) {
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	testbed.WaitFor(t, time.Minute, what, func() error {
+	testbed.WaitFor(t, 5*time.Minute, what, func() error {
 		if !ok() {
 			return fmt.Errorf("not yet")
 		}

@@ -62,7 +62,7 @@ func TestF84RevokedTokens(t *testing.T) {
 	if err := w.Allow(who, webNode); err != nil {
 		t.Errorf("while it is reviewed: %v", err)
 	}
-	testbed.WaitFor(t, time.Minute, "the token to be refused", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the token to be refused", func() error {
 		err := w.Allow(who, webNode)
 		if err == nil {
 			return errStillAllowed

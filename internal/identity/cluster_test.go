@@ -29,7 +29,7 @@ func (d *drawer) run() {
 
 func (d *drawer) await(what string, ok func() bool) {
 	d.t.Helper()
-	testbed.WaitFor(d.t, time.Minute, what, func() error {
+	testbed.WaitFor(d.t, 5*time.Minute, what, func() error {
 		if !ok() {
 			return context.DeadlineExceeded
 		}

@@ -183,7 +183,7 @@ func TestSecretsManifestGrantsNoMore(t *testing.T) {
 		_, err := client.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 		return err
 	}
-	testbed.WaitFor(t, time.Minute, "the right", func() error { return list("edge", "web") })
+	testbed.WaitFor(t, 5*time.Minute, "the right", func() error { return list("edge", "web") })
 	_, get := client.CoreV1().Secrets("edge").Get(t.Context(), "web", metav1.GetOptions{})
 	_, maps := client.CoreV1().ConfigMaps("edge").List(t.Context(), metav1.ListOptions{})
 	_, everywhere := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
@@ -195,7 +195,7 @@ func TestSecretsManifestGrantsNoMore(t *testing.T) {
 		}
 	}
 	kube.Apply(strings.Replace(secretsManifest(t), "resources: [secrets]", "resources: [secrets]\n  resourceNames: [web]", 1))
-	testbed.WaitFor(t, time.Minute, "the right to others to go", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the right to others to go", func() error {
 		if err := list("edge", "other"); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("it gives %w", err)
 		}

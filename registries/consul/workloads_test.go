@@ -88,7 +88,7 @@ func (r *rig) leaf(t *testing.T, w *Workloads, uid string) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.watch(ctx) }()
 	defer func() { cancel(); <-ended }()
-	testbed.WaitFor(t, time.Minute, "the roots", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the roots", func() error {
 		if len(w.Roots()) == 0 {
 			return errors.New("there are none")
 		}

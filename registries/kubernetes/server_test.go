@@ -35,7 +35,7 @@ func newRig(t *testing.T, options testbed.KubeOptions) *rig {
 	t.Helper()
 	server := testbed.StartKube(t, options)
 	server.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + testNamespace + "}\n")
-	testbed.WaitFor(t, time.Minute, "the API server to publish itself", func() error { // else that is a change in the midst of a test
+	testbed.WaitFor(t, 5*time.Minute, "the API server to publish itself", func() error { // else that is a change in the midst of a test
 		if answer := server.Do("GET", "/api/v1/namespaces/default/services/kubernetes", nil); answer.Status != http.StatusOK {
 			return fmt.Errorf("status %d", answer.Status)
 		}

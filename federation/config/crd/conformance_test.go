@@ -74,7 +74,7 @@ func TestG01Conformance(t *testing.T) {
 	install(t, server, loose)
 	server.Apply(namespace("shop"))
 	configtest.RunWatched(t, func(t *testing.T) configtest.Written {
-		testbed.WaitFor(t, time.Minute, "an empty namespace", func() error { // the kind may not be served yet
+		testbed.WaitFor(t, 5*time.Minute, "an empty namespace", func() error { // the kind may not be served yet
 			if answer := server.Do(http.MethodDelete, entries, nil); answer.Err != nil || answer.Status != http.StatusOK {
 				return fmt.Errorf("it answers %d, %w", answer.Status, answer.Err)
 			}

@@ -74,7 +74,7 @@ type kubernetes struct {
 func (k *kubernetes) install(t *testing.T) {
 	t.Helper()
 	for _, definition := range definitions(t) {
-		testbed.WaitFor(t, time.Minute, "the API server to take a definition", func() error {
+		testbed.WaitFor(t, 5*time.Minute, "the API server to take a definition", func() error {
 			answer := k.Do(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
 			if answer.Status != http.StatusCreated && answer.Status != http.StatusConflict {
 				return fmt.Errorf("%d %w: %.2000s", answer.Status, answer.Err, answer.Body)
@@ -85,7 +85,7 @@ func (k *kubernetes) install(t *testing.T) {
 	for _, kind := range k.set.Kinds() {
 		for _, version := range kind.Versions {
 			path := "/apis/" + kind.Group + "/" + version + "/" + kind.Plural
-			testbed.WaitFor(t, time.Minute, "the API server to serve "+path, func() error {
+			testbed.WaitFor(t, 5*time.Minute, "the API server to serve "+path, func() error {
 				if answer := k.Do(http.MethodGet, path, nil); answer.Err != nil || answer.Status != http.StatusOK {
 					return fmt.Errorf("%d %w", answer.Status, answer.Err)
 				}

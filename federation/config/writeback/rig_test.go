@@ -275,7 +275,7 @@ func (r *rig) wrote() int {
 	r.t.Helper()
 	asked := r.owner.asks()
 	r.owner.set(true)
-	testbed.WaitFor(r.t, time.Minute, "the hub to come to its next write", func() error {
+	testbed.WaitFor(r.t, 5*time.Minute, "the hub to come to its next write", func() error {
 		if r.owner.asks() == asked {
 			return errors.New("it has not")
 		}
@@ -340,7 +340,7 @@ func object(t *testing.T, server *testbed.Kube, path string) (version, status st
 // says waits until the status of an object has all texts.
 func says(t *testing.T, server *testbed.Kube, path string, texts ...string) (status string) {
 	t.Helper()
-	testbed.WaitFor(t, time.Minute, "the status of "+path, func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the status of "+path, func() error {
 		_, status = object(t, server, path)
 		for _, text := range texts {
 			if !strings.Contains(status, text) {

@@ -28,7 +28,7 @@ func serviceIn(namespace, name, to string) string {
 // awaitTrouble waits until the problem has the text; without a text, until there is none.
 func (r *rig) awaitTrouble(code, text string, each func()) {
 	r.t.Helper()
-	testbed.WaitFor(r.t, time.Minute, "the problem "+code, func() error {
+	testbed.WaitFor(r.t, 5*time.Minute, "the problem "+code, func() error {
 		each()
 		if p := r.trouble(code); (p == "") != (text == "") || !strings.Contains(p, text) {
 			return fmt.Errorf("it is %q", p)
@@ -65,7 +65,7 @@ const binding = `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"Validat
 // with the server's words, and not of the account; others of its kind are written.
 func refusedObject(t *testing.T, server *testbed.Kube) {
 	server.Apply(policy, binding, namedService("refused", "a"))
-	testbed.WaitFor(t, time.Minute, "the policy", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the policy", func() error {
 		body := `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"refused","namespace":"shop"},"status":{"conditions":[]}}`
 		if answer := server.Do(http.MethodPatch, services+"refused/status?fieldManager=test&force=true", []byte(body)); answer.Status != http.StatusForbidden {
 			return fmt.Errorf("the answer is %d: %s", answer.Status, answer.Body)
@@ -144,7 +144,7 @@ func killedOwner(t *testing.T, server *testbed.Kube) {
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	server.Apply(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kept"}}`, serviceIn("kept", "owned", "a"))
 	first := newMember(t, server, store, "one")
-	testbed.WaitFor(t, time.Minute, "the owner", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the owner", func() error {
 		if !first.tenure.Owns() {
 			return errors.New("nobody is")
 		}
@@ -175,7 +175,7 @@ func killedOwner(t *testing.T, server *testbed.Kube) {
 func together(t *testing.T, want int, hubs ...*member) {
 	t.Helper()
 	var all int
-	testbed.WaitFor(t, time.Minute, fmt.Sprintf("%d writes", want), func() error {
+	testbed.WaitFor(t, 5*time.Minute, fmt.Sprintf("%d writes", want), func() error {
 		all = 0
 		for _, h := range hubs {
 			wrote, _ := h.counts.now()

@@ -165,7 +165,7 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 	server.Apply(virtualService("v5"))
 	r := newRig(t, server.User("reader"), true)
 	r.read(written)
-	testbed.WaitFor(t, time.Minute, "the problem", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the problem", func() error {
 		if p := r.trouble("STATUS_FORBIDDEN"); !strings.Contains(p, "verb patch on") || !strings.Contains(p, "/status") {
 			return fmt.Errorf("it is %q", p)
 		}
@@ -176,7 +176,7 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"writer"},
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"writer"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"reader"}]}`)
 	says(t, server, policyPath, `"observedGeneration":5`)
-	testbed.WaitFor(t, time.Minute, "no problem", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "no problem", func() error {
 		if p := r.trouble("STATUS_FORBIDDEN"); p != "" {
 			return fmt.Errorf("%s", p)
 		}
@@ -193,7 +193,7 @@ func ingressStatus(t *testing.T, server *testbed.Kube) {
 	r.read(`{"ingressControllerMode":"DEFAULT","ingressStatus":true}`)
 	says(t, server, ingressPath, `"ip":"192.0.2.8"`)
 	r.read(`{"ingressControllerMode":"STRICT","ingressStatus":true}`)
-	testbed.WaitFor(t, time.Minute, "the address to be removed", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the address to be removed", func() error {
 		if _, status := object(t, server, ingressPath); strings.Contains(status, "192.0.2.8") {
 			return fmt.Errorf("it is %s", status)
 		}
@@ -208,7 +208,7 @@ func removed(t *testing.T, server *testbed.Kube) {
 	server.Apply(virtualService("v6"))
 	says(t, server, policyPath, `"observedGeneration":6`)
 	r.read(`{"sources":[{"cluster":"c1","namespaces":["*"]}]}`)
-	testbed.WaitFor(t, time.Minute, "the status to be removed", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the status to be removed", func() error {
 		_, of := object(t, server, policyPath)
 		_, ofRoute := object(t, server, routePath)
 		if strings.Contains(of, "Reconciled") || strings.Contains(ofRoute, "isthmus.dev") {

@@ -111,7 +111,7 @@ func (r *rig) content(namespace string) string {
 
 func (r *rig) await(namespace, want string) {
 	r.t.Helper()
-	testbed.WaitFor(r.t, time.Minute, "the roots of "+namespace, func() error {
+	testbed.WaitFor(r.t, 5*time.Minute, "the roots of "+namespace, func() error {
 		if got := r.content(namespace); got != want {
 			return fmt.Errorf("it has %q, want %q", got, want)
 		}
@@ -168,7 +168,7 @@ func TestU08AnotherClusterGetsNothing(t *testing.T) {
 	r.kube.Replace()
 	r.namespace("shop")
 	r.trust.rotate("two")
-	testbed.WaitFor(t, time.Minute, "the gate to close", func() error {
+	testbed.WaitFor(t, 5*time.Minute, "the gate to close", func() error {
 		if err := r.cluster.Verify(t.Context(), r.cluster.Client(), r.cluster.UID()); err == nil || !strings.Contains(err.Error(), "another cluster") {
 			return fmt.Errorf("the cluster says %w", err)
 		}
