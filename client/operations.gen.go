@@ -2087,6 +2087,8 @@ type ObjectDetail struct {
 	Namespace string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
+	// The cluster for whose proxies alone it is; null for an object for all proxies.
+	ClusterID *string `json:"clusterID"`
 	// The revision at which it last changed.
 	Revision string `json:"revision"`
 	// The creation time; null if unknown.
@@ -2123,6 +2125,9 @@ func (v *ObjectDetail) GetNamespace() string { return v.Namespace }
 
 // GetName returns ObjectDetail.Name, and is useful for accessing the field via an interface.
 func (v *ObjectDetail) GetName() string { return v.Name }
+
+// GetClusterID returns ObjectDetail.ClusterID, and is useful for accessing the field via an interface.
+func (v *ObjectDetail) GetClusterID() *string { return v.ClusterID }
 
 // GetRevision returns ObjectDetail.Revision, and is useful for accessing the field via an interface.
 func (v *ObjectDetail) GetRevision() string { return v.Revision }
@@ -2328,6 +2333,8 @@ type ObjectSummary struct {
 	Namespace string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
+	// The cluster for whose proxies alone it is; null for an object for all proxies.
+	ClusterID *string `json:"clusterID"`
 	// The revision at which it last changed.
 	Revision string `json:"revision"`
 	// The creation time; null if unknown.
@@ -2360,6 +2367,9 @@ func (v *ObjectSummary) GetNamespace() string { return v.Namespace }
 
 // GetName returns ObjectSummary.Name, and is useful for accessing the field via an interface.
 func (v *ObjectSummary) GetName() string { return v.Name }
+
+// GetClusterID returns ObjectSummary.ClusterID, and is useful for accessing the field via an interface.
+func (v *ObjectSummary) GetClusterID() *string { return v.ClusterID }
 
 // GetRevision returns ObjectSummary.Revision, and is useful for accessing the field via an interface.
 func (v *ObjectSummary) GetRevision() string { return v.Revision }
@@ -4308,6 +4318,7 @@ type __ObjectDetailsInput struct {
 	Kind      string  `json:"kind"`
 	Namespace *string `json:"namespace"`
 	Name      string  `json:"name"`
+	ClusterID *string `json:"clusterID"`
 }
 
 // GetGroup returns __ObjectDetailsInput.Group, and is useful for accessing the field via an interface.
@@ -4321,6 +4332,9 @@ func (v *__ObjectDetailsInput) GetNamespace() *string { return v.Namespace }
 
 // GetName returns __ObjectDetailsInput.Name, and is useful for accessing the field via an interface.
 func (v *__ObjectDetailsInput) GetName() string { return v.Name }
+
+// GetClusterID returns __ObjectDetailsInput.ClusterID, and is useful for accessing the field via an interface.
+func (v *__ObjectDetailsInput) GetClusterID() *string { return v.ClusterID }
 
 // __ObjectHistoryInput is used internally by genqlient
 type __ObjectHistoryInput struct {
@@ -4923,6 +4937,7 @@ fragment ObjectSummary on ConfigObject {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 	createdAt
 	expiresAt
@@ -5796,6 +5811,7 @@ fragment ObjectSummary on ConfigObject {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 	createdAt
 	expiresAt
@@ -5853,8 +5869,8 @@ func Object(
 
 // The query executed by ObjectDetails.
 const ObjectDetails_Operation = `
-query ObjectDetails ($group: String!, $kind: String!, $namespace: String, $name: String!) {
-	configObject(group: $group, kind: $kind, namespace: $namespace, name: $name) {
+query ObjectDetails ($group: String!, $kind: String!, $namespace: String, $name: String!, $clusterID: String) {
+	configObject(group: $group, kind: $kind, namespace: $namespace, name: $name, clusterID: $clusterID) {
 		... ObjectDetail
 	}
 }
@@ -5864,6 +5880,7 @@ fragment ObjectDetail on ConfigObject {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 	createdAt
 	expiresAt
@@ -5940,6 +5957,7 @@ func ObjectDetails(
 	kind string,
 	namespace *string,
 	name string,
+	clusterID *string,
 ) (data_ *ObjectDetailsResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "ObjectDetails",
@@ -5949,6 +5967,7 @@ func ObjectDetails(
 			Kind:      kind,
 			Namespace: namespace,
 			Name:      name,
+			ClusterID: clusterID,
 		},
 	}
 
@@ -6038,6 +6057,7 @@ fragment ObjectSummary on ConfigObject {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 	createdAt
 	expiresAt

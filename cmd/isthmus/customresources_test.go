@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +117,14 @@ func TestG04CustomResourceChangesARoute(t *testing.T) {
 		}
 		return err
 	})
+
+	server := "--server=unix:" + filepath.Join(h.dir, "graphql")
+	if shown := mustRun(t, "get", "vs", "web", "-n", "shop", server); !strings.Contains(shown, "crd/home") {
+		t.Errorf("get shows of the object of the cluster:\n%s", shown)
+	}
+	if shown := mustRun(t, "describe", "vs", "web", "-n", "shop", server); !strings.Contains(shown, "Cluster:    home\n") {
+		t.Errorf("describe shows of the object of the cluster:\n%s", shown)
+	}
 
 	client, _ := h.openClusters(t, nodeOf("caller"))
 	if err := client.Send(xdstest.Request{Type: xdstest.RDS, Names: []string{"80"}}); err != nil {

@@ -77,14 +77,30 @@ func describeOne(ctx context.Context, s *session.Session, t resource.Target, n r
 	case resource.Proxies:
 		return Proxy(ctx, s, t, n)
 	}
-	answer, err := client.ObjectDetails(ctx, s, t.Kind.Group, t.Kind.Kind, &n.Namespace, n.Name)
-	if err != nil {
-		return err
+	return describeObjects(ctx, s, t, n)
+}
+
+// describeObjects describes each object of a name, with an empty line between them.
+func describeObjects(ctx context.Context, s *session.Session, t resource.Target, n resource.Name) error {
+	between := ""
+	for o, err := range resource.Objects(ctx, s, t, n) {
+		if err != nil {
+			return err
+		}
+		answer, err := client.ObjectDetails(ctx, s, o.Group, o.Kind, &o.Namespace, o.Name, o.ClusterID)
+		if err != nil {
+			return err
+		}
+		if answer.ConfigObject == nil {
+			continue // deleted meanwhile
+		}
+		_, _ = fmt.Fprint(s.IO.Out, between) // the next line's error tells
+		between = "\n"
+		if err := describeObject(s.IO.Out, *answer.ConfigObject); err != nil {
+			return err
+		}
 	}
-	if answer.ConfigObject == nil {
-		return resource.Elsewhere(ctx, s, t, n)
-	}
-	return describeObject(s.IO.Out, *answer.ConfigObject)
+	return nil
 }
 
 func describeObject(to io.Writer, o client.ObjectDetail) error {
@@ -97,7 +113,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		progress = "unknown"
 	}
 	err := output.PrintLines(to,
-		output.Line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, output.Line{"Namespace", o.Namespace}, output.Line{"Name", o.Name},
+		output.Line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, output.Line{"Namespace", o.Namespace}, output.Line{"Name", o.Name}, output.Line{"Cluster", output.OrEmpty(o.ClusterID)},
 		output.Line{"Revision", o.Revision}, output.Line{"Created", output.Moment(o.CreatedAt)}, output.Line{"Expires", output.Moment(o.ExpiresAt)},
 		output.Line{"Set", output.OrEmpty(o.Set)}, output.Line{"Source", o.SourceName}, output.Line{"Hides", strings.Join(hidden, ", ")}, output.Line{"Proxies", progress},
 	)

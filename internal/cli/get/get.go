@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"isthmus.dev/isthmus/client"
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/cli/output"
 	"isthmus.dev/isthmus/internal/cli/resource"
@@ -160,27 +159,32 @@ func wanted(ctx context.Context, s *session.Session, g *getting, t resource.Targ
 	}
 	return func(yield func(item, error) bool) {
 		for _, n := range t.Names {
-			one, err := itemNamed(ctx, s, t, n)
-			if !yield(one, err) || err != nil {
-				return
+			for one, err := range itemsNamed(ctx, s, t, n) {
+				if !yield(one, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
 }
 
-// itemNamed gets a thing by its name.
-func itemNamed(ctx context.Context, s *session.Session, t resource.Target, n resource.Name) (item, error) {
-	if t.Hub != "" {
-		return hubItem(ctx, s, t, n)
+// itemsNamed yields what has a name: several objects if clusters have them.
+func itemsNamed(ctx context.Context, s *session.Session, t resource.Target, n resource.Name) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		if t.Hub != "" {
+			yield(hubItem(ctx, s, t, n))
+			return
+		}
+		for o, err := range resource.Objects(ctx, s, t, n) {
+			var one item
+			if err == nil {
+				one, err = objectItem(o)
+			}
+			if !yield(one, err) || err != nil {
+				return
+			}
+		}
 	}
-	answer, err := client.Object(ctx, s, t.Kind.Group, t.Kind.Kind, &n.Namespace, n.Name, nil)
-	if err != nil {
-		return item{}, err
-	}
-	if answer.ConfigObject == nil {
-		return item{}, resource.Elsewhere(ctx, s, t, n)
-	}
-	return objectItem(*answer.ConfigObject)
 }
 
 // printTable prints the rows of one type, or that there are none.
@@ -235,7 +239,7 @@ func printItems(s *session.Session, g *getting, targets []resource.Target, shown
 			}
 		}
 		return nil
-	case len(targets) == 1 && len(targets[0].Names) == 1:
+	case len(targets) == 1 && len(targets[0].Names) == 1 && len(shown) == 1:
 		return g.output.Print(s.IO.Out, shown[0].value)
 	}
 	values := make([]any, len(shown))

@@ -49,9 +49,18 @@ func objectItem(o client.ObjectSummary) (item, error) {
 	return item{
 		key: name, id: name,
 		revision: o.Revision, value: value,
-		cells: append(cells, strings.ToLower(string(o.Source)), output.OrDash(output.OrEmpty(o.Set)),
+		cells: append(cells, sourceCell(o), output.OrDash(output.OrEmpty(o.Set)),
 			fmt.Sprint(len(o.Status.NotHonoured)), fmt.Sprint(len(o.Status.Findings))),
 	}, nil
+}
+
+// sourceCell is where an object comes from, with the cluster if it is for one alone.
+func sourceCell(o client.ObjectSummary) string {
+	text := strings.ToLower(string(o.Source))
+	if o.ClusterID != nil {
+		text += "/" + *o.ClusterID
+	}
+	return text
 }
 
 // withoutCredentials takes out the version of a Cluster's credentials: only the hub of these

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/cli/output"
 	"isthmus.dev/isthmus/xds/bootstrap"
 )
 
@@ -157,6 +158,6 @@ func writeBootstrap(io cmdutil.Streams, given bootstrapFlags) error {
 			return fmt.Errorf("--dir: %w", err)
 		}
 	}
-	_, err = fmt.Fprintf(io.Out, "wrote %d files; start it with: envoy -c %s\n", len(files), filepath.Join(given.dir, "envoy.yaml"))
+	_, err = fmt.Fprintf(io.Out, "wrote %s; start it with: envoy -c %s\n", output.Counted(len(files), "file"), filepath.Join(given.dir, "envoy.yaml"))
 	return err
 }

@@ -3,6 +3,7 @@ package resource
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -21,8 +22,26 @@ func NotFound(t Target, n Name) error {
 	return fmt.Errorf("%s %q not found%s; \"isthmus get %s%s\" lists them", t.Plural(), n.Name, in, t.Word, all)
 }
 
-// Elsewhere is that an object is not there, and where one of its name is.
-func Elsewhere(ctx context.Context, s *session.Session, t Target, n Name) error {
+// Objects yields the objects of a name: the one for all proxies, and those of single
+// clusters. If there is none, the error says where one of the name is.
+func Objects(ctx context.Context, s *session.Session, t Target, n Name) iter.Seq2[client.ObjectSummary, error] {
+	filter := &client.ConfigObjectFilter{Group: &t.Kind.Group, Kind: &t.Kind.Kind, Namespace: &n.Namespace, Name: &n.Name}
+	return func(yield func(client.ObjectSummary, error) bool) {
+		some := false
+		for o, err := range s.Objects(ctx, filter) {
+			some = true
+			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+		if !some {
+			yield(client.ObjectSummary{}, elsewhere(ctx, s, t, n))
+		}
+	}
+}
+
+// elsewhere is that an object is not there, and where one of its name is.
+func elsewhere(ctx context.Context, s *session.Session, t Target, n Name) error {
 	filter := &client.ConfigObjectFilter{Group: &t.Kind.Group, Kind: &t.Kind.Kind, Name: &n.Name}
 	for o, err := range s.Objects(ctx, filter) {
 		if err != nil {
