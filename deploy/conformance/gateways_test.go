@@ -49,17 +49,22 @@ func (g *gateways) sync(ctx context.Context) error {
 	return nil
 }
 
-// expose writes the Service of a Gateway, whose address is that of the proxy.
+// expose writes the Service of a Gateway, whose address is that of the proxy. It is the Gateway's
+// once it has the address: before, the hub would write its DNS name, which nobody resolves here.
 func (g *gateways) expose(ctx context.Context, namespace, name string) error {
 	o := &core.Service{
-		ObjectMeta: v1.ObjectMeta{Name: name + "-" + class, Namespace: namespace, Labels: map[string]string{nameLabel: name}},
+		ObjectMeta: v1.ObjectMeta{Name: name + "-" + class, Namespace: namespace},
 		Spec:       core.ServiceSpec{Type: core.ServiceTypeLoadBalancer, Ports: []core.ServicePort{{Name: "tcp", Port: 65000}}},
 	}
 	if err := g.client.Create(ctx, o); err != nil {
 		return client.IgnoreAlreadyExists(err)
 	}
 	o.Status.LoadBalancer.Ingress = []core.LoadBalancerIngress{{IP: g.running[namespace+"/"+name]}}
-	return g.client.Status().Update(ctx, o)
+	if err := g.client.Status().Update(ctx, o); err != nil {
+		return err
+	}
+	o.Labels = map[string]string{nameLabel: name}
+	return g.client.Update(ctx, o)
 }
 
 // nameLabel is the label of the proxies of a Gateway, and of their Service.
