@@ -66,7 +66,7 @@ func TestRequestsAreGraphQLOverHTTP(t *testing.T) {
 	defer server.Close()
 	c := open(t, client.Options{URL: server.URL + "/", UserAgent: "test/1", Sent: func(r client.Request) { sent = append(sent, r.Operation) }})
 	namespace := "shop"
-	answer, err := client.Object(t.Context(), c, "networking.istio.io", "VirtualService", &namespace, "web", nil)
+	answer, err := client.Object(t.Context(), c, "networking.istio.io", "VirtualService", &namespace, "web", nil, nil)
 	if err != nil || answer.ConfigObject != nil {
 		t.Fatalf("the answer is %+v, %v", answer, err)
 	}

@@ -397,6 +397,9 @@ func (v *ChangedObject) GetNamespace() string { return v.Ref.Namespace }
 // GetName returns ChangedObject.Name, and is useful for accessing the field via an interface.
 func (v *ChangedObject) GetName() string { return v.Ref.Name }
 
+// GetClusterID returns ChangedObject.ClusterID, and is useful for accessing the field via an interface.
+func (v *ChangedObject) GetClusterID() *string { return v.Ref.ClusterID }
+
 // GetRevision returns ChangedObject.Revision, and is useful for accessing the field via an interface.
 func (v *ChangedObject) GetRevision() *string { return v.Ref.Revision }
 
@@ -436,6 +439,8 @@ type __premarshalChangedObject struct {
 
 	Name string `json:"name"`
 
+	ClusterID *string `json:"clusterID"`
+
 	Revision *string `json:"revision"`
 }
 
@@ -455,6 +460,7 @@ func (v *ChangedObject) __premarshalJSON() (*__premarshalChangedObject, error) {
 	retval.Kind = v.Ref.Kind
 	retval.Namespace = v.Ref.Namespace
 	retval.Name = v.Ref.Name
+	retval.ClusterID = v.Ref.ClusterID
 	retval.Revision = v.Ref.Revision
 	return &retval, nil
 }
@@ -3069,6 +3075,8 @@ type Ref struct {
 	Namespace string `json:"namespace"`
 	// Its name.
 	Name string `json:"name"`
+	// The cluster for whose proxies alone it is; null for an object for all proxies.
+	ClusterID *string `json:"clusterID"`
 	// The revision at which it last changed; null if unknown or if it was deleted.
 	Revision *string `json:"revision"`
 }
@@ -3084,6 +3092,9 @@ func (v *Ref) GetNamespace() string { return v.Namespace }
 
 // GetName returns Ref.Name, and is useful for accessing the field via an interface.
 func (v *Ref) GetName() string { return v.Name }
+
+// GetClusterID returns Ref.ClusterID, and is useful for accessing the field via an interface.
+func (v *Ref) GetClusterID() *string { return v.ClusterID }
 
 // GetRevision returns Ref.Revision, and is useful for accessing the field via an interface.
 func (v *Ref) GetRevision() *string { return v.Revision }
@@ -4342,6 +4353,7 @@ type __ObjectHistoryInput struct {
 	Kind      string  `json:"kind"`
 	Namespace *string `json:"namespace"`
 	Name      string  `json:"name"`
+	ClusterID *string `json:"clusterID"`
 	First     int     `json:"first"`
 }
 
@@ -4357,6 +4369,9 @@ func (v *__ObjectHistoryInput) GetNamespace() *string { return v.Namespace }
 // GetName returns __ObjectHistoryInput.Name, and is useful for accessing the field via an interface.
 func (v *__ObjectHistoryInput) GetName() string { return v.Name }
 
+// GetClusterID returns __ObjectHistoryInput.ClusterID, and is useful for accessing the field via an interface.
+func (v *__ObjectHistoryInput) GetClusterID() *string { return v.ClusterID }
+
 // GetFirst returns __ObjectHistoryInput.First, and is useful for accessing the field via an interface.
 func (v *__ObjectHistoryInput) GetFirst() int { return v.First }
 
@@ -4366,6 +4381,7 @@ type __ObjectInput struct {
 	Kind      string  `json:"kind"`
 	Namespace *string `json:"namespace"`
 	Name      string  `json:"name"`
+	ClusterID *string `json:"clusterID"`
 	At        *string `json:"at"`
 }
 
@@ -4380,6 +4396,9 @@ func (v *__ObjectInput) GetNamespace() *string { return v.Namespace }
 
 // GetName returns __ObjectInput.Name, and is useful for accessing the field via an interface.
 func (v *__ObjectInput) GetName() string { return v.Name }
+
+// GetClusterID returns __ObjectInput.ClusterID, and is useful for accessing the field via an interface.
+func (v *__ObjectInput) GetClusterID() *string { return v.ClusterID }
 
 // GetAt returns __ObjectInput.At, and is useful for accessing the field via an interface.
 func (v *__ObjectInput) GetAt() *string { return v.At }
@@ -4596,6 +4615,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 fragment ProxyProgress on ProxyRollout {
@@ -4701,6 +4721,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 `
@@ -4929,6 +4950,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 fragment ObjectSummary on ConfigObject {
@@ -5252,6 +5274,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 `
@@ -5351,6 +5374,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 fragment ProxyProgress on ProxyRollout {
@@ -5416,6 +5440,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 `
@@ -5491,6 +5516,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 fragment Finding on Finding {
@@ -5568,6 +5594,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 `
@@ -5800,8 +5827,8 @@ func Networks(
 
 // The query executed by Object.
 const Object_Operation = `
-query Object ($group: String!, $kind: String!, $namespace: String, $name: String!, $at: String) {
-	configObject(group: $group, kind: $kind, namespace: $namespace, name: $name, at: $at) {
+query Object ($group: String!, $kind: String!, $namespace: String, $name: String!, $clusterID: String, $at: String) {
+	configObject(group: $group, kind: $kind, namespace: $namespace, name: $name, clusterID: $clusterID, at: $at) {
 		... ObjectSummary
 	}
 }
@@ -5841,6 +5868,7 @@ func Object(
 	kind string,
 	namespace *string,
 	name string,
+	clusterID *string,
 	at *string,
 ) (data_ *ObjectResponse, err_ error) {
 	req_ := &graphql.Request{
@@ -5851,6 +5879,7 @@ func Object(
 			Kind:      kind,
 			Namespace: namespace,
 			Name:      name,
+			ClusterID: clusterID,
 			At:        at,
 		},
 	}
@@ -5946,6 +5975,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 `
@@ -5985,8 +6015,8 @@ func ObjectDetails(
 
 // The query executed by ObjectHistory.
 const ObjectHistory_Operation = `
-query ObjectHistory ($group: String!, $kind: String!, $namespace: String, $name: String!, $first: Int!) {
-	configObject(group: $group, kind: $kind, namespace: $namespace, name: $name) {
+query ObjectHistory ($group: String!, $kind: String!, $namespace: String, $name: String!, $clusterID: String, $first: Int!) {
+	configObject(group: $group, kind: $kind, namespace: $namespace, name: $name, clusterID: $clusterID) {
 		history(first: $first) {
 			compacted
 			nodes {
@@ -6012,6 +6042,7 @@ func ObjectHistory(
 	kind string,
 	namespace *string,
 	name string,
+	clusterID *string,
 	first int,
 ) (data_ *ObjectHistoryResponse, err_ error) {
 	req_ := &graphql.Request{
@@ -6022,6 +6053,7 @@ func ObjectHistory(
 			Kind:      kind,
 			Namespace: namespace,
 			Name:      name,
+			ClusterID: clusterID,
 			First:     first,
 		},
 	}
@@ -6286,6 +6318,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 `
@@ -6487,6 +6520,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 fragment ProxyProgress on ProxyRollout {
@@ -6577,6 +6611,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 `
@@ -6675,6 +6710,7 @@ fragment Ref on ObjectRef {
 	kind
 	namespace
 	name
+	clusterID
 	revision
 }
 `

@@ -125,6 +125,14 @@ func TestG04CustomResourceChangesARoute(t *testing.T) {
 	if shown := mustRun(t, "describe", "vs", "web", "-n", "shop", server); !strings.Contains(shown, "Cluster:    home\n") {
 		t.Errorf("describe shows of the object of the cluster:\n%s", shown)
 	}
+	code, _, told := command(t, "history", "vs", "web", "-n", "shop", server)
+	if code != 0 || !strings.Contains(told, "/web of cluster home was never changed through the hub") {
+		t.Errorf("history says of the object of the cluster: %d %s", code, told)
+	}
+	code, _, told = command(t, "wait", "vs/web", "-n", "shop", server)
+	if code != 0 || !strings.Contains(told, "/web of cluster home: ") {
+		t.Errorf("wait says of the object of the cluster: %d %s", code, told)
+	}
 
 	client, _ := h.openClusters(t, nodeOf("caller"))
 	if err := client.Send(xdstest.Request{Type: xdstest.RDS, Names: []string{"80"}}); err != nil {

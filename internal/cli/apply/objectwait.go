@@ -79,7 +79,7 @@ func (w *objectWait) look(ctx context.Context, s *session.Session) (told string,
 	var left []client.Ref
 	var waiting, done string
 	for _, of := range w.left {
-		answer, err := client.Object(ctx, s, of.Group, of.Kind, &of.Namespace, of.Name, nil)
+		answer, err := client.Object(ctx, s, of.Group, of.Kind, &of.Namespace, of.Name, of.ClusterID, nil)
 		if err != nil {
 			return "", err
 		}
@@ -111,7 +111,7 @@ func (w *objectWait) look(ctx context.Context, s *session.Session) (told string,
 // standing says how far an object is, and whether that is far enough; nil: there
 // is no such object.
 func (w *objectWait) standing(of client.Ref, o *client.ObjectSummary) (text string, ready bool, err error) {
-	name := output.RefName(of)
+	name := output.RefTitle(of)
 	switch {
 	case o == nil && (w.until == forDeleted || w.mayGo):
 		return name + " does not exist", true, nil

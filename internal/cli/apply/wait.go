@@ -96,7 +96,15 @@ func (w *waitFlags) refs(ctx context.Context, s *session.Session, args []string)
 			return nil, cmdutil.Usagef("name objects of the configuration: KIND/NAME or KIND NAME")
 		}
 		for _, n := range t.Names {
-			refs = append(refs, client.Ref{Group: t.Kind.Group, Kind: t.Kind.Kind, Namespace: n.Namespace, Name: n.Name})
+			found, err := resource.Refs(ctx, s, t, n)
+			switch {
+			case err == nil:
+				refs = append(refs, found...)
+			case resource.IsNotFound(err) && w.until == forDeleted:
+				refs = append(refs, resource.Everywhere(t, n)) // it is gone already
+			default:
+				return nil, err
+			}
 		}
 	}
 	return refs, nil

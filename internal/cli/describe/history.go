@@ -3,6 +3,7 @@ package describe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (h *historyFlags) run(ctx context.Context, s *session.Session, args []strin
 	if err != nil {
 		return err
 	}
-	return h.ofOne(ctx, s, o, client.Ref{Group: t.Kind.Group, Kind: t.Kind.Kind, Namespace: n.Namespace, Name: n.Name})
+	return h.ofName(ctx, s, o, t, n)
 }
 
 // objectNamed reads arguments that name one object of the configuration.
@@ -113,20 +114,48 @@ func changesText(changes []client.StepChange) string {
 	return output.OrDash(strings.Join(parts, ", "))
 }
 
-func (h *historyFlags) ofOne(ctx context.Context, s *session.Session, o output.Format, of client.Ref) error {
-	found, err := stepsOf(ctx, s, of, h.limit)
-	if err != nil {
+// ofName shows what was done to the objects of a name: to the one for all proxies, also
+// if it is deleted, and to those of single clusters.
+func (h *historyFlags) ofName(ctx context.Context, s *session.Session, o output.Format, t resource.Target, n resource.Name) error {
+	refs, err := resource.Refs(ctx, s, t, n)
+	if err != nil && !resource.IsNotFound(err) {
 		return err
 	}
-	if found.Compacted && len(found.Nodes) < h.limit {
-		if _, err := fmt.Fprintf(s.IO.Err, "older revisions of %s were compacted\n", output.RefName(of)); err != nil {
+	steps := []client.ObjectStep{}
+	if !slices.ContainsFunc(refs, func(r client.Ref) bool { return r.ClusterID == nil }) {
+		of := resource.Everywhere(t, n)
+		if steps, err = formerSteps(ctx, s, of, h.limit); err != nil {
 			return err
 		}
+		if len(steps)+len(refs) == 0 {
+			return fmt.Errorf("%s does not exist and is not in the history; \"isthmus history\" lists all changes", output.RefName(of))
+		}
+	}
+	for _, of := range refs {
+		found, err := stepsOf(ctx, s, of, h.limit)
+		if err != nil {
+			return err
+		}
+		if note := h.note(of, found); note != "" {
+			_, _ = fmt.Fprintln(s.IO.Err, note) // its own error cannot be shown
+		}
+		steps = append(steps, found.Nodes...)
 	}
 	if o.Name != "table" {
-		return printSteps(s.IO, o, found.Nodes)
+		return printSteps(s.IO, o, steps)
 	}
-	return printStepTable(s.IO, found.Nodes)
+	return printStepTable(s.IO, steps)
+}
+
+// note says what the steps of an object lack; empty: nothing.
+func (h *historyFlags) note(of client.Ref, found client.ObjectSteps) string {
+	switch {
+	case found.Compacted && len(found.Nodes) < h.limit:
+		return fmt.Sprintf("older revisions of %s were compacted", output.RefTitle(of))
+	case len(found.Nodes) == 0:
+		return output.RefTitle(of) + " was never changed through the hub: its source alone has its history"
+	}
+	return ""
 }
 
 func printSteps[T any](io cmdutil.Streams, o output.Format, steps []T) error {
@@ -149,20 +178,22 @@ func printStepTable(io cmdutil.Streams, steps []client.ObjectStep) error {
 	return t.Flush()
 }
 
-// stepsOf are what was done to an object, the newest first; of one that is deleted,
-// what the history of the whole configuration tells.
+// stepsOf are what was done to an object that exists, the newest first.
 func stepsOf(ctx context.Context, s *session.Session, of client.Ref, limit int) (client.ObjectSteps, error) {
-	answer, err := client.ObjectHistory(ctx, s, of.Group, of.Kind, &of.Namespace, of.Name, limit)
-	if err != nil {
+	answer, err := client.ObjectHistory(ctx, s, of.Group, of.Kind, &of.Namespace, of.Name, of.ClusterID, limit)
+	if err != nil || answer.ConfigObject == nil || answer.ConfigObject.History == nil {
 		return client.ObjectSteps{}, err
 	}
-	if answer.ConfigObject != nil && answer.ConfigObject.History != nil {
-		return *answer.ConfigObject.History, nil
-	}
-	var steps []client.ObjectStep
+	return *answer.ConfigObject.History, nil
+}
+
+// formerSteps are what was done to an object that is deleted, as the history of the whole
+// configuration tells.
+func formerSteps(ctx context.Context, s *session.Session, of client.Ref, limit int) ([]client.ObjectStep, error) {
+	steps := []client.ObjectStep{}
 	for step, err := range s.History(ctx, &client.HistoryFilter{Group: &of.Group, Kind: &of.Kind, Namespace: &of.Namespace, Name: &of.Name}) {
 		if err != nil {
-			return client.ObjectSteps{}, err
+			return nil, err
 		}
 		for _, c := range step.Changes {
 			if output.RefName(c.Object) == output.RefName(of) {
@@ -175,10 +206,7 @@ func stepsOf(ctx context.Context, s *session.Session, of client.Ref, limit int) 
 			break
 		}
 	}
-	if len(steps) == 0 {
-		return client.ObjectSteps{}, fmt.Errorf("%s does not exist and is not in the history; \"isthmus history\" lists all changes", output.RefName(of))
-	}
-	return client.ObjectSteps{Nodes: steps}, nil
+	return steps, nil
 }
 
 // didStep says what a step did, "-" where that is not known.

@@ -97,6 +97,14 @@ func RefName(r client.Ref) string {
 	return name + "/" + r.Name
 }
 
+// RefTitle is the name of an object, with the cluster if it is for the proxies of one alone.
+func RefTitle(r client.Ref) string {
+	if r.ClusterID == nil {
+		return RefName(r)
+	}
+	return RefName(r) + " of cluster " + *r.ClusterID
+}
+
 // OrEmpty is empty for nil.
 func OrEmpty(of *string) string {
 	if of == nil {

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -13,13 +14,19 @@ import (
 	"isthmus.dev/isthmus/internal/cli/session"
 )
 
+// errNotFound is part of all errors that say so.
+var errNotFound = errors.New("not found")
+
+// IsNotFound reports whether an error is that there is no such thing.
+func IsNotFound(err error) bool { return errors.Is(err, errNotFound) }
+
 // NotFound is that there is no such thing.
 func NotFound(t Target, n Name) error {
 	in, all := "", ""
 	if t.Namespaced() {
 		in, all = fmt.Sprintf(" in namespace %q", n.Namespace), " -A"
 	}
-	return fmt.Errorf("%s %q not found%s; \"isthmus get %s%s\" lists them", t.Plural(), n.Name, in, t.Word, all)
+	return fmt.Errorf("%s %q %w%s; \"isthmus get %s%s\" lists them", t.Plural(), n.Name, errNotFound, in, t.Word, all)
 }
 
 // Objects yields the objects of a name: the one for all proxies, and those of single
@@ -40,6 +47,23 @@ func Objects(ctx context.Context, s *session.Session, t Target, n Name) iter.Seq
 	}
 }
 
+// Refs are the references to the objects of a name, as Objects finds them.
+func Refs(ctx context.Context, s *session.Session, t Target, n Name) ([]client.Ref, error) {
+	var refs []client.Ref
+	for o, err := range Objects(ctx, s, t, n) {
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, ClusterID: o.ClusterID})
+	}
+	return refs, nil
+}
+
+// Everywhere is the reference to the object of a name for all proxies.
+func Everywhere(t Target, n Name) client.Ref {
+	return client.Ref{Group: t.Kind.Group, Kind: t.Kind.Kind, Namespace: n.Namespace, Name: n.Name}
+}
+
 // elsewhere is that an object is not there, and where one of its name is.
 func elsewhere(ctx context.Context, s *session.Session, t Target, n Name) error {
 	filter := &client.ConfigObjectFilter{Group: &t.Kind.Group, Kind: &t.Kind.Kind, Name: &n.Name}
@@ -47,8 +71,8 @@ func elsewhere(ctx context.Context, s *session.Session, t Target, n Name) error 
 		if err != nil {
 			break
 		}
-		return fmt.Errorf("%s %q not found in namespace %q; there is one in namespace %q: use -n %s",
-			t.Plural(), n.Name, n.Namespace, o.Namespace, o.Namespace)
+		return fmt.Errorf("%s %q %w in namespace %q; there is one in namespace %q: use -n %s",
+			t.Plural(), n.Name, errNotFound, n.Namespace, o.Namespace, o.Namespace)
 	}
 	return NotFound(t, n)
 }
