@@ -50,7 +50,7 @@ func (d Delivery) caughtUp(version uint64) *fleet.Value {
 
 // Delivery is part of graph.Deliveries.
 func (d Delivery) Delivery(of *fleet.Value, key federation.ObjectKey) (graph.Delivery, bool) {
-	if supported.Selects(key.Of()) {
+	if supported.Uncounted(key.Of()) {
 		return graph.Delivery{}, false
 	}
 	a := d.Server.Object(of, key)

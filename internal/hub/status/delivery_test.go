@@ -5,9 +5,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 )
+
+// TestNoProxiesAreCountedForWhatTheyDoNotHave: a kind that acts through derived objects, or selects
+// alone, has no count, instead of one that is always zero.
+func TestNoProxiesAreCountedForWhatTheyDoNotHave(t *testing.T) {
+	kinds := []federation.Kind{federation.ClusterKind, federation.NetworkKind}
+	for _, name := range []string{"Gateway", "GatewayClass", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "ReferenceGrant", "BackendTLSPolicy"} {
+		kinds = append(kinds, federation.Kind{Group: "gateway.networking.k8s.io", Name: name})
+	}
+	for _, k := range kinds {
+		if got, counted := (Delivery{}).Delivery(nil, federation.ObjectKey{Group: k.Group, Kind: k.Name, Name: "web"}); counted {
+			t.Errorf("%s: %+v", k, got)
+		}
+	}
+}
 
 // TestR42RolloutsChangeWhenProxiesAnswer, and at no other time: a reader that waits
 // for one is woken by the fleet, not by a clock.

@@ -68,7 +68,7 @@ func (w Written) MissingSecret(s *federation.Snapshot, cluster federation.Cluste
 func (w Written) Delivered(keys ...federation.ObjectKey) (d wanted.Delivery, known bool) {
 	now := w.Fleet.Latest()
 	for _, key := range keys {
-		if supported.Selects(key.Of()) {
+		if supported.Uncounted(key.Of()) {
 			return wanted.Delivery{}, false
 		}
 		a := w.Objects.Proxies.Object(now, key)

@@ -42,6 +42,9 @@ type row struct {
 	// selects marks objects that decide which resources a proxy gets, and are not part
 	// of a resource: the hub cannot tell which proxies have them.
 	selects bool
+	// derived marks objects whose effect is in other objects, which the hub derives of them: the proxies
+	// have those.
+	derived bool
 }
 
 var rows = federation.Rows[row]{}
@@ -61,9 +64,10 @@ func Knows(kind federation.Kind) bool {
 // Kinds are the kinds that have a row, by group and name.
 func Kinds() []federation.Kind { return rows.Kinds() }
 
-// Selects reports whether objects of the kind decide which resources a proxy gets, and
-// are not part of a resource.
-func Selects(kind federation.Kind) bool { return rows[kind].selects }
+// Uncounted reports whether objects of the kind are not part of a resource themselves, so that
+// no proxies can be counted that have them: they decide which resources a proxy gets, or what is
+// derived of them is part of resources.
+func Uncounted(kind federation.Kind) bool { return rows[kind].selects || rows[kind].derived }
 
 // Fields are the fields of the kind that proxies get, and those that are listed as not
 // supported; a path includes all fields below it.
