@@ -133,7 +133,7 @@ func pages(facts Facts, api http.Handler) (*http.ServeMux, error) {
 // Greet tells people where to look first.
 func Greet(to io.Writer, f Facts) error {
 	const text = `
-isthmus {{.Version}} runs{{if .Sample}} with a sample of two clusters{{end}}.
+isthmus {{.Version}} runs{{if .Sample}} with a sample of two clusters, as long as you attach none{{end}}.
 
   start here   {{.GraphQL}}/
   GraphiQL     {{.GraphQL}}/graphiql

@@ -3,6 +3,7 @@ package web
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/vektah/gqlparser/v2"
@@ -29,6 +30,18 @@ func TestR45ExamplesOfTheEditorFitTheSchema(t *testing.T) {
 		}
 		if errs := validator.ValidateWithRules(schema, document, rules.NewDefaultRules()); len(errs) > 0 || document.Operations[0].Name == "" {
 			t.Errorf("%v in\n%s", errs, example)
+		}
+	}
+}
+
+// TestTheGreetingPromisesNoSampleBesideAttachedClusters: on a restart the hub may have them.
+func TestTheGreetingPromisesNoSampleBesideAttachedClusters(t *testing.T) {
+	for sample, want := range map[bool]string{
+		true: "isthmus v1 runs with a sample of two clusters, as long as you attach none.\n", false: "isthmus v1 runs.\n",
+	} {
+		var out strings.Builder
+		if err := Greet(&out, Facts{Version: "v1", Sample: sample}); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("with the sample %t: %v\n%s", sample, err, &out)
 		}
 	}
 }
