@@ -98,11 +98,20 @@ func plainly(err *field.Error) string {
 	if m := conversion.FindStringSubmatch(err.Detail); m != nil {
 		return m[1]
 	}
+	if m := pattern.FindStringSubmatch(err.Detail); m != nil && forms[m[1]] != "" {
+		return fmt.Sprintf("Invalid value: %q: %s", err.BadValue, forms[m[1]])
+	}
 	return ""
+}
+
+// forms say in words what patterns ask for that are hard to read.
+var forms = map[string]string{
+	`^(ConfigMap|Namespace|[A-Z][A-Za-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+)$`: "write KIND.GROUP, such as VirtualService.networking.istio.io",
 }
 
 var (
 	wrongType  = regexp.MustCompile(`^\S+ in body must be of type (\w+): "(\w+)"$`)
+	pattern    = regexp.MustCompile(`^\S+ in body should match '(.+)'$`)
 	conversion = regexp.MustCompile(`^type conversion error from .* evaluating rule: (.+)$`)
 )
 
