@@ -158,7 +158,7 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 	r.attach("c1", server.User("narrow"), 0)
 	heard, _ := configtest.Listen(t, r.source)
 	seen := heard.Wait(t, "one object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
-	if !problem(seen, "UNREADABLE", "cluster c1", "namespace theirs", "virtualservices.networking.istio.io", "list and watch") {
+	if !problem(seen, "UNREADABLE", "cluster c1", "namespace theirs", "virtualservices.networking.istio.io", "list and watch", "as deploy/kubernetes/custom-resources.yaml does") {
 		t.Errorf("the problems are %+v", seen.Problems)
 	}
 }

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -23,6 +24,18 @@ const (
 )
 
 const mostMessage = 1024 // bytes
+
+// manifests are those of deploy/kubernetes that grant the right to read kinds, by group, where it is
+// not that for custom resources.
+var manifests = map[string]string{"gateway.networking.k8s.io": "gateway-api.yaml", "networking.k8s.io": "ingresses.yaml"}
+
+// coreManifests are those for kinds of Kubernetes' core.
+var coreManifests = map[federation.Kind]string{federation.ConfigMapKind: "backend-authorities.yaml", federation.NamespaceKind: "reader.yaml"}
+
+// manifestOf is the manifest that grants the right to read objects of a kind.
+func manifestOf(kind federation.Kind) string {
+	return "deploy/kubernetes/" + cmp.Or(coreManifests[kind], manifests[kind.Group], "custom-resources.yaml")
+}
 
 // complain tells what is wrong, once. Before the first Update it is not known yet which
 // clusters are missing.

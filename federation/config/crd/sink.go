@@ -156,6 +156,10 @@ func (p *placeSink) failure(err error) config.Problem {
 	if p.place.namespace != "" {
 		where = "in namespace " + p.place.namespace
 	}
+	why := listwatch.Message(err, kube.Explain)
+	if apierrors.IsForbidden(err) {
+		why += ", as " + manifestOf(p.place.kind) + " does"
+	}
 	return config.Problem{Code: codeUnreadable, Object: fmt.Sprintf("%s of %s", p.name, named(p.by.id)), Message: text.Cut(fmt.Sprintf(
-		"%s: %s; what was read before stays", where, listwatch.Message(err, kube.Explain)), mostMessage)}
+		"%s: %s; what was read before stays", where, why), mostMessage)}
 }

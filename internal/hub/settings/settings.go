@@ -138,7 +138,7 @@ func Resolve(f Flags) (Settings, error) {
 		return Settings{}, err
 	}
 	if err := s.chooseSources(c.Sources); err != nil {
-		return Settings{}, err
+		return Settings{}, fmt.Errorf("reading %s: %w", f.Config, err)
 	}
 	if s.Remotes, err = c.remotes(); err != nil {
 		return Settings{}, err

@@ -35,7 +35,7 @@ func TestU23EmptySourcesMeanServersElseFilesElseCustomResources(t *testing.T) {
 		"sources: [CRD, FILE, MCP]\n" + servers + files: "MCP FILE CRD []",
 		"sources: [MCP, MCP]\n" + servers:               "sources[1]: MCP is there twice",
 		"sources: [mcp]\n" + servers:                    `sources[0]: "mcp" is not known`,
-		"sources: [MCP]\n":                              "sources[0]: MCP needs mcp.servers",
+		"sources: [MCP]\n":                              "isthmus.yaml: sources[0]: MCP needs mcp.servers",
 		"sources: [CRD, FILE]\n":                        "sources[1]: FILE needs configDir",
 	} {
 		s, err := resolved(t, lines)
