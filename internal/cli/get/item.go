@@ -19,7 +19,8 @@ import (
 // item is one thing that get shows.
 type item struct {
 	key      string         // tells it from all others
-	id       string         // as -o name writes it
+	id       string         // as -o name writes it; objects of several clusters may share it
+	cluster  string         // of an object for the proxies of one cluster alone
 	revision string         // of an object
 	value    map[string]any // as -o json writes it
 	cells    []string       // of the table, in the order of heads
@@ -45,9 +46,9 @@ func objectItem(o client.ObjectSummary) (item, error) {
 		cells = append(cells, cellOf(value, c.Path))
 	}
 	cells = append(cells, o.Revision, output.Age(o.CreatedAt), output.Progress(o.Status.Acked, o.Status.Rejected, o.Status.Pending))
-	name := output.RefName(client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
+	ref := client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, ClusterID: o.ClusterID}
 	return item{
-		key: name, id: name,
+		key: output.RefTitle(ref), id: output.RefName(ref), cluster: output.OrEmpty(o.ClusterID),
 		revision: o.Revision, value: value,
 		cells: append(cells, sourceCell(o), output.OrDash(output.OrEmpty(o.Set)),
 			fmt.Sprint(len(o.Status.NotHonoured)), fmt.Sprint(len(o.Status.Findings))),

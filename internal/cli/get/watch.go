@@ -16,7 +16,7 @@ type watcher struct {
 	io      cmdutil.Streams
 	asked   *getting
 	of      resource.Target
-	only    string          // the key of the one thing that was named; "": all
+	only    string          // what name returns of the one that was named; "": all
 	shown   map[string]item // by key, as they were last shown
 	seen    map[string]bool // keys of the whole state, while it is read again; else nil
 	streams proxyStreams
@@ -25,8 +25,8 @@ type watcher struct {
 // watchItems follows what was shown until the context ends.
 func watchItems(ctx context.Context, s *session.Session, g *getting, t resource.Target, shown []item) error {
 	w := &watcher{io: s.IO, asked: g, of: t, shown: map[string]item{}, streams: proxyStreams{}}
-	if len(t.Names) == 1 && len(shown) == 1 {
-		w.only = shown[0].key
+	if len(t.Names) == 1 && len(shown) > 0 {
+		w.only = w.name(shown[0])
 	}
 	for _, one := range shown {
 		w.shown[one.key] = one
@@ -95,7 +95,7 @@ func (w *watcher) take(e client.Event) error {
 // change shows one thing after its change.
 func (w *watcher) change(c change) error {
 	switch {
-	case w.only != "" && c.now.key != w.only:
+	case w.only != "" && w.name(c.now) != w.only:
 		return nil
 	case c.gone || !w.asked.which.fits(c.now):
 		if before, known := w.shown[c.now.key]; known {
@@ -104,6 +104,14 @@ func (w *watcher) change(c change) error {
 		return nil
 	}
 	return w.now(c.now)
+}
+
+// name is what one that is named has: objects of several clusters may be of one name.
+func (w *watcher) name(one item) string {
+	if w.of.Hub == "" {
+		return one.id
+	}
+	return one.key
 }
 
 // forget shows as gone what the whole state does not have.

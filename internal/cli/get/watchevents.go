@@ -44,10 +44,10 @@ func (w *watcher) changes(e client.Event) []change {
 }
 
 // changedObject is the object as it is now. One that does not exist any more has only
-// its key, also where its deletion is a later event.
+// its key and its ID, also where its deletion is a later event.
 func changedObject(c client.ConfigObjectChange) (item, error) {
 	if c.Action == client.ChangeActionDelete || c.Object.Current == nil {
-		return item{key: output.RefName(c.Object.Ref)}, nil
+		return item{key: output.RefTitle(c.Object.Ref), id: output.RefName(c.Object.Ref)}, nil
 	}
 	return objectItem(*c.Object.Current)
 }

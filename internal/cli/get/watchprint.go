@@ -55,15 +55,39 @@ func (w *watcher) gone(one item) error {
 		return w.print(deleted, one)
 	case "table", "wide":
 	default:
-		_, err := fmt.Fprintf(w.io.Err, "%s is gone\n", one.id)
+		_, err := fmt.Fprintf(w.io.Err, "%s is gone\n", one.title())
 		return err
 	}
-	cells := append([]string(nil), one.cells...)
-	for i := 2; i < len(cells); i++ {
-		cells[i] = "-"
+	return w.row(goneCells(w.heads().names, one.cells))
+}
+
+// goneCells keep of a row what tells it from others.
+func goneCells(names, cells []string) []string {
+	kept := slices.Clone(cells)
+	for i := 2; i < len(kept); i++ {
+		if names[i] != "SOURCE" {
+			kept[i] = "-"
+		}
 	}
-	cells[2] = "gone"
-	return w.row(cells)
+	kept[2] = "gone"
+	return kept
+}
+
+// title is the ID, with the cluster if there is one.
+func (i item) title() string {
+	if i.cluster == "" {
+		return i.id
+	}
+	return i.id + " of cluster " + i.cluster
+}
+
+// event is a change as JSON and YAML.
+func (i item) event(became string) map[string]any {
+	event := map[string]any{"type": became, "object": i.value}
+	if i.cluster != "" {
+		event["clusterID"] = i.cluster
+	}
+	return event
 }
 
 // print shows a thing. As JSON and YAML it is an event, as kubectl get -w
@@ -76,13 +100,13 @@ func (w *watcher) print(became string, one item) error {
 		_, err := fmt.Fprintln(w.io.Out, one.id)
 		return err
 	case "json":
-		_, err := fmt.Fprintln(w.io.Out, output.JSON(map[string]any{"type": became, "object": one.value}, ""))
+		_, err := fmt.Fprintln(w.io.Out, output.JSON(one.event(became), ""))
 		return err
 	case "yaml":
 		if _, err := fmt.Fprintln(w.io.Out, "---"); err != nil {
 			return err
 		}
-		return w.asked.output.Print(w.io.Out, map[string]any{"type": became, "object": one.value})
+		return w.asked.output.Print(w.io.Out, one.event(became))
 	}
 	return w.asked.output.Print(w.io.Out, one.value)
 }
