@@ -127,11 +127,11 @@ func TestG04CustomResourceChangesARoute(t *testing.T) {
 	}
 	code, _, told := command(t, "history", "vs", "web", "-n", "shop", server)
 	if code != 0 || !strings.Contains(told, "/web of cluster home was never changed through the hub") {
-		t.Errorf("history says of the object of the cluster: %d %s", code, told)
+		t.Errorf("history of the object of the cluster: exit %d: %s", code, told)
 	}
 	code, _, told = command(t, "wait", "vs/web", "-n", "shop", server)
 	if code != 0 || !strings.Contains(told, "/web of cluster home: ") {
-		t.Errorf("wait says of the object of the cluster: %d %s", code, told)
+		t.Errorf("wait for the object of the cluster: exit %d: %s", code, told)
 	}
 
 	client, _ := h.openClusters(t, nodeOf("caller"))
