@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,27 +42,15 @@ func printAttach(ctx context.Context, o options) error {
 		server := testbed.StartKube(s, testbed.KubeOptions{Name: "attach", ServiceCIDR: "10.96.0.0/12"})
 		fmt.Fprintf(os.Stderr, "filling a cluster with %d services\n", attachServices)
 		fillCluster(server)
-		measured := []func() (time.Duration, error){
+		median, err := takeTurns(
+			attachRounds,
 			func() (time.Duration, error) { return attachOnce(ctx, server) },
 			func() (time.Duration, error) { return readBare(ctx, server, bare{page: pageSize, atOnce: 1}) },
 			func() (time.Duration, error) { return readBare(ctx, server, bare{atOnce: 1}) },
 			func() (time.Duration, error) { return readBare(ctx, server, bare{atOnce: allAtOnce}) },
-		}
-		took := make([][]time.Duration, len(measured))
-		for range attachRounds {
-			for i, measure := range measured {
-				runtime.GC() // none pays for the garbage of another
-				d, err := measure()
-				if err != nil {
-					return err
-				}
-				took[i] = append(took[i], d)
-			}
-		}
-		median := make([]time.Duration, len(took))
-		for i := range took {
-			slices.Sort(took[i])
-			median[i] = took[i][attachRounds/2]
+		)
+		if err != nil {
+			return err
 		}
 		fmt.Printf("attach of %d services, first list to first EDS\t%v\tbare list and decode in the same pages %v, unpaged %v, all kinds at once %v\tratio %.2f, %.2f, %.2f (goal 2, of the first)\n",
 			attachServices, median[0], median[1], median[2], median[3], ratio(median[0], median[1]), ratio(median[0], median[2]), ratio(median[0], median[3]))

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -66,28 +64,19 @@ func printCustom(ctx context.Context, _ options) error {
 // compareReading is the CPU time of reading many objects as the hub does, of listing them with
 // client-go, and of listing them into the types of their module. All take turns.
 func compareReading(ctx context.Context, s *stage, server *testbed.Kube, set *schema.Set) ([]time.Duration, error) {
-	measured := []func() error{
-		func() error { return readCustom(ctx, server, set, manyCustom, nil) },
-		func() error { return listCustom(ctx, server) },
-		func() error { return listTyped(ctx, server) },
-	}
-	took := make([][]time.Duration, len(measured))
-	for range customRounds {
-		for i, measure := range measured {
-			runtime.GC() // none pays for the garbage of another
+	used := func(measure func() error) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
 			before := testbed.UsedCPU(s)
-			if err := measure(); err != nil {
-				return nil, err
-			}
-			took[i] = append(took[i], testbed.UsedCPU(s)-before)
+			err := measure()
+			return testbed.UsedCPU(s) - before, err
 		}
 	}
-	medians := make([]time.Duration, len(took))
-	for i := range took {
-		slices.Sort(took[i])
-		medians[i] = took[i][customRounds/2]
-	}
-	return medians, nil
+	return takeTurns(
+		customRounds,
+		used(func() error { return readCustom(ctx, server, set, manyCustom, nil) }),
+		used(func() error { return listCustom(ctx, server) }),
+		used(func() error { return listTyped(ctx, server) }),
+	)
 }
 
 // printCustomChange prints what one changed object costs.

@@ -5,9 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"time"
 )
+
+// takeTurns measures each several times, one after the other, and returns the medians.
+func takeTurns(rounds int, measured ...func() (time.Duration, error)) ([]time.Duration, error) {
+	took := make([][]time.Duration, len(measured))
+	for range rounds {
+		for i, measure := range measured {
+			runtime.GC() // none pays for the garbage of another
+			d, err := measure()
+			if err != nil {
+				return nil, err
+			}
+			took[i] = append(took[i], d)
+		}
+	}
+	medians := make([]time.Duration, len(took))
+	for i := range took {
+		slices.Sort(took[i])
+		medians[i] = took[i][rounds/2]
+	}
+	return medians, nil
+}
 
 // result is what one server cost at one size.
 type result struct {

@@ -39,15 +39,12 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 		why.add(resolved, string(reason), field, format+fate, args...)
 		return backend{}
 	}
-	group, kind, namespace := "", "Service", v.Key.Namespace
+	group, kind, namespace := "", "Service", namespaceOf(v.Key, ref.Namespace)
 	if ref.Group != nil {
 		group = string(*ref.Group)
 	}
 	if ref.Kind != nil {
 		kind = string(*ref.Kind)
-	}
-	if ref.Namespace != nil && *ref.Namespace != "" {
-		namespace = string(*ref.Namespace)
 	}
 	hostname := kind == "Hostname" && group == "networking.istio.io"
 	switch {

@@ -70,11 +70,16 @@ func (s *setView) refuse(reason gateway.ListenerSetConditionReason, format strin
 // GatewayNamed is the Gateway that a reference in the object means: one of its own namespace
 // where the reference names none.
 func GatewayNamed(in federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
-	key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: in.Namespace, Name: string(name), Cluster: in.Cluster}
-	if namespace != nil && *namespace != "" {
-		key.Namespace = string(*namespace)
+	return federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespaceOf(in, namespace), Name: string(name), Cluster: in.Cluster}
+}
+
+// namespaceOf is the namespace that a reference in the object means: its own where the reference
+// names none.
+func namespaceOf(in federation.ObjectKey, named *gateway.Namespace) string {
+	if named == nil || *named == "" {
+		return in.Namespace
 	}
-	return key
+	return string(*named)
 }
 
 // hasSet reports whether the ListenerSet gives the Gateway listeners.

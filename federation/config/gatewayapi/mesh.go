@@ -22,10 +22,7 @@ func (v *routeView) serviceOf(ref gateway.ParentReference) (federation.ServiceKe
 	if ref.Group == nil || *ref.Group != "" || ref.Kind == nil || *ref.Kind != "Service" || !slices.Contains(meshKinds, v.Key.Of()) {
 		return federation.ServiceKey{}, false
 	}
-	namespace := v.Key.Namespace
-	if ref.Namespace != nil && *ref.Namespace != "" {
-		namespace = string(*ref.Namespace)
-	}
+	namespace := namespaceOf(v.Key, ref.Namespace)
 	return federation.ServiceKey{Hostname: federation.ResolveHost(string(ref.Name), namespace), Namespace: namespace}, true
 }
 

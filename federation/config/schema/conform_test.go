@@ -24,6 +24,17 @@ func corpusObjects(t *testing.T, set *Set) (objects []map[string]any) {
 	return objects
 }
 
+// drawObject is one of the objects, with its version and the version's schema.
+func drawObject(t *rapid.T, set *Set, objects []map[string]any) (map[string]any, *version, *compiled) {
+	object := runtime.DeepCopyJSON(rapid.SampledFrom(objects).Draw(t, "object"))
+	v, _ := set.versionOf(object)
+	c, err := v.schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object, v, c
+}
+
 // The fast check must agree with the library's: for objects of every kind, bent
 // in every way.
 func TestPropertyConformsAsTheLibrarySays(t *testing.T) {
@@ -31,12 +42,7 @@ func TestPropertyConformsAsTheLibrarySays(t *testing.T) {
 	objects := corpusObjects(t, set)
 	conform, differ := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		object := runtime.DeepCopyJSON(rapid.SampledFrom(objects).Draw(t, "object"))
-		v, _ := set.versionOf(object)
-		c, err := v.schema()
-		if err != nil {
-			t.Fatal(err)
-		}
+		object, _, c := drawObject(t, set, objects)
 		var bent any = object
 		for range rapid.IntRange(0, 3).Draw(t, "bends") {
 			bent = bend(t, bent)

@@ -16,12 +16,7 @@ func TestPropertyPlainObjectsReadAsTheyAre(t *testing.T) {
 	objects := corpusObjects(t, set)
 	plain, other := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		object := runtime.DeepCopyJSON(rapid.SampledFrom(objects).Draw(t, "object"))
-		v, _ := set.versionOf(object)
-		c, err := v.schema()
-		if err != nil {
-			t.Fatal(err)
-		}
+		object, v, c := drawObject(t, set, objects)
 		for range rapid.IntRange(0, 3).Draw(t, "bends") {
 			object["spec"] = bend(t, object["spec"])
 		}
@@ -53,8 +48,7 @@ func TestPropertyPlainMetadataReadsAsOther(t *testing.T) {
 	objects := corpusObjects(t, set)
 	plain, other := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		object := runtime.DeepCopyJSON(rapid.SampledFrom(objects).Draw(t, "object"))
-		v, _ := set.versionOf(object)
+		object, v, _ := drawObject(t, set, objects)
 		v.clean(object)
 		for range rapid.IntRange(0, 2).Draw(t, "bends") {
 			object["metadata"] = bend(t, object["metadata"])

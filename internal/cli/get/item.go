@@ -13,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/internal/cli/output"
+	"isthmus.dev/isthmus/internal/cli/resource"
 	"isthmus.dev/isthmus/internal/cli/session"
 )
 
@@ -46,7 +47,7 @@ func objectItem(o client.ObjectSummary) (item, error) {
 		cells = append(cells, cellOf(value, c.Path))
 	}
 	cells = append(cells, o.Revision, output.Age(o.CreatedAt), output.Progress(o.Status.Acked, o.Status.Rejected, o.Status.Pending))
-	ref := client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, ClusterID: o.ClusterID}
+	ref := resource.RefOf(o)
 	return item{
 		key: output.RefTitle(ref), id: output.RefName(ref), cluster: output.OrEmpty(o.ClusterID),
 		revision: o.Revision, value: value,

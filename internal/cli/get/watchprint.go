@@ -73,12 +73,12 @@ func goneCells(names, cells []string) []string {
 	return kept
 }
 
-// title is the ID, with the cluster if there is one.
+// title is the ID; of an object of one cluster the key, which names the cluster.
 func (i item) title() string {
 	if i.cluster == "" {
 		return i.id
 	}
-	return i.id + " of cluster " + i.cluster
+	return i.key
 }
 
 // event is a change as JSON and YAML.

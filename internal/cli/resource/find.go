@@ -54,9 +54,14 @@ func Refs(ctx context.Context, s *session.Session, t Target, n Name) ([]client.R
 		if err != nil {
 			return nil, err
 		}
-		refs = append(refs, client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, ClusterID: o.ClusterID})
+		refs = append(refs, RefOf(o))
 	}
 	return refs, nil
+}
+
+// RefOf is the reference to an object.
+func RefOf(o client.ObjectSummary) client.Ref {
+	return client.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, ClusterID: o.ClusterID}
 }
 
 // Everywhere is the reference to the object of a name for all proxies.
