@@ -27,6 +27,15 @@ func TestG25RoutesBySelectorServerNameAndOrigin(t *testing.T) {
 				"NOT_ALLOWED_BY_LISTENERS HTTPRoute.gateway.networking.k8s.io shop/r spec.parentRefs[0]",
 			},
 		},
+		"K56 clients that are not verified": {
+			strings.Replace(edge, "  listeners:", `  tls:
+    frontend:
+      default: {validation: {mode: AllowInsecureFallback, caCertificateRefs: [{group: "", kind: Secret, name: roots}]}}
+  listeners:`, 1) + "  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n",
+			[]string{
+				"Gateway shop {hosts:[*],port:{name:https,number:443,protocol:HTTPS},tls:{caCertCredentialName:roots,credentialName:cert,insecureSkipVerify:true,mode:OPTIONAL_MUTUAL}}",
+			},
+		},
 		"connections whose TLS ends go where the server name says": {
 			edge + "  - {name: end, port: 443, protocol: TLS, hostname: \"*.example\", tls: {certificateRefs: [{name: cert}]}}\n" +
 				strings.Replace(route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")), "HTTPRoute", "TLSRoute", 1),
@@ -65,12 +74,10 @@ func TestG26WhatIsNotPossibleFailsClosed(t *testing.T) {
       default: {validation: {caCertificateRefs: [{group: "", kind: Secret, name: roots}]}}
       perPort:
       - {port: 444, tls: {validation: {caCertificateRefs: [{group: "", kind: ConfigMap, name: roots}]}}}
-      - {port: 445, tls: {validation: {mode: AllowInsecureFallback, caCertificateRefs: [{group: "", kind: Secret, name: roots}]}}}
       - {port: 446, tls: {}}
       - {port: 447, tls: {validation: {caCertificateRefs: [{group: "", kind: Secret, name: roots, namespace: other}]}}}
   listeners:`, 1) + `  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}
   - {name: b, port: 444, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}
-  - {name: c, port: 445, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}
   - {name: d, port: 446, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}
   - {name: e, port: 447, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}
 `,
@@ -78,8 +85,7 @@ func TestG26WhatIsNotPossibleFailsClosed(t *testing.T) {
 				"Gateway shop {hosts:[*],port:{name:https,number:443,protocol:HTTPS},tls:{caCertCredentialName:roots,credentialName:cert,mode:MUTUAL}}",
 				"Gateway shop {hosts:[*],port:{name:https,number:446,protocol:HTTPS},tls:{credentialName:cert,mode:SIMPLE}}",
 				"INVALID_CA_CERTIFICATE_KIND Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[0].tls.validation.caCertificateRefs[0]",
-				"UNSUPPORTED_VALUE Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[1].tls.validation.mode",
-				"REF_NOT_PERMITTED Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[3].tls.validation.caCertificateRefs[0]",
+				"REF_NOT_PERMITTED Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[2].tls.validation.caCertificateRefs[0]",
 			},
 		},
 	} {

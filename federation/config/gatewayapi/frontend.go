@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"fmt"
+	"slices"
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -20,7 +21,11 @@ func (g *gatewayView) readFrontend(r *federation.Reader, l *listener, in *gatewa
 	if validation == nil {
 		return
 	}
-	if validation.Mode != "" && validation.Mode != gateway.AllowValidOnly {
+	switch validation.Mode {
+	case "", gateway.AllowValidOnly:
+	case gateway.AllowInsecureFallback:
+		l.insecure = true
+	default:
 		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), field+".mode",
 			"the mode %s is not supported; nothing listens: use %s", federation.Quote(string(validation.Mode)), gateway.AllowValidOnly)
 		return
@@ -38,4 +43,22 @@ func (g *gatewayView) readFrontend(r *federation.Reader, l *listener, in *gatewa
 	if g.mayUse(r, l, field, ref.Namespace, string(ref.Name), string(gateway.ListenerReasonInvalidCACertificateRef)) {
 		l.roots = string(ref.Name)
 	}
+}
+
+// insecure is the condition that warns of ports at which clients pass without a certificate that can
+// be verified; none where there are none.
+func insecure(spec *gateway.GatewaySpec) []Condition {
+	if spec.TLS == nil || spec.TLS.Frontend == nil {
+		return nil
+	}
+	frontend := spec.TLS.Frontend
+	lenient := func(v *gateway.FrontendTLSValidation) bool { return v != nil && v.Mode == gateway.AllowInsecureFallback }
+	at := slices.ContainsFunc(frontend.PerPort, func(p gateway.TLSPortConfig) bool { return lenient(p.TLS.Validation) })
+	if !at && !lenient(frontend.Default.Validation) {
+		return nil
+	}
+	return []Condition{{
+		Type: string(gateway.GatewayConditionInsecureFrontendValidationMode), Status: true, Reason: string(gateway.GatewayReasonConfigurationChanged),
+		Message: "clients pass without a certificate that can be verified, where the mode is AllowInsecureFallback",
+	}}
 }

@@ -61,6 +61,7 @@ type listener struct {
 	from       string // namespace of its Secrets
 	names      []string
 	roots      string // the Secret with the authorities of clients; "": clients need no certificate
+	insecure   bool   // clients pass without a certificate that these authorities signed
 }
 
 // serves reports whether the class is one of the hub's. Without a class, exists is false.
@@ -332,7 +333,7 @@ func (g *gatewayView) finish(attached []int) {
 		return
 	}
 	g.status.Controller = g.class
-	g.status.Conditions = g.summary(g.Key)
+	g.status.Conditions = append(g.summary(g.Key), insecure(g.spec)...)
 	for _, set := range g.sets {
 		if set.allowed {
 			set.status.Controller, set.status.Conditions = g.class, g.summary(set.Key)

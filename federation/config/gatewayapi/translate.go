@@ -203,6 +203,9 @@ func (l *listener) serverTLS() object {
 	if l.roots != "" {
 		tls["mode"], tls["caCertCredentialName"] = "MUTUAL", l.roots
 	}
+	if l.insecure {
+		tls["mode"], tls["insecureSkipVerify"] = "OPTIONAL_MUTUAL", true
+	}
 	return tls
 }
 

@@ -15,16 +15,20 @@ import (
 
 const spiffe = "spiffe://"
 
-// identified matches callers whose certificate has such a name.
-func identified(name *matcherv3.StringMatcher) *rbacv3.Principal {
+// identified matches callers whose certificate has such a name. Where certificates are not
+// verified, no caller has a name.
+func (c *compiler) identified(name *matcherv3.StringMatcher) *rbacv3.Principal {
+	if c.unverified {
+		return principals.not(principals.always)
+	}
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_Authenticated_{Authenticated: &rbacv3.Principal_Authenticated{PrincipalName: name}}}
 }
 
-func identifiedBy(pattern string) (*rbacv3.Principal, error) {
+func (c *compiler) identifiedBy(pattern string) (*rbacv3.Principal, error) {
 	if err := re2.Check(pattern); err != nil {
 		return nil, err
 	}
-	return identified(expression(pattern)), nil
+	return c.identified(expression(pattern)), nil
 }
 
 // principal matches TRUSTDOMAIN/ns/NAMESPACE/sa/ACCOUNT, a prefix or a suffix of it, or
@@ -45,7 +49,7 @@ func (c *compiler) principal(value string) (*rbacv3.Principal, error) {
 		case *matcherv3.StringMatcher_Prefix:
 			of.Prefix = spiffe + of.Prefix
 		}
-		names = append(names, identified(m))
+		names = append(names, c.identified(m))
 	}
 	return combined(names, principals.or), nil
 }
@@ -77,12 +81,12 @@ func wild(value string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(value), `\*`, "[^/]*")
 }
 
-func namespace(value string) (*rbacv3.Principal, error) {
-	return identifiedBy(spiffe + "[^/]+/ns/" + wild(value) + "/.*")
+func (c *compiler) namespaceOf(value string) (*rbacv3.Principal, error) {
+	return c.identifiedBy(spiffe + "[^/]+/ns/" + wild(value) + "/.*")
 }
 
-func trustDomain(value string) (*rbacv3.Principal, error) {
-	return identifiedBy(spiffe + wild(value) + "/.*")
+func (c *compiler) trustDomain(value string) (*rbacv3.Principal, error) {
+	return c.identifiedBy(spiffe + wild(value) + "/.*")
 }
 
 // serviceAccount matches NAMESPACE/NAME, or NAME of the policy's namespace, in any trust
@@ -95,5 +99,5 @@ func (c *compiler) serviceAccount(value string) (*rbacv3.Principal, error) {
 	if name == "" || scoped && namespace == "" || strings.Contains(name, "/") || strings.Contains(value, "*") {
 		return nil, fmt.Errorf("%q is not a service account: write NAME or NAMESPACE/NAME, without *", value)
 	}
-	return identifiedBy(spiffe + "[^/]+/ns/" + regexp.QuoteMeta(namespace) + "/sa/" + regexp.QuoteMeta(name))
+	return c.identifiedBy(spiffe + "[^/]+/ns/" + regexp.QuoteMeta(namespace) + "/sa/" + regexp.QuoteMeta(name))
 }

@@ -44,12 +44,13 @@ const (
 
 // Policies are those that select the proxies of a facet.
 type Policies struct {
-	all       []policy
-	domains   []string          // the trust domain of the mesh, and its other names
-	providers map[string]asking // those that can be asked, by name
-	asked     []*hcmv3.HttpFilter
-	http      []*hcmv3.HttpFilter
-	tcp       []*listenerv3.Filter
+	all        []policy
+	domains    []string          // the trust domain of the mesh, and its other names
+	providers  map[string]asking // those that can be asked, by name
+	unverified bool              // certificates of callers prove nothing
+	asked      []*hcmv3.HttpFilter
+	http       []*hcmv3.HttpFilter
+	tcp        []*listenerv3.Filter
 }
 
 type policy struct {
@@ -72,6 +73,12 @@ func For(v *facet.View) *Policies {
 		}
 	}
 	return p.build()
+}
+
+// Unverified are the same policies for callers whose certificates are not verified: to them no
+// caller has an identity, as if it had no certificate.
+func (p *Policies) Unverified() *Policies {
+	return (&Policies{all: p.all, domains: p.domains, providers: p.providers, unverified: true}).build()
 }
 
 // find finds out how the provider of the policy is asked, or says why it cannot be.
@@ -214,7 +221,7 @@ func (p *Policies) lacksProvider(of policy) bool {
 // compile makes a policy of Envoy of each rule, under Istio's names. One that allows and
 // has no rules matches nothing, so that it has everything denied.
 func (p *Policies) compile(from policy, tcp bool) map[string]*rbacv3.Policy {
-	c := &compiler{allows: from.spec.GetAction() == allow, tcp: tcp, namespace: from.object.Key.Namespace, domains: p.domains}
+	c := &compiler{allows: from.spec.GetAction() == allow, tcp: tcp, namespace: from.object.Key.Namespace, domains: p.domains, unverified: p.unverified}
 	compiled := map[string]*rbacv3.Policy{}
 	for i, rule := range from.spec.GetRules() {
 		if of := c.rule(fmt.Sprintf("rules[%d]", i), rule); of != nil {

@@ -14,8 +14,10 @@ type compiler struct {
 	tcp       bool // for connections, of which no request is known
 	namespace string
 	domains   []string
-	effect    string // of a value that is wrong
-	wrong     []Problem
+	// unverified: certificates of callers prove nothing.
+	unverified bool
+	effect     string // of a value that is wrong
+	wrong      []Problem
 }
 
 // effects are what the rules of each action do where a value is wrong.
@@ -201,11 +203,11 @@ func (c *compiler) source(at string, s *security.Source) []field[*rbacv3.Princip
 	return said(at, []field[*rbacv3.Principal]{
 		{at: "principals", values: s.GetPrincipals(), other: s.GetNotPrincipals(), match: c.principal},
 		{at: "requestPrincipals", values: s.GetRequestPrincipals(), other: s.GetNotRequestPrincipals(), http: true, match: requestPrincipal},
-		{at: "namespaces", values: s.GetNamespaces(), other: s.GetNotNamespaces(), match: namespace},
+		{at: "namespaces", values: s.GetNamespaces(), other: s.GetNotNamespaces(), match: c.namespaceOf},
 		{at: "serviceAccounts", values: s.GetServiceAccounts(), other: s.GetNotServiceAccounts(), match: c.serviceAccount},
 		{at: "ipBlocks", values: s.GetIpBlocks(), other: s.GetNotIpBlocks(), match: peerAddress},
 		{at: "remoteIpBlocks", values: s.GetRemoteIpBlocks(), other: s.GetNotRemoteIpBlocks(), match: callerAddress},
-		{at: "trustDomains", values: s.GetTrustDomains(), other: s.GetNotTrustDomains(), match: trustDomain},
+		{at: "trustDomains", values: s.GetTrustDomains(), other: s.GetNotTrustDomains(), match: c.trustDomain},
 	})
 }
 
@@ -236,13 +238,13 @@ func (c *compiler) conditions(at string, when []*security.Condition) (of []field
 		case key == "remote.ip":
 			source.match = callerAddress
 		case key == "source.namespace":
-			source.match = namespace
+			source.match = c.namespaceOf
 		case key == "source.principal":
 			source.match = c.principal
 		case key == "source.serviceAccount":
 			source.match = c.serviceAccount
 		case key == "source.trustDomain":
-			source.match = trustDomain
+			source.match = c.trustDomain
 		case strings.HasPrefix(key, headerPrefix):
 			source.match, source.http = header(key), true
 		case strings.HasPrefix(key, tokenPrefix):

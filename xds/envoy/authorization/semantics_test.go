@@ -473,6 +473,11 @@ func TestK01PropertyFiltersDecideAsThePoliciesSay(t *testing.T) {
 			if got := passes(p.engines(c.tcp), c); got != want {
 				t.Fatalf("%+v passes: %t, want %t\nunder %v", c, got, want, specs(p.all))
 			}
+			unverified, anonymous := &Policies{all: p.all, domains: domains, unverified: true}, c
+			anonymous.peer = ""
+			if got, want := passes(unverified.engines(c.tcp), c), admits(p.all, domains, anonymous); got != want {
+				t.Fatalf("with a certificate that is not verified, %+v passes: %t, want %t\nunder %v", c, got, want, specs(p.all))
+			}
 			if want {
 				admitted++
 			} else {

@@ -3,6 +3,7 @@ package edge
 import (
 	"net/netip"
 	"slices"
+	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -71,10 +72,11 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
 	}
 	p.policies, p.tokens = authorization.For(v), authentication.TokensOf(v)
+	p.unverified = sync.OnceValue(p.policies.Unverified)
 	for _, s := range p.servers {
 		chains := serverChains(v, p, s)
 		for _, chain := range chains {
-			p.policies.Connections(chain)
+			p.policiesFor(s).Connections(chain)
 			p.policies.Made(v, chain)
 			p.tokens.Made(v, chain)
 			v.CausedBy(s.object, chain.Filters[0])
@@ -146,12 +148,10 @@ func forServers(names []string) *listenerv3.FilterChainMatch {
 // from and of their certificates is not trusted.
 func gatewayHTTP(v *facet.View, p *listenPort, s *Server) *listenerv3.Filter {
 	m := listener.NewRoutedHTTP(v, p.listener(), p.routesName(s))
-	p.policies.Requests(m, p.tokens.Requests)
+	p.policiesFor(s).Requests(m, p.tokens.Requests)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
-	m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
-		Subject: wrapperspb.Bool(true), Uri: true, Dns: true,
-	}
+	m.SetCurrentClientCertDetails = s.clientDetails()
 	m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{MaxConcurrentStreams: wrapperspb.UInt32(100)}
 	return resource.Filter(resource.HTTPFilter, m)
 }

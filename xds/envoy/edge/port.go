@@ -34,6 +34,16 @@ type listenPort struct {
 	reasons  []resource.Reason  // why servers of the port are not there
 	policies *authorization.Policies
 	tokens   *authentication.Tokens
+	// unverified are the policies for callers whose certificates are not verified.
+	unverified func() *authorization.Policies
+}
+
+// policiesFor are the policies that decide about callers of the server.
+func (p *listenPort) policiesFor(s *Server) *authorization.Policies {
+	if s.unverified(p.speech) {
+		return p.unverified()
+	}
+	return p.policies
 }
 
 // ports finds what the facet's proxies are to listen at. Gateways of any

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
@@ -61,6 +63,20 @@ func (s *Server) https() bool {
 	return strings.EqualFold(s.spec.GetPort().GetProtocol(), "HTTPS") && !gateway.PassesOn(s.spec)
 }
 
+// unverified reports whether certificates of callers prove nothing to the server.
+func (s *Server) unverified(how gateway.Speech) bool {
+	return how == gateway.SpeaksTLS && transport.Unverified(s.spec.GetTls())
+}
+
+// clientDetails are what backends get of the certificate of a client. Of one that is not
+// verified they get the certificate itself, to verify it, and none of its names.
+func (s *Server) clientDetails() *hcmv3.HttpConnectionManager_SetCurrentClientCertDetails {
+	if transport.Unverified(s.spec.GetTls()) {
+		return &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Cert: true}
+	}
+	return &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Subject: wrapperspb.Bool(true), Uri: true, Dns: true}
+}
+
 // endTLS makes the server's side of TLS. A grant of the Gateway replaces the credentials of
 // the proxy's own namespace, and is for proxies of the namespace that it names.
 func (s *Server) endTLS(f node.Facet) (*corev3.TransportSocket, error) {
@@ -68,7 +84,7 @@ func (s *Server) endTLS(f node.Facet) (*corev3.TransportSocket, error) {
 	if grant.To != "" && grant.To != f.Namespace {
 		return nil, fmt.Errorf(".tls.credentialName: the Secrets of namespace %s are for gateways of namespace %s, not for those of %s", grant.From, grant.To, f.Namespace)
 	}
-	return transport.ServerTLS(s.spec.GetTls(), f.Identity, s.https(), grant.From)
+	return transport.Termination{Identity: f.Identity, HTTP: s.https(), From: grant.From, Lenient: true}.TLS(s.spec.GetTls())
 }
 
 // admits reports whether the server's hosts let connections for the service pass:

@@ -31,7 +31,7 @@ func (s server) ownTLS(number uint16) []*listenerv3.FilterChain {
 	refused := listener.ChainForPort(number, resource.TCPProxy(resource.BlackHoleCluster))
 	p := s.ports[number]
 	http := federation.ParseProtocol(p.ingress.GetPort().GetProtocol()) == federation.HTTPS
-	socket, err := transport.ServerTLS(p.ingress.GetTls(), false, http, "")
+	socket, err := transport.Termination{HTTP: http}.TLS(p.ingress.GetTls())
 	if err != nil {
 		s.view.LeaveOut(resource.Reason{
 			Code: resource.ReasonTLS, Cause: p.by.Key,

@@ -21,7 +21,6 @@ func gatewayFields() *table {
 			"servers.port.targetPort":                    "Istio's gateways ignore this field; a gateway listens at port.number, or at the target port that its own Service has for it",
 			"servers.name":                               "servers are told apart by their port and hosts; statistics do not have this name",
 			"servers.defaultEndpoint":                    "Istio does not implement this field; route to a service",
-			"servers.tls.insecureSkipVerify":             "certificates of callers are always verified",
 			"servers.tls.tlsCertificates.caCertificates": "the authorities are those of tls.caCertificates",
 		},
 		values: gatewayValues,
@@ -29,7 +28,7 @@ func gatewayFields() *table {
 	for _, field := range []string{
 		"httpsRedirect", "mode", "serverCertificate", "privateKey", "caCertificates", "caCrl", "credentialName", "credentialNames",
 		"caCertCredentialName", "tlsCertificates.serverCertificate", "tlsCertificates.privateKey", "subjectAltNames",
-		"verifyCertificateSpki", "verifyCertificateHash", "minProtocolVersion", "maxProtocolVersion", "cipherSuites",
+		"verifyCertificateSpki", "verifyCertificateHash", "insecureSkipVerify", "minProtocolVersion", "maxProtocolVersion", "cipherSuites",
 	} {
 		t.fields = append(t.fields, "servers.tls."+field)
 	}
@@ -69,12 +68,15 @@ func (n *valueNotes) serverTLS(path string, server *networking.Server, how gatew
 	if how == gateway.SpeaksTLS && tls.GetHttpsRedirect() {
 		n.add(path+".tls.httpsRedirect", "requests are over TLS already")
 	}
+	if how == gateway.SpeaksTLS && tls.GetInsecureSkipVerify().GetValue() && !transport.Unverified(tls) {
+		n.add(path+".tls.insecureSkipVerify", "it is for the modes MUTUAL and OPTIONAL_MUTUAL; proxies of the mesh always verify each other")
+	}
 	switch {
 	case how == gateway.SpeaksHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || tls.GetCredentialName() != ""):
 		n.add(path+".tls", "the protocol is plaintext; only httpsRedirect has an effect; use the protocol HTTPS")
 	case how != gateway.SpeaksTLS:
 	case !gateway.PassesOn(server):
-		if _, err := transport.ServerTLS(tls, true, false, ""); err != nil {
+		if _, err := (transport.Termination{Identity: true}).TLS(tls); err != nil {
 			below, why, _ := strings.Cut(err.Error(), ": ")
 			n.add(path+below, why+"; nothing listens for the server's hosts")
 		}

@@ -73,14 +73,14 @@ func SecretNames(o *federation.Object) []string {
 	}
 	var names []string
 	for _, server := range spec.GetServers() {
-		common := &tlsv3.CommonTlsContext{}
-		if server.GetTls() == nil || setCertificates(common, server.GetTls(), o.Credentials.From) != nil {
+		common, end := &tlsv3.CommonTlsContext{}, Termination{From: o.Credentials.From}
+		if server.GetTls() == nil || end.setCertificates(common, server.GetTls()) != nil {
 			continue
 		}
 		for _, secret := range common.GetTlsCertificateSdsSecretConfigs() {
 			names = append(names, secret.GetName())
 		}
-		if roots, err := clientRoots(server.GetTls(), o.Credentials.From); err == nil {
+		if roots, err := end.clientRoots(server.GetTls()); err == nil {
 			names = append(names, roots)
 		}
 	}

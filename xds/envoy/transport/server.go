@@ -20,16 +20,31 @@ var tlsVersions = map[networking.ServerTLSSettings_TLSProtocol]tlsv3.TlsParamete
 	networking.ServerTLSSettings_TLSV1_3: tlsv3.TlsParameters_TLSv1_3,
 }
 
-// ServerTLS is the server's side of TLS. What cannot be had is never replaced by
-// less. identity reports whether the proxies have one of the mesh, http that requests are
-// routed, from the namespace whose Secrets the credentials are; empty: the proxy's own.
-// Errors begin with the field.
-func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool, from string) (*corev3.TransportSocket, error) {
+// Termination is what a proxy is that ends TLS.
+type Termination struct {
+	Identity bool   // it has an identity of the mesh
+	HTTP     bool   // it routes requests
+	From     string // the namespace whose Secrets the credentials are; empty: the proxy's own
+	Lenient  bool   // settings may have it accept certificates that it cannot verify
+}
+
+// Unverified reports whether the settings have clients pass whose certificates cannot be verified.
+func Unverified(tls *networking.ServerTLSSettings) bool {
+	switch tls.GetMode() {
+	case networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
+		return tls.GetInsecureSkipVerify().GetValue()
+	}
+	return false
+}
+
+// TLS is the server's side of TLS. What cannot be had is never replaced by less. Errors begin
+// with the field.
+func (s Termination) TLS(tls *networking.ServerTLSSettings) (*corev3.TransportSocket, error) {
 	mutual := tls.GetMode() == networking.ServerTLSSettings_MUTUAL
 	switch tls.GetMode() {
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
-		if !identity {
+		if !s.Identity {
 			return nil, fmt.Errorf(".tls.mode: ISTIO_MUTUAL needs an identity of the mesh, and the proxy has none; give it IDENTITY_SOURCE, or use MUTUAL")
 		}
 		return nil, nil //nolint:nilnil // made with the trust domains of the mesh, see MeshServer
@@ -37,12 +52,12 @@ func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool, from stri
 		return nil, fmt.Errorf(".tls.mode: %s is not supported yet; use PASSTHROUGH, SIMPLE, MUTUAL or ISTIO_MUTUAL", tls.GetMode())
 	}
 	common := &tlsv3.CommonTlsContext{}
-	for _, set := range []func(*tlsv3.CommonTlsContext, *networking.ServerTLSSettings, string) error{setTLSParameters, setCertificates, setClientCheck} {
-		if err := set(common, tls, from); err != nil {
+	for _, set := range []func(*tlsv3.CommonTlsContext, *networking.ServerTLSSettings) error{setTLSParameters, s.setCertificates, s.setClientCheck} {
+		if err := set(common, tls); err != nil {
 			return nil, fmt.Errorf(".tls%w", err)
 		}
 	}
-	if http {
+	if s.HTTP {
 		common.AlpnProtocols = []string{"h2", "http/1.1"}
 	}
 	return &corev3.TransportSocket{Name: TLSTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
@@ -50,7 +65,7 @@ func ServerTLS(tls *networking.ServerTLSSettings, identity, http bool, from stri
 	}}, nil
 }
 
-func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings, _ string) error {
+func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
 	p := &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3}
 	if version, ok := tlsVersions[tls.GetMinProtocolVersion()]; ok {
 		p.TlsMinimumProtocolVersion = version
@@ -68,13 +83,13 @@ func setTLSParameters(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSS
 
 // setCertificates takes the server's own certificates from secrets, else from
 // files on the proxy.
-func setCertificates(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings, from string) error {
+func (s Termination) setCertificates(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
 	names, err := credentials(tls)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(CredentialSecret{Namespace: from, Credential: name}.Name()))
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(CredentialSecret{Namespace: s.From, Credential: name}.Name()))
 	}
 	if len(names) > 0 {
 		return nil
@@ -113,12 +128,15 @@ func credentials(tls *networking.ServerTLSSettings) ([]string, error) {
 }
 
 // setClientCheck says what the certificates of callers must be.
-func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings, from string) error {
+func (s Termination) setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSettings) error {
 	if tls.GetMode() == networking.ServerTLSSettings_SIMPLE {
 		return nil
 	}
 	check := &tlsv3.CertificateValidationContext{
 		VerifyCertificateSpki: tls.GetVerifyCertificateSpki(), VerifyCertificateHash: tls.GetVerifyCertificateHash(),
+	}
+	if s.Lenient && Unverified(tls) {
+		check.TrustChainVerification = tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED
 	}
 	for _, name := range tls.GetSubjectAltNames() {
 		check.MatchTypedSubjectAltNames = append(check.MatchTypedSubjectAltNames, &tlsv3.SubjectAltNameMatcher{
@@ -128,7 +146,7 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 	if err := checkPins(check); err != nil {
 		return err
 	}
-	secret, err := clientRoots(tls, from)
+	secret, err := s.clientRoots(tls)
 	if err != nil {
 		return err
 	}
@@ -140,7 +158,7 @@ func setClientCheck(common *tlsv3.CommonTlsContext, tls *networking.ServerTLSSet
 
 // clientRoots names the secret with the authorities that sign the certificates of
 // callers, and with what they revoked.
-func clientRoots(tls *networking.ServerTLSSettings, from string) (string, error) {
+func (s Termination) clientRoots(tls *networking.ServerTLSSettings) (string, error) {
 	names, _ := credentials(tls)
 	authority, ok := tlsparams.Credential(tls.GetCaCertCredentialName())
 	switch {
@@ -150,7 +168,7 @@ func clientRoots(tls *networking.ServerTLSSettings, from string) (string, error)
 		authority = names[0]
 	}
 	if authority != "" {
-		name := CredentialSecret{Namespace: from, Credential: authority, Authorities: true, CRL: tls.GetCaCrl()}.Name()
+		name := CredentialSecret{Namespace: s.From, Credential: authority, Authorities: true, CRL: tls.GetCaCrl()}.Name()
 		if len(name) > maxFileSecret {
 			return "", fmt.Errorf(".caCrl: %q and the name of the credential are longer than %d bytes; use a shorter path", tls.GetCaCrl(), maxFileSecret)
 		}

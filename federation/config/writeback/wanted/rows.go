@@ -3,6 +3,7 @@ package wanted
 import (
 	"strings"
 
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	multicluster "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"isthmus.dev/isthmus/federation"
@@ -50,7 +51,7 @@ var (
 	setsField       = field{"attachedListenerSets", merging.sets}
 	istioFields     = []field{conditionsField, {"validationMessages", merging.messages}, {"observedGeneration", merging.generation}}
 	routeFields     = []field{{"parents", merging.parents}}
-	gatewayTypes    = []string{accepted, programmed, conflicted, resolved}
+	gatewayTypes    = []string{accepted, programmed, conflicted, resolved, string(gateway.GatewayConditionInsecureFrontendValidationMode)}
 	exportTypes     = []string{
 		string(multicluster.ServiceExportConditionValid), string(multicluster.ServiceExportConditionReady), string(multicluster.ServiceExportConditionConflict),
 	}

@@ -1,0 +1,110 @@
+package envoy_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/transport"
+)
+
+const secureGateway = `kind: Gateway
+metadata: {name: front, namespace: edge}
+spec:
+  selector: {istio: ingress}
+  servers:
+  - port: {number: 443, name: strict, protocol: HTTPS}
+    hosts: [strict.example.com]
+    tls: {mode: MUTUAL, serverCertificate: /web.crt, privateKey: /web.key, caCertificates: /ca.crt}
+  - port: {number: 443, name: lenient, protocol: HTTPS}
+    hosts: [lenient.example.com]
+    tls: {mode: MUTUAL, serverCertificate: /web.crt, privateKey: /web.key, caCertificates: /ca.crt, insecureSkipVerify: true}
+---
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [strict.example.com, lenient.example.com]
+  gateways: [edge/front]
+  http: [{route: [{destination: {host: web.shop.svc.cluster.local}}]}]
+---
+kind: AuthorizationPolicy
+metadata: {name: front, namespace: edge}
+spec:
+  rules:
+  - to: [{operation: {paths: [/open]}}]
+  - from: [{source: {principals: [cluster.local/ns/shop/sa/web]}}]`
+
+// startSecureGateway runs the gateway with certificates of the authority, which clients have too.
+func startSecureGateway(t *testing.T, network *testbed.Network, address string, authority *testbed.Authority, s *federation.Snapshot, hosts ...string) {
+	t.Helper()
+	ns := testbed.NewNamespace(t, "gateway")
+	ns.Join(network, address)
+	chain, key := authority.Issue(testbed.Subject{Hosts: hosts})
+	config := withNamedSecrets(t, sidecarConfig(t, ingress(t, address), s), map[string]transport.KeyMaterial{
+		"file-cert:/web.crt~/web.key": {Chain: chain, Key: key}, "file-root:/ca.crt": {Authorities: authority.PEM},
+	})
+	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "gateway", Config: config, Namespace: ns}).WaitReady(time.Minute)
+}
+
+// askedAs sends a request with a certificate, whatever the server asks for; the server is trusted as
+// authority says.
+func askedAs(t *testing.T, from *testbed.Namespace, authority *testbed.Authority, as tls.Certificate, host, path string) (status int, answer testbed.EchoAnswer, err error) {
+	t.Helper()
+	certificate := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &as, nil }
+	client := from.Client(&tls.Config{RootCAs: authority.Pool(), ServerName: host, GetClientCertificate: certificate})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://10.7.0.8"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, answer, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		err = json.NewDecoder(response.Body).Decode(&answer)
+	}
+	return response.StatusCode, answer, err
+}
+
+// TestK56UnverifiedClientsHaveNoIdentity: a real gateway lets clients pass whose certificates it cannot verify, where the
+// Gateway says so and nowhere else. Policies do not trust such a certificate, and backends get it to verify it.
+func TestK56UnverifiedClientsHaveNoIdentity(t *testing.T) {
+	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "known")
+	server, _ := pod(t, network, "10.7.0.2", nil)
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
+	s := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, secureGateway).snapshot
+	startSecureGateway(t, network, "10.7.0.8", authority, s, "strict.example.com", "lenient.example.com")
+	caller, _ := pod(t, network, "10.7.0.9", nil)
+	who := testbed.Subject{Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}
+	known, forged := authority.TLS(who).Certificates[0], testbed.NewAuthority(t, "unknown").TLS(who).Certificates[0]
+	for _, c := range []struct {
+		name, host, path string
+		as               tls.Certificate
+		want             int
+	}{
+		{"a verified client", "strict.example.com", "/secret", known, 200},
+		{"a forged certificate", "strict.example.com", "/open", forged, 0},
+		{"a forged certificate that is let through", "lenient.example.com", "/open", forged, 200},
+		{"the name in a forged certificate", "lenient.example.com", "/secret", forged, 403},
+		{"no certificate where one is demanded", "lenient.example.com", "/open", tls.Certificate{}, 0},
+	} {
+		status, answer, err := askedAs(t, caller, authority, c.as, c.host, c.path)
+		if status != c.want {
+			t.Errorf("%s: answered with %d, %v, want %d", c.name, status, err, c.want)
+		}
+		told := answer.Header.Get("X-Forwarded-Client-Cert")
+		if c.want == 200 && (c.host == "lenient.example.com") != strings.Contains(told, "Cert=") {
+			t.Errorf("%s: the backend is told %q", c.name, told)
+		}
+		if c.host == "lenient.example.com" && strings.Contains(told, "URI=") {
+			t.Errorf("%s: the backend is told the name of a client that is not verified: %q", c.name, told)
+		}
+	}
+}
