@@ -34,6 +34,7 @@ type rig struct {
 	t         *testing.T
 	snapshots *federation.Aggregate
 	settings  *memory.Store
+	views     *config.Aggregate // of the settings
 	revision  int64
 	source    *crd.Source
 	operator  *federation.Writer
@@ -67,21 +68,24 @@ func newRig(t *testing.T, change ...func(*crd.Options)) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx, r.cancel = ctx, cancel
 	in := config.Options{Hub: "hub"}
-	views := config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), slog.New(slog.DiscardHandler), config.Named{Name: "ETCD", Source: r.settings})
-	r.source.Settings(views)
+	r.views = config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), slog.New(slog.DiscardHandler), config.Named{Name: "ETCD", Source: r.settings})
+	r.source.Settings(r.views)
 	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
-	r.ended.Go(func() { _ = views.Run(ctx) })
+	r.ended.Go(func() { _ = r.views.Run(ctx) })
 	t.Cleanup(func() { cancel(); r.ended.Wait() })
 	return r
 }
 
-// read sets sources of MeshSettings.
+// read sets sources of MeshSettings, which the source knows from then on.
 func (r *rig) read(sources ...string) {
 	r.t.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[%s]}}`, strings.Join(sources, ","))
 	r.revision = configtest.Must(r.t, r.settings, config.Commit{Base: r.revision, Changes: []config.Change{{
 		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1", Manifest: []byte(manifest)},
 	}}})
+	if _, err := r.views.WaitFor(r.ctx, r.revision); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // all reads everything of a namespace, or of all namespaces.
