@@ -14,6 +14,10 @@ TESTS ?= $(addprefix ./,$(wildcard internal/hub cmd/isthmus e2e registries/consu
 SOAK_CASES ?= 3000
 SOAK_FUZZ  ?= 60s
 SOAK_KILLS ?= 100
+# A program with the race detector waits a second before it ends, for races of what runs on.
+# Tests wait for the end of what they start themselves: a hundred packages and as many hubs
+# would wait for nothing.
+export GORACE ?= atexit_sleep_ms=0
 export ISTHMUS_TEST_LOGS ?= $(CURDIR)/.cache/test-logs
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
