@@ -1250,6 +1250,50 @@ type DetachClusterResponse struct {
 // GetDetachCluster returns DetachClusterResponse.DetachCluster, and is useful for accessing the field via an interface.
 func (v *DetachClusterResponse) GetDetachCluster() ClusterDetached { return v.DetachCluster }
 
+// DrainDetail includes the requested fields of the GraphQL type DrainStatus.
+// The GraphQL type's documentation follows.
+//
+// What a Drain does now.
+type DrainDetail struct {
+	// The percentage of the requests to its endpoints that other endpoints get now.
+	Percent int `json:"percent"`
+	// When its ramp reaches the percentage of the Drain; null without a ramp.
+	RampEndsAt *time.Time `json:"rampEndsAt"`
+	// The number of services that it drains.
+	Services int `json:"services"`
+	// The number of services that keep their endpoints because too few others are healthy.
+	RefusedServices int `json:"refusedServices"`
+	// The number of endpoints of services that get fewer requests now.
+	Endpoints int `json:"endpoints"`
+}
+
+// GetPercent returns DrainDetail.Percent, and is useful for accessing the field via an interface.
+func (v *DrainDetail) GetPercent() int { return v.Percent }
+
+// GetRampEndsAt returns DrainDetail.RampEndsAt, and is useful for accessing the field via an interface.
+func (v *DrainDetail) GetRampEndsAt() *time.Time { return v.RampEndsAt }
+
+// GetServices returns DrainDetail.Services, and is useful for accessing the field via an interface.
+func (v *DrainDetail) GetServices() int { return v.Services }
+
+// GetRefusedServices returns DrainDetail.RefusedServices, and is useful for accessing the field via an interface.
+func (v *DrainDetail) GetRefusedServices() int { return v.RefusedServices }
+
+// GetEndpoints returns DrainDetail.Endpoints, and is useful for accessing the field via an interface.
+func (v *DrainDetail) GetEndpoints() int { return v.Endpoints }
+
+// DrainPercent includes the requested fields of the GraphQL type DrainStatus.
+// The GraphQL type's documentation follows.
+//
+// What a Drain does now.
+type DrainPercent struct {
+	// The percentage of the requests to its endpoints that other endpoints get now.
+	Percent int `json:"percent"`
+}
+
+// GetPercent returns DrainPercent.Percent, and is useful for accessing the field via an interface.
+func (v *DrainPercent) GetPercent() int { return v.Percent }
+
 // EndpointCount includes the requested fields of the GraphQL type EndpointConnection.
 // The GraphQL type's documentation follows.
 //
@@ -2182,6 +2226,8 @@ type ObjectDetailStatus struct {
 	NotHonoured []NotHonoured `json:"notHonoured"`
 	// Notes about the object in the current mesh.
 	Findings []Finding `json:"findings"`
+	// What a Drain does now; null for other kinds.
+	Drain *DrainDetail `json:"drain"`
 }
 
 // GetAcked returns ObjectDetailStatus.Acked, and is useful for accessing the field via an interface.
@@ -2201,6 +2247,9 @@ func (v *ObjectDetailStatus) GetNotHonoured() []NotHonoured { return v.NotHonour
 
 // GetFindings returns ObjectDetailStatus.Findings, and is useful for accessing the field via an interface.
 func (v *ObjectDetailStatus) GetFindings() []Finding { return v.Findings }
+
+// GetDrain returns ObjectDetailStatus.Drain, and is useful for accessing the field via an interface.
+func (v *ObjectDetailStatus) GetDrain() *DrainDetail { return v.Drain }
 
 // ObjectDetailsResponse is returned by ObjectDetails on success.
 type ObjectDetailsResponse struct {
@@ -2418,6 +2467,8 @@ type ObjectSummaryStatus struct {
 	NotHonoured []NotHonouredField `json:"notHonoured"`
 	// Notes about the object in the current mesh.
 	Findings []FindingCode `json:"findings"`
+	// What a Drain does now; null for other kinds.
+	Drain *DrainPercent `json:"drain"`
 }
 
 // GetDelivered returns ObjectSummaryStatus.Delivered, and is useful for accessing the field via an interface.
@@ -2437,6 +2488,9 @@ func (v *ObjectSummaryStatus) GetNotHonoured() []NotHonouredField { return v.Not
 
 // GetFindings returns ObjectSummaryStatus.Findings, and is useful for accessing the field via an interface.
 func (v *ObjectSummaryStatus) GetFindings() []FindingCode { return v.Findings }
+
+// GetDrain returns ObjectSummaryStatus.Drain, and is useful for accessing the field via an interface.
+func (v *ObjectSummaryStatus) GetDrain() *DrainPercent { return v.Drain }
 
 // ObjectWithHistory includes the requested fields of the GraphQL type ConfigObject.
 // The GraphQL type's documentation follows.
@@ -4978,6 +5032,9 @@ fragment ObjectSummary on ConfigObject {
 		findings {
 			code
 		}
+		drain {
+			percent
+		}
 	}
 }
 `
@@ -5857,6 +5914,9 @@ fragment ObjectSummary on ConfigObject {
 		findings {
 			code
 		}
+		drain {
+			percent
+		}
 	}
 }
 `
@@ -5936,6 +5996,13 @@ fragment ObjectDetail on ConfigObject {
 		}
 		findings {
 			... Finding
+		}
+		drain {
+			percent
+			rampEndsAt
+			services
+			refusedServices
+			endpoints
 		}
 	}
 	history(first: 10) {
@@ -6107,6 +6174,9 @@ fragment ObjectSummary on ConfigObject {
 		}
 		findings {
 			code
+		}
+		drain {
+			percent
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (a *Aggregate) publish(edits ...Edit) {
 	old := a.latest.Load()
 	next, changes := old, ChangeSet{}
 	for _, e := range edits {
-		next, changes = Next(next, e)
+		next, changes = Next(next, e.Timed(began))
 	}
 	if next == old {
 		return

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // DrainKind is the kind of objects that take endpoints out of service; the specs of its
@@ -19,6 +20,11 @@ type DrainObject struct {
 	NetworkID NetworkID `json:"networkID,omitempty"`
 	Locality  string    `json:"locality,omitempty"` // REGION or REGION/ZONE
 	Percent   *uint32   `json:"percent,omitempty"`  // of their requests that go elsewhere; nil: 100
+	// Ramp is how long the share takes from RampFrom to Percent; empty: no time. It begins at
+	// RampStart, or when the object was created.
+	Ramp      string    `json:"ramp,omitempty"`
+	RampFrom  uint32    `json:"rampFrom,omitempty"`
+	RampStart time.Time `json:"rampStart,omitzero"`
 	// MinRemaining is how many healthy endpoints of a service must be left without a drain;
 	// 0 counts as 1. MinRemainingPercent is their share of all healthy endpoints.
 	MinRemaining        uint32 `json:"minRemaining,omitempty"`
@@ -27,7 +33,7 @@ type DrainObject struct {
 	Force bool `json:"force,omitempty"`
 }
 
-// Share is the share of requests that go elsewhere, at most 100.
+// Share is the share of requests that go elsewhere when the ramp has ended, at most 100.
 func (d *DrainObject) Share() uint32 {
 	if d.Percent == nil {
 		return 100
@@ -67,28 +73,38 @@ func (d *DrainObject) refusal(left, all int) string {
 type ServiceDrain struct {
 	Drain   ObjectKey
 	Spec    *DrainObject
+	Share   uint32 // of requests that go elsewhere now, in percent
 	Refused string // why the service is not drained; empty: it is
 }
 
-// drainsOf are the Drains in force, those with the largest share first: of several that
-// cover an endpoint the first counts.
-func drainsOf(objects *objectsTxn) []ServiceDrain {
+// takes reports whether the Drain takes requests away from endpoints of the service now.
+func (d ServiceDrain) takes() bool { return d.Refused == "" && d.Share > 0 }
+
+// drainsOf are the Drains in force at that time, those with the largest share first: of
+// several that cover an endpoint the first counts. One that takes nothing away yet is in
+// force, so that it is known which services it will leave as they are.
+func drainsOf(objects *objectsTxn, now time.Time) []ServiceDrain {
 	var all []ServiceDrain
 	objects.byKey.WalkPrefix(DrainKind.prefix(), func(_ string, o *Object) bool {
-		if spec, is := o.Spec.(*DrainObject); is && spec.Share() > 0 {
-			all = append(all, ServiceDrain{Drain: o.Key, Spec: spec})
+		spec, is := o.Spec.(*DrainObject)
+		if !is {
+			return false
+		}
+		share := RampOf(o).At(now)
+		if share > 0 || spec.Share() > 0 {
+			all = append(all, ServiceDrain{Drain: o.Key, Spec: spec, Share: share})
 		}
 		return false
 	})
 	slices.SortFunc(all, func(a, b ServiceDrain) int {
-		return cmp.Or(cmp.Compare(b.Spec.Share(), a.Spec.Share()), a.Drain.Compare(b.Drain))
+		return cmp.Or(cmp.Compare(b.Share, a.Share), a.Drain.Compare(b.Drain))
 	})
 	return all
 }
 
 // DrainOf is the Drain that takes requests away from the endpoint of the service.
 func (s *Service) DrainOf(shard ShardKey, e *Endpoint) (ServiceDrain, bool) {
-	return drainAmong(s.Drains, ShardEndpoints{Shard: shard}, e, func(d ServiceDrain) bool { return d.Refused == "" })
+	return drainAmong(s.Drains, ShardEndpoints{Shard: shard}, e, ServiceDrain.takes)
 }
 
 func drainAmong(drains []ServiceDrain, group ShardEndpoints, e *Endpoint, counts func(ServiceDrain) bool) (ServiceDrain, bool) {
@@ -106,7 +122,7 @@ func (s *Service) drain(drains []ServiceDrain) {
 		return
 	}
 	s.Drains = s.covering(drains)
-	if !slices.ContainsFunc(s.Drains, func(d ServiceDrain) bool { return d.Refused == "" }) {
+	if !slices.ContainsFunc(s.Drains, ServiceDrain.takes) {
 		return
 	}
 	s.Undrained, s.Endpoints = s.Endpoints, slices.Clone(s.Endpoints)
@@ -160,7 +176,7 @@ type drainScale struct {
 
 // scaleOf keeps weights within what a weight can be.
 func (s *Service) scaleOf() drainScale {
-	scale := drainScale{parts: slices.ContainsFunc(s.Drains, func(d ServiceDrain) bool { return d.Refused == "" && d.Spec.Share() < 100 })}
+	scale := drainScale{parts: slices.ContainsFunc(s.Drains, func(d ServiceDrain) bool { return d.takes() && d.Share < 100 })}
 	for _, group := range s.Endpoints {
 		for i := range group.Endpoints {
 			for group.Endpoints[i].LoadBalancingWeight()>>scale.shift > math.MaxUint32/100 {
@@ -176,7 +192,7 @@ func (s *Service) scaleOf() drainScale {
 func (x drainScale) apply(e *Endpoint, d ServiceDrain, drained bool) {
 	share := uint32(0)
 	if drained {
-		share = d.Spec.Share()
+		share = d.Share
 	}
 	if share == 100 && e.Health == Healthy {
 		e.Health = Draining

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -22,6 +23,9 @@ func drawDrain(t *rapid.T, to *Delta[ObjectKey, *Object]) {
 	o := drainOf(rapid.SampledFrom([]string{"d", "e"}).Draw(t, "drain"), func(d *DrainObject) {
 		d.Percent = share(uint32(rapid.SampledFrom([]int{0, 30, 100}).Draw(t, "percent")))
 		d.Force = rapid.Bool().Draw(t, "force")
+		if rapid.Bool().Draw(t, "ramps") {
+			d.Ramp, d.RampFrom, d.RampStart = "20m", uint32(rapid.SampledFrom([]int{0, 60}).Draw(t, "from")), drawTime(t)
+		}
 		d.NetworkID = drawNetworkID(t)
 		if rapid.Bool().Draw(t, "ofCluster") {
 			d.NetworkID, d.Cluster = "", rapid.SampledFrom([]ClusterID{"c1", "c2"}).Draw(t, "drained")
@@ -36,6 +40,11 @@ func drawDrain(t *rapid.T, to *Delta[ObjectKey, *Object]) {
 	case 1:
 		to.Gone = append(to.Gone, o.Key)
 	}
+}
+
+// drawTime draws a time, of few.
+func drawTime(t *rapid.T) time.Time {
+	return time.Unix(1000, 0).Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "minutes")) * time.Minute)
 }
 
 // weightsOf tells the weight and the health of each endpoint, and which drains are refused.

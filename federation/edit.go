@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // Delta changes one kind of thing of one source: with Full it replaces
@@ -77,6 +78,7 @@ type Edit struct {
 	Resolved  Delta[Hostname, []netip.Addr] // addresses of gateways that are given by name; see Snapshot.GatewayNames
 	Verdicts  Delta[VerdictKey, Verdict]    // what probes found of gateways; see Gateway.Verdicts
 	KeySets   Delta[KeySource, KeySet]      // keys that verify tokens, as they were fetched
+	Clock     time.Time                     // to which the snapshot's time moves; one that is not later changes nothing
 	Revision  int64                         // of the store of record that the edit brings the snapshot to; 0: as it was
 }
 
@@ -84,6 +86,17 @@ type Edit struct {
 // from what the source said before: it no longer depends on whether that was published.
 func (e Edit) Completed(before Edit) Edit {
 	e.Services, e.Workloads = e.Services.completed(before.Services.Set), e.Workloads.completed(before.Workloads.Set)
+	return e
+}
+
+// Timed is the edit with the time, if it has objects that mean something else as time passes.
+func (e Edit) Timed(now time.Time) Edit {
+	for key := range e.Objects.Set {
+		if key.Of() == DrainKind && e.Clock.IsZero() {
+			e.Clock = now
+			break
+		}
+	}
 	return e
 }
 

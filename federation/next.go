@@ -1,5 +1,7 @@
 package federation
 
+import "time"
+
 // Next is the step of the whole program: the snapshot that follows from an
 // edit, and what differs. It is pure: nothing but its arguments is read, the
 // snapshot is not changed, nothing is published. An edit that changes nothing
@@ -7,9 +9,11 @@ package federation
 // come does not show in the result, except for version numbers.
 func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d := newDraft(s)
+	d.applyClock(e.Clock)
 	in, ex, m, n := d.intake(), d.exporting(), d.merging(), d.networking()
 	d.applySettings(e.Settings)
 	d.objects.apply(e.Objects, d.networks.noteObject, ex.noteObject, m.noteObject)
+	m.tick(s.clock)
 	d.placing.apply()
 	d.networks.applyResolved(e.Resolved)
 	d.networks.applyVerdicts(e.Verdicts)
@@ -41,6 +45,7 @@ type draft struct {
 	changes   changes
 	settings  Settings
 	revision  int64
+	clock     time.Time
 	objects   objectsTxn
 	networks  networksTxn
 	clusters  clustersTxn
@@ -56,7 +61,7 @@ type draft struct {
 
 func newDraft(s *Snapshot) *draft {
 	d := &draft{
-		base: s, changes: changes{version: s.version + 1}, settings: s.settings, revision: s.revision,
+		base: s, changes: changes{version: s.version + 1}, settings: s.settings, revision: s.revision, clock: s.clock,
 		objects: s.objects.txn(), networks: s.networks.txn(), clusters: s.clusters.txn(), services: s.services.txn(), workloads: s.workloads.txn(),
 		bindings: bindingsTxn{Txn: s.bindings.Txn()}, addresses: addressesTxn{Txn: s.addresses.Txn(), touched: map[AddressKey]bool{}},
 		keySets: keySetsTxn{Txn: s.keySets.Txn()},
@@ -77,7 +82,7 @@ func (d *draft) exporting() exporting {
 }
 
 func (d *draft) merging() merging {
-	return merging{contributed: d.contributed(), policy: &d.settings.Addresses, objects: &d.objects}
+	return merging{contributed: d.contributed(), policy: &d.settings.Addresses, objects: &d.objects, clock: d.clock}
 }
 
 // contributed are the parts of a draft that hold what registries contribute and what follows
@@ -110,7 +115,7 @@ func (d *draft) commit() *Snapshot {
 		d.changes.record(addressEntry, at.sortKey())
 	}
 	return &Snapshot{
-		version: d.changes.version, settings: d.settings, revision: d.revision, journal: d.base.journal.after(d.changes.version, d.changes.entries),
+		version: d.changes.version, settings: d.settings, revision: d.revision, clock: d.clock, journal: d.base.journal.after(d.changes.version, d.changes.entries),
 		objects: d.objects.commit(), networks: d.networks.commit(), clusters: d.clusters.commit(), services: d.services.commit(), workloads: d.workloads.commit(),
 		bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), keySets: d.keySets.Commit(), superseded: make(chan struct{}),
 	}
@@ -133,6 +138,13 @@ func (c *changes) record(kind entryKind, key string) {
 func (d *draft) applyRevision(now int64) {
 	if now > d.revision {
 		d.revision, d.changes.any = now, true
+	}
+}
+
+// applyClock notes the time; it never goes back.
+func (d *draft) applyClock(now time.Time) {
+	if now.After(d.clock) {
+		d.clock, d.changes.any = now, true
 	}
 }
 

@@ -213,6 +213,8 @@ func drawEdit(t *rapid.T) Edit {
 		e.Problems = Delta[string, Problem]{Full: true, Set: map[string]Problem{"x": {Code: "X", Object: string(source.Cluster)}}}
 	case 4:
 		e.Settings = &Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{netip.AddrPortFrom(testAddress(1), 8080), netip.AddrPortFrom(testAddress(198), 15443)}}}
+	case 5:
+		e.Clock = drawTime(t)
 	case 7:
 		e.Identity = &Identity{Network: drawNetworkID(t)}
 	}
@@ -251,7 +253,7 @@ func TestPropertyOrderOfSourcesDoesNotShow(t *testing.T) {
 func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := after(rapid.SliceOfN(rapid.Custom(drawEdit), 1, 15).Draw(t, "edits")...)
-		again := Edit{Settings: &s.settings}
+		again := Edit{Settings: &s.settings, Clock: s.clock}
 		again.Objects.Set, again.Resolved.Set = map[ObjectKey]*Object{}, map[Hostname][]netip.Addr{}
 		for o := range s.Objects().All() {
 			again.Objects.Set[o.Key] = o

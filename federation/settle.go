@@ -1,10 +1,13 @@
 package federation
 
+import "time"
+
 // merging makes services from what registries contributed to them.
 type merging struct {
 	contributed
 	policy  *AddressPolicy
 	objects *objectsTxn
+	clock   time.Time
 	drains  []ServiceDrain // in force
 }
 
@@ -16,6 +19,25 @@ func (m *merging) noteObject(key ObjectKey) {
 	}
 }
 
+// tick takes up that time has passed. Where that changes what a Drain takes away, the services
+// that it covers are merged again; which endpoints a Drain covers does not change.
+func (m *merging) tick(before time.Time) {
+	changed := false
+	m.objects.byKey.WalkPrefix(DrainKind.prefix(), func(_ string, o *Object) bool {
+		changed = RampOf(o).At(before) != RampOf(o).At(m.clock)
+		return changed
+	})
+	if !changed {
+		return
+	}
+	m.services.Walk(func(_ string, svc *Service) bool {
+		if len(svc.Drains) > 0 {
+			m.contributions.dirty[svc.Key] = true
+		}
+		return false
+	})
+}
+
 // settle merges each service once: those that registries spoke of, those whose
 // selections changed, and those that are bound to a service that changed. Its
 // cost is that of these.
@@ -24,7 +46,7 @@ func (m *merging) settle() {
 		return
 	}
 	m.contributions.settleNames()
-	m.drains = drainsOf(m.objects)
+	m.drains = drainsOf(m.objects, m.clock)
 	changed := map[ServiceKey]bool{}
 	for _, group := range m.bindings.order() {
 		circle := map[ServiceKey]bool{}

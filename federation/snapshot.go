@@ -21,6 +21,7 @@ type Snapshot struct {
 	objects    Objects
 	keySets    btree.Map[KeySet] // source
 	revision   int64
+	clock      time.Time
 	settings   Settings
 	journal    journal
 	superseded chan struct{}
@@ -60,6 +61,10 @@ func (s *Snapshot) Superseded() <-chan struct{} { return s.superseded }
 // PublishedAt is when an Aggregate published the snapshot; zero: it was never
 // published.
 func PublishedAt(s *Snapshot) time.Time { return s.published }
+
+// ClockOf is the time that the snapshot is of, for what changes with time: the ramps of Drains.
+// It moves when the hub says so, not by itself.
+func ClockOf(s *Snapshot) time.Time { return s.clock }
 
 // Settings returns the settings under which the snapshot was made.
 func (s *Snapshot) Settings() Settings { return s.settings }

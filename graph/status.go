@@ -16,6 +16,7 @@ func (r objectResolver) Status(ctx context.Context, of *model.ConfigObject) (mod
 	return model.ConfigObjectStatus{
 		Delivery:    sync.OnceValue(func() *model.Rollout { return r.deliveryOf(ctx, of.Of.Key) }),
 		Ignored:     func() []model.NotHonoured { return r.notHonoured(ctx, of.Of.Key) },
+		Drain:       drainStatus(ctx, of.Of.Key),
 		AllFindings: func() []model.Finding { return r.findings(ctx, of.Of.Key) },
 	}, nil
 }

@@ -236,6 +236,7 @@ type ComplexityRoot struct {
 	ConfigObjectStatus struct {
 		Acked       func(childComplexity int) int
 		Delivered   func(childComplexity int) int
+		Drain       func(childComplexity int) int
 		Findings    func(childComplexity int) int
 		NotHonoured func(childComplexity int) int
 		Pending     func(childComplexity int) int
@@ -298,6 +299,14 @@ type ComplexityRoot struct {
 	DetachClusterPayload struct {
 		ClusterID  func(childComplexity int) int
 		UserErrors func(childComplexity int) int
+	}
+
+	DrainStatus struct {
+		Endpoints       func(childComplexity int) int
+		Percent         func(childComplexity int) int
+		RampEndsAt      func(childComplexity int) int
+		RefusedServices func(childComplexity int) int
+		Services        func(childComplexity int) int
 	}
 
 	Endpoint struct {
@@ -1612,6 +1621,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigObjectStatus.Delivered(childComplexity), true
+	case "ConfigObjectStatus.drain":
+		if e.ComplexityRoot.ConfigObjectStatus.Drain == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectStatus.Drain(childComplexity), true
 	case "ConfigObjectStatus.findings":
 		if e.ComplexityRoot.ConfigObjectStatus.Findings == nil {
 			break
@@ -1853,6 +1868,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DetachClusterPayload.UserErrors(childComplexity), true
+
+	case "DrainStatus.endpoints":
+		if e.ComplexityRoot.DrainStatus.Endpoints == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DrainStatus.Endpoints(childComplexity), true
+	case "DrainStatus.percent":
+		if e.ComplexityRoot.DrainStatus.Percent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DrainStatus.Percent(childComplexity), true
+	case "DrainStatus.rampEndsAt":
+		if e.ComplexityRoot.DrainStatus.RampEndsAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DrainStatus.RampEndsAt(childComplexity), true
+	case "DrainStatus.refusedServices":
+		if e.ComplexityRoot.DrainStatus.RefusedServices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DrainStatus.RefusedServices(childComplexity), true
+	case "DrainStatus.services":
+		if e.ComplexityRoot.DrainStatus.Services == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DrainStatus.Services(childComplexity), true
 
 	case "Endpoint.address":
 		if e.ComplexityRoot.Endpoint.Address == nil {
@@ -5989,6 +6035,22 @@ type ConfigObjectStatus {
   notHonoured: [NotHonoured!]!
   "Notes about the object in the current mesh."
   findings: [Finding!]!
+  "What a Drain does now; null for other kinds."
+  drain: DrainStatus
+}
+
+"What a Drain does now."
+type DrainStatus {
+  "The percentage of the requests to its endpoints that other endpoints get now."
+  percent: Int!
+  "When its ramp reaches the percentage of the Drain; null without a ramp."
+  rampEndsAt: DateTime
+  "The number of services that it drains."
+  services: Int!
+  "The number of services that keep their endpoints because too few others are healthy."
+  refusedServices: Int!
+  "The number of endpoints of services that get fewer requests now."
+  endpoints: Int!
 }
 
 "A field or value of an object that has no effect."
@@ -6979,6 +7041,8 @@ func (ec *executionContext) childFields_ConfigObjectStatus(ctx context.Context, 
 		return ec.fieldContext_ConfigObjectStatus_notHonoured(ctx, field)
 	case "findings":
 		return ec.fieldContext_ConfigObjectStatus_findings(ctx, field)
+	case "drain":
+		return ec.fieldContext_ConfigObjectStatus_drain(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectStatus", field.Name)
 }
@@ -7095,6 +7159,22 @@ func (ec *executionContext) childFields_DetachClusterPayload(ctx context.Context
 		return ec.fieldContext_DetachClusterPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DetachClusterPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DrainStatus(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "percent":
+		return ec.fieldContext_DrainStatus_percent(ctx, field)
+	case "rampEndsAt":
+		return ec.fieldContext_DrainStatus_rampEndsAt(ctx, field)
+	case "services":
+		return ec.fieldContext_DrainStatus_services(ctx, field)
+	case "refusedServices":
+		return ec.fieldContext_DrainStatus_refusedServices(ctx, field)
+	case "endpoints":
+		return ec.fieldContext_DrainStatus_endpoints(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DrainStatus", field.Name)
 }
 
 func (ec *executionContext) childFields_Endpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -4539,6 +4539,38 @@ func (ec *executionContext) fieldContext_ConfigObjectStatus_findings(_ context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _ConfigObjectStatus_drain(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectStatus_drain(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Drain, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DrainStatus) graphql.Marshaler {
+			return ec.marshalODrainStatus2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐDrainStatus(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectStatus_drain(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObjectStatus",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DrainStatus(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ConfigRevision_id(ctx context.Context, field graphql.CollectedField, obj *model.ConfigRevision) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5422,6 +5454,121 @@ func (ec *executionContext) fieldContext_DetachClusterPayload_userErrors(_ conte
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _DrainStatus_percent(ctx context.Context, field graphql.CollectedField, obj *model.DrainStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrainStatus_percent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Percent(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DrainStatus_percent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DrainStatus", field, true, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _DrainStatus_rampEndsAt(ctx context.Context, field graphql.CollectedField, obj *model.DrainStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrainStatus_rampEndsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RampEndsAt(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DrainStatus_rampEndsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DrainStatus", field, true, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _DrainStatus_services(ctx context.Context, field graphql.CollectedField, obj *model.DrainStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrainStatus_services(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Services(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DrainStatus_services(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DrainStatus", field, true, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _DrainStatus_refusedServices(ctx context.Context, field graphql.CollectedField, obj *model.DrainStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrainStatus_refusedServices(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RefusedServices(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DrainStatus_refusedServices(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DrainStatus", field, true, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _DrainStatus_endpoints(ctx context.Context, field graphql.CollectedField, obj *model.DrainStatus) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrainStatus_endpoints(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Endpoints(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DrainStatus_endpoints(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DrainStatus", field, true, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Endpoint_id(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
@@ -18392,6 +18539,11 @@ func (ec *executionContext) _ConfigObjectStatus(ctx context.Context, sel ast.Sel
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "drain":
+			out.Values[i] = ec._ConfigObjectStatus_drain(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -18818,6 +18970,64 @@ func (ec *executionContext) _DetachClusterPayload(ctx context.Context, sel ast.S
 			}
 		case "userErrors":
 			out.Values[i] = ec._DetachClusterPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var drainStatusImplementors = []string{"DrainStatus"}
+
+func (ec *executionContext) _DrainStatus(ctx context.Context, sel ast.SelectionSet, obj *model.DrainStatus) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, drainStatusImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DrainStatus")
+		case "percent":
+			out.Values[i] = ec._DrainStatus_percent(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rampEndsAt":
+			out.Values[i] = ec._DrainStatus_rampEndsAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "services":
+			out.Values[i] = ec._DrainStatus_services(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "refusedServices":
+			out.Values[i] = ec._DrainStatus_refusedServices(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "endpoints":
+			out.Values[i] = ec._DrainStatus_endpoints(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -26014,6 +26224,13 @@ func (ec *executionContext) marshalODateTime2ᚖtimeᚐTime(ctx context.Context,
 	_ = ctx
 	res := scalar.MarshalDateTime(*v)
 	return res
+}
+
+func (ec *executionContext) marshalODrainStatus2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐDrainStatus(ctx context.Context, sel ast.SelectionSet, v *model.DrainStatus) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DrainStatus(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalODuration2ᚖtimeᚐDuration(ctx context.Context, v any) (*time.Duration, error) {

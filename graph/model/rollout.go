@@ -36,6 +36,7 @@ type ConfigObjectStatus struct {
 	Delivery    func() *Rollout
 	Ignored     func() []NotHonoured
 	AllFindings func() []Finding
+	Drain       *DrainStatus
 }
 
 // NotHonoured are the fields and values that have no effect.

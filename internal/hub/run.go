@@ -32,6 +32,7 @@ import (
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	"isthmus.dev/isthmus/internal/probe/sheets"
+	"isthmus.dev/isthmus/internal/ramp"
 	"isthmus.dev/isthmus/internal/registration"
 	gatewaynames "isthmus.dev/isthmus/internal/resolve"
 	"isthmus.dev/isthmus/internal/seal"
@@ -199,7 +200,8 @@ func (r *rooms) assemble() (*assembly, error) {
 		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Clusters: r.attaching, Authority: r.identities,
 	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema})
 	faults := measures.Quarantine{Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies, Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots}
-	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure, r.measureStore))
+	drains := measures.Drains{Snapshots: r.snapshots, Counts: r.metrics.Drains}
+	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure, drains.Measure, r.measureStore))
 	web.Inspect(health, web.Forwarded(r.debug.Handler(func(q *http.Request) error { return web.FromHere(q, s.Debug.PortForward) })))
 	inspectors := proxies.Inspectors(s.Debug.Clients)
 	debug := r.debug.Handler(func(q *http.Request) error { return inspectors.Check(web.CallerOf(q.Context())) })
@@ -221,6 +223,7 @@ func (r *rooms) assemble() (*assembly, error) {
 func (r *rooms) core() map[string]func(context.Context) error {
 	resolver := r.snapshots.Open(federation.ShardKey{Provider: "Resolver"})
 	keys := fetch.Options{Snapshots: r.snapshots, To: r.snapshots.Open(federation.ShardKey{Provider: "Keys"}), Metrics: r.metrics.KeySets, Logger: r.logger}
+	clock := r.snapshots.Open(federation.ShardKey{Provider: "Clock"})
 	core := map[string]func(context.Context) error{
 		"store":         r.store.Run,
 		"configuration": r.mesh.Run,
@@ -236,6 +239,7 @@ func (r *rooms) core() map[string]func(context.Context) error {
 		"readiness":     r.ready.run,
 		"memory":        memory.Release,
 		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: r.snapshots, To: resolver, Logger: r.logger}).Run,
+		"drains":        ramp.New(ramp.Options{Snapshots: r.snapshots, To: clock, Logger: r.logger}).Run,
 		"jwks":          fetch.New(keys).Run,
 	}
 	if r.certificates != nil {

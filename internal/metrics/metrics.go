@@ -26,6 +26,7 @@ type Metrics struct {
 	Identity   *Identity
 	Server     *Server
 	KeySets    *KeySets
+	Drains     *Drains
 	// Registrations are those of proxies that register themselves.
 	Registrations *Registrations
 
@@ -48,6 +49,7 @@ func New() *Metrics {
 		Identity:   newIdentity(registry),
 		Server:     newServer(registry),
 		KeySets:    newKeySets(registry),
+		Drains:     newDrains(registry),
 
 		Registrations: newRegistrations(registry),
 

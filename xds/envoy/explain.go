@@ -164,7 +164,7 @@ func included(v *facet.View, p service.ServedPort, of federation.Explanation) fe
 		out.Message = fmt.Sprintf("it is in network %s, which has no gateway and is sent to directly", of.Endpoint.Network)
 	}
 	if drain, drained := p.Service.DrainOf(of.Shard, of.Endpoint); drained {
-		out.Message += fmt.Sprintf("; %s takes %d %% of its requests away", drain.Drain.Title(), drain.Spec.Share())
+		out.Message += fmt.Sprintf("; %s takes %d %% of its requests away", drain.Drain.Title(), drain.Share)
 		out.Cause = drain.Drain
 	}
 	return out

@@ -213,7 +213,7 @@ func (e *Engine) foresee(on base, p plan) (Result, []config.Change, *config.Stat
 	}
 	next := on.State.Preview(events, on.Revision()+1)
 	before := e.Snapshots.Latest()
-	after, _ := federation.Next(before, next.Edit)
+	after, _ := federation.Next(before, next.Edit.Timed(e.Now()))
 	result := Result{Revision: on.Revision(), Changes: p.changes, Before: before, After: after}
 	result.Findings = append(p.findings, analyse(before, after, writes)...)
 	return result, append(writes, next.Missing...), next.State

@@ -116,6 +116,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		output.Line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, output.Line{"Namespace", o.Namespace}, output.Line{"Name", o.Name}, output.Line{"Cluster", output.OrEmpty(o.ClusterID)},
 		output.Line{"Revision", o.Revision}, output.Line{"Created", output.Moment(o.CreatedAt)}, output.Line{"Expires", output.Moment(o.ExpiresAt)},
 		output.Line{"Set", output.OrEmpty(o.Set)}, output.Line{"Source", o.SourceName}, output.Line{"Hides", strings.Join(hidden, ", ")}, output.Line{"Proxies", progress},
+		output.Line{"Drains", drainText(o.Status.Drain)},
 	)
 	var refusals, ignored, findings, steps, manifest []string
 	for _, p := range o.Status.Proxies.Nodes {
@@ -143,6 +144,21 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		return err
 	}
 	return output.PrintParts(to, sections)
+}
+
+// drainText is what a Drain does now; empty for other kinds.
+func drainText(d *client.DrainDetail) string {
+	if d == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%d %% of the requests to %s of %s", d.Percent, output.Counted(d.Endpoints, "endpoint"), output.Counted(d.Services, "service"))
+	if d.RefusedServices > 0 {
+		text += fmt.Sprintf("; %s refused", output.Counted(d.RefusedServices, "service"))
+	}
+	if d.RampEndsAt != nil {
+		text += "; its ramp ends at " + output.Moment(d.RampEndsAt)
+	}
+	return text
 }
 
 func stepText(step client.ObjectStep) string {

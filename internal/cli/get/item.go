@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,7 +45,7 @@ func objectItem(o client.ObjectSummary) (item, error) {
 	}
 	cells := []string{o.Namespace, o.Name}
 	for _, c := range kind.Of(federation.Kind{Group: o.Group, Name: o.Kind}).Columns {
-		cells = append(cells, cellOf(value, c.Path))
+		cells = append(cells, cellOf(withStatus(value, o), c.Path))
 	}
 	cells = append(cells, o.Revision, output.Age(o.CreatedAt), output.Progress(o.Status.Acked, o.Status.Rejected, o.Status.Pending))
 	ref := resource.RefOf(o)
@@ -54,6 +55,16 @@ func objectItem(o client.ObjectSummary) (item, error) {
 		cells: append(cells, sourceCell(o), output.OrDash(output.OrEmpty(o.Set)),
 			fmt.Sprint(len(o.Status.NotHonoured)), fmt.Sprint(len(o.Status.Findings))),
 	}, nil
+}
+
+// withStatus is the manifest with the status that columns show.
+func withStatus(value map[string]any, o client.ObjectSummary) map[string]any {
+	if o.Status.Drain == nil {
+		return value
+	}
+	shown := maps.Clone(value)
+	shown["status"] = map[string]any{"drain": map[string]any{"percent": o.Status.Drain.Percent}}
+	return shown
 }
 
 // sourceCell is where an object comes from, with the cluster if it is for one alone.

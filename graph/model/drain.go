@@ -1,0 +1,43 @@
+package model
+
+import (
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// DrainStatus is what a Drain does now. What it drains is counted when a field asks for it.
+type DrainStatus struct {
+	percent int
+	end     *time.Time
+	counts  func() federation.DrainProgress
+}
+
+// NewDrainStatus shows a Drain of the snapshot.
+func NewDrainStatus(s *federation.Snapshot, o *federation.Object) *DrainStatus {
+	r := federation.RampOf(o)
+	status := &DrainStatus{
+		percent: int(r.At(federation.ClockOf(s))),
+		counts:  sync.OnceValue(func() federation.DrainProgress { return federation.DrainsIn(s)[o.Key] }),
+	}
+	if end, ramps := r.End(); ramps {
+		status.end = &end
+	}
+	return status
+}
+
+// Percent is the share of requests that others get now.
+func (d *DrainStatus) Percent() int { return d.percent }
+
+// RampEndsAt is when the last step is taken; nil without a ramp.
+func (d *DrainStatus) RampEndsAt() *time.Time { return d.end }
+
+// Services are how many it drains.
+func (d *DrainStatus) Services() int { return d.counts().Services }
+
+// RefusedServices are how many it leaves as they are.
+func (d *DrainStatus) RefusedServices() int { return d.counts().Refused }
+
+// Endpoints are how many get less now.
+func (d *DrainStatus) Endpoints() int { return d.counts().Endpoints }
