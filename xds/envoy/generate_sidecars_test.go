@@ -40,7 +40,7 @@ func drawSidecars(t *rapid.T, w *world) {
 	}
 	spec := []string{"ingress: [" + strings.Join(ingress, ", ") + "]", "", ""}
 	spec[2] = rapid.SampledFrom([]string{
-		"", "", `egress: [{hosts: ["./*"]}]`, `egress: [{port: {number: 80}, hosts: ["*/*"]}]`, `egress: [{port: {number: 443}, hosts: ["~./*"]}, {port: {number: 443}, hosts: ["shop/*"]}, {hosts: ["*/*"]}]`,
+		"", "", drawnEgress(t), `egress: [{hosts: ["./*"]}]`, `egress: [{port: {number: 80}, hosts: ["*/*"]}]`, `egress: [{port: {number: 443}, hosts: ["~./*"]}, {port: {number: 443}, hosts: ["shop/*"]}, {hosts: ["*/*"]}]`,
 		`egress: [{port: {number: 15080, protocol: HTTP_PROXY}, hosts: ["*/*"]}, {port: {number: 99999}, hosts: ["shop/*", "~*/web.shop.svc.cluster.local"]}]`,
 	}).Draw(t, "egress")
 	if pool, is := strings.CutPrefix(rapid.SampledFrom(pools).Draw(t, "inbound pool"), "connectionPool"); is {
@@ -51,4 +51,27 @@ func drawSidecars(t *rapid.T, w *world) {
 	if rapid.Bool().Draw(t, "no mutual TLS") {
 		w.config(t, fmt.Sprintf("kind: PeerAuthentication\nmetadata: {name: s, namespace: %s}\nspec: {mtls: {mode: DISABLE}}", namespace))
 	}
+}
+
+// drawnEgress has listeners at addresses of their own, odd ones included.
+func drawnEgress(t *rapid.T) string {
+	var listeners []string
+	for range rapid.IntRange(1, 4).Draw(t, "egress listeners") {
+		listeners = append(listeners, "{"+joined([]string{
+			rapid.SampledFrom([]string{
+				"port: {number: 80, protocol: HTTP}", "port: {number: 80}", "port: {number: 443, protocol: TLS}", "port: {number: 90, protocol: TCP}", "port: {number: 0, protocol: HTTP}",
+				"port: {number: 0, protocol: TCP}", "port: {number: 15001, protocol: HTTP}", "port: {number: 15080, protocol: HTTP_PROXY}", "port: {number: 3128, protocol: HTTP_PROXY}", "port: {number: 70000}", "",
+			}).Draw(t, "egress port"),
+			rapid.SampledFrom([]string{
+				"", "bind: 127.0.0.1", "bind: 0.0.0.0", `bind: "::"`, `bind: "::1"`, `bind: "fe80::1%eth0"`, "bind: 10.96.0.1", "bind: nowhere", "bind: unix:///a", `bind: "unix://@a"`, "bind: unix://", "bind: unix:a",
+				"bind: unix:///" + strings.Repeat("a", 200),
+			}).Draw(t, "egress bind"),
+			rapid.SampledFrom([]string{"", "captureMode: NONE", "captureMode: IPTABLES"}).Draw(t, "egress capture"),
+			rapid.SampledFrom([]string{`hosts: ["./*"]`, `hosts: ["*/*"]`, `hosts: ["~*/*"]`, `hosts: ["*/web.shop.svc.cluster.local"]`}).Draw(t, "egress hosts"),
+		})+"}")
+	}
+	return "egress: [" + strings.Join(listeners, ", ") + "]" + rapid.SampledFrom([]string{
+		"", ", outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: web, port: {number: 80}}}",
+		", outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: a.b, subset: v1, port: {number: 70000}}}", ", outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {}}",
+	}).Draw(t, "egress proxy")
 }

@@ -52,7 +52,7 @@ func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []bu
 				t.Fatalf("%s: %v\n%s", facet, err, protojson.Format(m))
 			}
 			other, twice := facets[name]
-			if twice && (other.Scope == "own" || other.Scope == "private" || other.Balanced) {
+			if twice && (other.Scope == "own" || other.Scope == "private" || other.Scope == "bound" || other.Balanced) {
 				continue // what is for fewer proxies comes first
 			}
 			if twice {

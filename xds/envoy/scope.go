@@ -78,6 +78,10 @@ var scopes = map[node.Scope]scope{
 		fixed: always(resource.ListenerType, resource.VirtualOutbound),
 		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Capture)},
 	},
+	node.ScopeBound: {
+		fixed: outbound.BoundNames,
+		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Bound), resource.RouteType: outbound.BoundRoutes},
+	},
 	node.ScopeInbound: {
 		fixed: inbound.Names,
 		build: map[resource.Type]build{resource.ListenerType: listeners(inbound.Listener), resource.ClusterType: inbound.Cluster},

@@ -7,7 +7,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// TestK52RealProxiesExposeHostsByPort as the Sidecar says: a host of one port is unknown at another.
+// TestK52RealProxiesExposeHostsByPort as the Sidecar says: a host of one port is unknown at another. A listener
+// with captureMode NONE is dialed at the loopback, and leads to its own hosts alone.
 func TestK52RealProxiesExposeHostsByPort(t *testing.T) {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	w := newWorld().attach("c1", "")
@@ -27,9 +28,15 @@ metadata: {name: client, namespace: shop}
 spec:
   egress:
   - {port: {number: 80, protocol: HTTP}, hosts: ["./web.shop.svc.cluster.local"]}
+  - {port: {number: 81, protocol: HTTP}, captureMode: NONE, hosts: ["./web.shop.svc.cluster.local"]}
   - {hosts: ["./log.shop.svc.cluster.local"]}
   outboundTrafficPolicy: {mode: REGISTRY_ONLY}`).snapshot
 	caller, _ := pod(t, network, "10.7.0.9", world)
+	for host, want := range map[string]int{"web": 200, "log": 502} {
+		if got := caller.Get("http://127.0.0.1:81/", "Host", host).Status; got != want {
+			t.Errorf("at 127.0.0.1:81, %s is answered with %d, want %d", host, got, want)
+		}
+	}
 	for url, want := range map[string]int{
 		"http://10.96.0.1/": 200, "http://10.96.0.2/": 502, "http://10.96.0.1:81/": 502, "http://10.96.0.2:81/": 200,
 	} {

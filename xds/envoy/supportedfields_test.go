@@ -42,7 +42,7 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 			"DestinationRule", `{host: web, trafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}, portLevelSettings: [{port: {number: 80}, connectionPool: {http: {http2KeepAlive: {interval: 1s, timeout: 1s}}}}]}}`,
 			[]string{"trafficPolicy.connectionPool.http.http2KeepAlive"},
 		},
-		"sidecar": {"Sidecar", `{egress: [{hosts: ["*/*"], bind: 127.0.0.1}], ingress: [{port: {number: 80, name: a}, bind: 10.0.0.1, captureMode: IPTABLES, defaultEndpoint: "127.0.0.1:80"}], inboundConnectionPool: {http: {maxRetries: 3, http2KeepAlive: {interval: 1s}}}}`, []string{"egress[0].bind", "inboundConnectionPool.http.http2KeepAlive", "inboundConnectionPool.http.maxRetries", "ingress[0].bind", "ingress[0].port.name"}},
+		"sidecar": {"Sidecar", `{egress: [{hosts: ["*/*"], port: {number: 80, protocol: HTTP}}, {hosts: ["*/*"], port: {number: 81, protocol: HTTP_PROXY}}, {hosts: ["*/*"], captureMode: NONE}], ingress: [{port: {number: 80, name: a}, bind: 10.0.0.1, captureMode: IPTABLES, defaultEndpoint: "127.0.0.1:80"}], inboundConnectionPool: {http: {maxRetries: 3, http2KeepAlive: {interval: 1s}}}}`, []string{"egress[0].port.protocol", "egress[2].captureMode", "inboundConnectionPool.http.http2KeepAlive", "inboundConnectionPool.http.maxRetries", "ingress[0].bind", "ingress[0].port.name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().config(t, fmt.Sprintf("kind: %s\nmetadata: {name: n, namespace: shop}\nspec: %s", c.kind, c.spec))

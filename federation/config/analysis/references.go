@@ -70,21 +70,21 @@ func VirtualService(r *References, spec *networking.VirtualService) {
 	for i, route := range spec.GetHttp() {
 		at := fmt.Sprintf("spec.http[%d]", i)
 		for j, to := range route.GetRoute() {
-			r.destination(fmt.Sprintf("%s.route[%d].destination", at, j), to.GetDestination())
+			r.Destination(fmt.Sprintf("%s.route[%d].destination", at, j), to.GetDestination())
 		}
-		r.destination(at+".mirror", route.GetMirror())
+		r.Destination(at+".mirror", route.GetMirror())
 		for j, mirror := range route.GetMirrors() {
-			r.destination(fmt.Sprintf("%s.mirrors[%d].destination", at, j), mirror.GetDestination())
+			r.Destination(fmt.Sprintf("%s.mirrors[%d].destination", at, j), mirror.GetDestination())
 		}
 	}
 	for i, route := range spec.GetTls() {
 		for j, to := range route.GetRoute() {
-			r.destination(fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j), to.GetDestination())
+			r.Destination(fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j), to.GetDestination())
 		}
 	}
 	for i, route := range spec.GetTcp() {
 		for j, to := range route.GetRoute() {
-			r.destination(fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j), to.GetDestination())
+			r.Destination(fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j), to.GetDestination())
 		}
 	}
 	mesh := len(spec.GetGateways()) == 0
@@ -102,7 +102,8 @@ func VirtualService(r *References, spec *networking.VirtualService) {
 	}
 }
 
-func (r *References) destination(field string, to *networking.Destination) {
+// Destination finds a host or subset that does not exist.
+func (r *References) Destination(field string, to *networking.Destination) {
 	if to == nil || !r.Host(field+".host", to.GetHost()) || to.GetSubset() == "" {
 		return
 	}

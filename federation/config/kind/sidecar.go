@@ -4,6 +4,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/federation/config/validation"
 )
 
@@ -13,4 +14,9 @@ var _ = add(of[networking.Sidecar]{
 		add(s.GetWorkloadSelector().GetLabels())
 	},
 	check: validation.Sidecar,
+	references: func(r *analysis.References, s *networking.Sidecar) {
+		if proxy := s.GetOutboundTrafficPolicy().GetEgressProxy(); proxy != nil {
+			r.Destination("spec.outboundTrafficPolicy.egressProxy", proxy)
+		}
+	},
 })

@@ -30,6 +30,17 @@ func onlyAddresses(a *corev3.Address) error {
 	return validatePort(a)
 }
 
+// placeToListen is for listeners: an IP address and a port, or a socket.
+func placeToListen(a *corev3.Address) error {
+	if a.GetPipe() != nil {
+		return onlyAddresses(a)
+	}
+	if _, err := netip.ParseAddr(a.GetSocketAddress().GetAddress()); err != nil {
+		return fmt.Errorf("%q is no IP address", a.GetSocketAddress().GetAddress())
+	}
+	return validatePort(a)
+}
+
 // onlySockets is for endpoints that are found by DNS.
 func onlySockets(a *corev3.Address) error {
 	if a.GetSocketAddress().GetAddress() == "" {
@@ -123,10 +134,7 @@ func validateListener(l *listenerv3.Listener) error {
 		addresses = append(addresses, more.GetAddress())
 	}
 	for _, a := range addresses {
-		if _, err := netip.ParseAddr(a.GetSocketAddress().GetAddress()); err != nil {
-			return fmt.Errorf("address: %q is no IP address", a.GetSocketAddress().GetAddress())
-		}
-		if err := validatePort(a); err != nil {
+		if err := placeToListen(a); err != nil {
 			return fmt.Errorf("address: %w", err)
 		}
 	}

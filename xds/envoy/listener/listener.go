@@ -3,6 +3,7 @@
 package listener
 
 import (
+	"cmp"
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -52,10 +53,10 @@ func Detect(v *facet.View, l *listenerv3.Listener, filters ...*listenerv3.Listen
 }
 
 // PassOn takes connections for which the mesh knows no service: they go where
-// the caller wanted, or nowhere.
+// the caller wanted, to the egress proxy, or nowhere.
 func PassOn(v *facet.View) *listenerv3.Filter {
 	if v.Facet.Outbound == federation.RegistryOnly {
 		return resource.TCPProxy(resource.BlackHoleCluster)
 	}
-	return resource.TCPProxy(resource.PassthroughCluster)
+	return resource.TCPProxy(cmp.Or(v.Facet.Onward, resource.PassthroughCluster))
 }

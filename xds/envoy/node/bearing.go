@@ -1,9 +1,7 @@
 package node
 
 import (
-	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1"
@@ -20,9 +18,11 @@ var SidecarKind = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
 type bearing struct {
 	egress   string
 	inbound  string // the Sidecar that says how the workload is reached
+	bound    string // the Sidecar that has listeners of their own for what the workload sends
 	labels   string
 	priority string // the labels by which endpoints are ordered
 	outbound federation.OutboundMode
+	onward   onward
 	own      bool // the namespace has rules of its own about services
 	// network is where Network objects put the proxy; empty: they do not.
 	network federation.NetworkID
@@ -56,10 +56,11 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 	c.own = destinationrule.HasOwn(n.Namespace, r) || virtualservice.HasOwnConnections(n.Namespace, r)
 	sidecar := SidecarOf(n, r, mesh.Root())
 	if sidecar != nil {
-		c.egress = egressOf(sidecar.Spec.(*networking.Sidecar), n.Namespace)
+		c.egress, c.bound = egressOf(n, sidecar), boundOf(n, sidecar)
 		c.inbound = inboundOf(sidecar)
 		if policy := sidecar.Spec.(*networking.Sidecar).GetOutboundTrafficPolicy(); policy != nil {
 			c.outbound = federation.OutboundMode(policy.GetMode().String())
+			c.onward = onwardOf(n, c, sidecar, r)
 		}
 	}
 	if c.outbound == federation.AllowAny {
@@ -143,79 +144,4 @@ func oldestSidecars(all iter.Seq[*federation.Object], labels map[string]string) 
 		}
 	}
 	return selecting, general
-}
-
-// egressOf is what the Sidecar imports for a proxy of the namespace. A Sidecar
-// without egress imports everything. What a listener excludes is not imported by
-// that listener; another one may import it.
-func egressOf(spec *networking.Sidecar, namespace string) string {
-	if len(spec.GetEgress()) == 0 {
-		return ""
-	}
-	var plain, lists, ofPorts []string
-	for _, listener := range spec.GetEgress() {
-		included, excluded := egressHosts(listener.GetHosts(), namespace)
-		switch port := exposedPort(listener); {
-		case port != 0:
-			ofPorts = append(ofPorts, fmt.Sprintf("%d:%s", port, egressList(append(included, excluded...))))
-		case len(included) == 0:
-		case len(excluded) == 0:
-			plain = append(plain, included...)
-		default:
-			lists = append(lists, egressList(append(included, excluded...)))
-		}
-	}
-	if slices.Contains(plain, "*/*") {
-		if len(ofPorts) == 0 {
-			return ""
-		}
-		plain = []string{"*/*"}
-	}
-	if len(plain) > 0 {
-		lists = append([]string{egressList(plain)}, lists...)
-	}
-	lists = append(lists, ofPorts...)
-	if len(lists) == 0 {
-		return "~*/*" // nothing
-	}
-	return strings.Join(lists, ";")
-}
-
-// exposedPort is the port for which the listener is; 0: it is for all that have none of their own.
-// Services have nothing to do with the port of an explicit HTTP proxy.
-func exposedPort(listener *networking.IstioEgressListener) uint16 {
-	number := listener.GetPort().GetNumber()
-	if strings.EqualFold(listener.GetPort().GetProtocol(), "HTTP_PROXY") || number != uint32(uint16(number)) {
-		return 0
-	}
-	return uint16(number)
-}
-
-// egressHosts reads NAMESPACE/HOST; a namespace after ~ excludes, ~ alone from all of
-// them.
-func egressHosts(hosts []string, own string) (included, excluded []string) {
-	for _, text := range hosts {
-		namespace, name, ok := strings.Cut(text, "/")
-		if !ok {
-			namespace, name = "*", text
-		}
-		namespace, excludes := strings.CutPrefix(namespace, "~")
-		switch namespace {
-		case ".":
-			namespace = own
-		case "":
-			namespace = "*"
-		}
-		if host := namespace + "/" + strings.ToLower(name); excludes {
-			excluded = append(excluded, "~"+host)
-		} else {
-			included = append(included, host)
-		}
-	}
-	return included, excluded
-}
-
-func egressList(hosts []string) string {
-	slices.Sort(hosts)
-	return strings.Join(slices.Compact(hosts), ",")
 }

@@ -35,11 +35,12 @@ type Facet struct {
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
 	// The effective configuration of the proxy.
 	Objects  federation.ClusterID    // whose objects for its own proxies count; empty: there are none
-	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes, for a port alone after PORT:; empty: everything
+	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes, for a port alone after PORT:, for no captured port after 0:; empty: everything
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
-	// Sidecar names the one that says how the workload is reached: NAMESPACE/NAME; empty: none does. Uncaptured: connections
-	// are not redirected to the proxies.
+	Onward   string                  // the cluster to which connections to unknown hosts go; empty: where the caller wanted
+	// Sidecar names the one that says how the workload is reached, or which listeners it has for what it sends: NAMESPACE/NAME;
+	// empty: none does. Uncaptured: connections are not redirected to the proxies.
 	Sidecar    string
 	Uncaptured bool
 	// Telemetry has the objects that say what is logged and traced: NAMESPACE/NAME, joined by
@@ -60,6 +61,7 @@ func (f Facet) String() string {
 		{"egress", f.Egress},
 		{"labels", f.Labels},
 		{"outbound", string(f.Outbound)},
+		{"onward", f.Onward},
 		{"sidecar", f.Sidecar},
 		{"objects", string(f.Objects)},
 		{"telemetry", f.Telemetry},
@@ -110,7 +112,7 @@ func (f Facet) Covers(s *federation.Service) bool {
 		return s.VisibleFrom(f.Namespace)
 	case ScopePassed:
 		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
-	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported, ScopeOwn, ScopeGateway, ScopeInbound, ScopeCapture, ScopeHTTPProxy:
+	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported, ScopeOwn, ScopeGateway, ScopeInbound, ScopeCapture, ScopeHTTPProxy, ScopeBound:
 		return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false
@@ -123,7 +125,7 @@ func (f Facet) Imports(namespace string, host federation.Hostname) bool {
 		return true
 	}
 	for list := range strings.SplitSeq(f.Egress, ";") {
-		if _, hosts := portOfList(list); listImports(hosts, namespace, host) {
+		if _, hosts, _ := portOfList(list); listImports(hosts, namespace, host) {
 			return true
 		}
 	}
@@ -131,20 +133,21 @@ func (f Facet) Imports(namespace string, host federation.Hostname) bool {
 }
 
 // Exposes reports whether the facet's Sidecar, if it has one, wants what the namespace has for the
-// host at the port: a list for the port alone counts there instead of those for all.
+// host at the port: a list for the port alone counts there instead of those for all. Clients without a proxy, and the
+// explicit HTTP proxy, look at no ports.
 func (f Facet) Exposes(namespace string, host federation.Hostname, port uint16) bool {
-	if f.Egress == "" || f.GRPC || f.Scope == ScopeProxyRoutes {
+	if f.Egress == "" || f.GRPC {
 		return f.Imports(namespace, host)
 	}
 	own, all, hasOwn := false, false, false
 	for list := range strings.SplitSeq(f.Egress, ";") {
-		number, hosts := portOfList(list)
-		switch number {
-		case port:
+		number, hosts, ofPort := portOfList(list)
+		switch {
+		case !ofPort || f.Scope == ScopeProxyRoutes && number != 0:
+			all = all || listImports(hosts, namespace, host)
+		case number == port:
 			hasOwn = true
 			own = own || listImports(hosts, namespace, host)
-		case 0:
-			all = all || listImports(hosts, namespace, host)
 		}
 	}
 	if hasOwn {
@@ -153,14 +156,26 @@ func (f Facet) Exposes(namespace string, host federation.Hostname, port uint16) 
 	return all
 }
 
-// portOfList is the port for which a list is; 0: it is for all that have none of their own.
-func portOfList(list string) (port uint16, hosts string) {
-	number, hosts, hasPort := strings.Cut(list, ":")
-	if !hasPort {
-		return 0, list
+// exposedApart reports whether a listener at an address of its own has the host.
+func (f Facet) exposedApart(namespace string, host federation.Hostname) bool {
+	for list := range strings.SplitSeq(f.Egress, ";") {
+		number, hosts, ofPort := portOfList(list)
+		if ofPort && number == 0 && listImports(hosts, namespace, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// portOfList is the port for which a list is: 0 if captured connections do not reach its hosts. ofPort: it is not
+// for all ports that have no list of their own.
+func portOfList(list string) (port uint16, hosts string, ofPort bool) {
+	number, hosts, ofPort := strings.Cut(list, ":")
+	if !ofPort {
+		return 0, list, false
 	}
 	port, _ = resource.ParsePort(number)
-	return port, hosts
+	return port, hosts, true
 }
 
 // listImports reports whether one of the list has the host, and that none excludes it.

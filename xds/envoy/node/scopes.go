@@ -21,6 +21,7 @@ const (
 	ScopeImported    Scope = "imported"    // services that a Sidecar imports; takes the place of the two before
 	ScopeOwn         Scope = "own"         // services as a namespace's own rules change them; comes before the three
 	ScopeCapture     Scope = "capture"     // the entry of captured outbound connections
+	ScopeBound       Scope = "bound"       // listeners at addresses of their own for what the workload sends; comes before those of services
 	ScopeInbound     Scope = "inbound"     // the entry of inbound connections, and how they reach the workload
 	ScopeRoutes      Scope = "routes"      // routes by port, with the short names of a namespace
 	ScopeHTTPProxy   Scope = "httpProxy"   // the explicit HTTP proxy port
@@ -199,12 +200,12 @@ func (n Node) listenerFacets(c bearing) []Facet {
 	}
 	var facets []Facet
 	if n.Capture {
-		facets = append(facets, Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound})
+		facets = append(facets, captureFacet(n, c))
 	}
-	facets = append(facets, inboundFacets(n, c)...)
+	facets = append(append(facets, inboundFacets(n, c)...), boundFacets(n, c)...)
 	if n.Capture {
 		facets = append(facets, n.offering(c, Facet{
-			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Automatic: n.DNSCapture,
+			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Onward: c.onward.cluster, Automatic: n.DNSCapture,
 		})...)
 	}
 	if n.DNSCapture {
@@ -243,8 +244,9 @@ func (n Node) routeFacets(c bearing) []Facet {
 	var facets []Facet
 	routes := Facet{
 		Scope: ScopeRoutes, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain,
-		Egress: c.egress, Labels: c.labels, Outbound: c.outbound, Agent: n.Agent,
+		Egress: c.egress, Labels: c.labels, Outbound: c.outbound, Onward: c.onward.cluster, Agent: n.Agent,
 	}
+	facets = append(facets, boundFacets(n, c)...)
 	if n.Capture {
 		facets = append(facets, routes)
 	}

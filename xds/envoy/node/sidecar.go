@@ -32,8 +32,28 @@ func inboundFacets(n Node, c bearing) []Facet {
 	}}
 }
 
-// SidecarIn is the Sidecar that says how the workload of the facet's proxies is reached; nil: none
-// does.
+// captureFacet is that of the entry of captured connections, which says what of a Sidecar cannot be.
+func captureFacet(n Node, c bearing) Facet {
+	f := Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound, Onward: c.onward.cluster, Sidecar: cmp.Or(c.bound, c.onward.lost)}
+	if c.bound != "" {
+		f.Port = n.HTTPProxyPort
+	}
+	return f
+}
+
+// boundFacets are those of the listeners at addresses of their own for what the workload sends.
+func boundFacets(n Node, c bearing) []Facet {
+	if c.bound == "" {
+		return nil
+	}
+	return []Facet{{
+		Scope: ScopeBound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Domain: n.Domain, Port: n.HTTPProxyPort,
+		IPv6: n.hasIPv6(), Agent: n.Agent, Labels: c.labels, Egress: c.egress, Outbound: c.outbound, Onward: c.onward.cluster, Automatic: n.DNSCapture,
+		Sidecar: c.bound, Uncaptured: !n.Capture,
+	}}
+}
+
+// SidecarIn is the Sidecar that the facet names; nil: it names none.
 func SidecarIn(f Facet, r *federation.Reader) *federation.Object {
 	namespace, name, named := strings.Cut(f.Sidecar, "/")
 	if !named {

@@ -88,9 +88,11 @@ func (v View) Sees(s *federation.Service) bool {
 	return v.imported().Covers(s)
 }
 
-// Exposes reports whether the service, of which the node knows, can be reached at the port.
+// Exposes reports whether the service, of which the node knows, can be reached at the port, or by a listener of a
+// Sidecar at an address of its own.
 func (v View) Exposes(s *federation.Service, port uint16) bool {
-	return v.imported().Exposes(s.Key.Namespace, s.Key.Hostname, port)
+	f := v.imported()
+	return f.Exposes(s.Key.Namespace, s.Key.Hostname, port) || v.bearing.bound != "" && f.exposedApart(s.Key.Namespace, s.Key.Hostname)
 }
 
 func (v View) imported() Facet {

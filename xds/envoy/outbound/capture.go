@@ -4,8 +4,10 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/listener"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -25,7 +27,19 @@ func Capture(v *facet.View, name string) *listenerv3.Listener {
 	if v.Facet.IPv6 {
 		listener.AlsoIPv6(l, resource.OutboundPort)
 	}
+	reportLost(v)
+	reportRefused(v)
 	return l
+}
+
+// reportLost says that the egress proxy does not exist.
+func reportLost(v *facet.View) {
+	if o := node.SidecarIn(v.Facet, v.Reader); o != nil && v.Facet.Onward == resource.BlackHoleCluster && v.Facet.Outbound != federation.RegistryOnly {
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonNoDestination, Cause: o.Key,
+			Message: o.Key.Title() + ": the egress proxy is no service with that port and subset that this proxy sees: connections to unknown hosts are closed",
+		})
+	}
 }
 
 // HTTPProxy is the explicit HTTP proxy of the workload.

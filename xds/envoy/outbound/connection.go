@@ -60,17 +60,7 @@ func addNamed(v *facet.View, l *listenerv3.Listener, named []route.NamedConnecti
 // servers routes the TLS connections of a port to services that have no VIP to
 // be caught at: by the name of the server. The first service has a name.
 func servers(v *facet.View, number uint16) []route.NamedConnections {
-	var all []route.NamedConnections
-	taken := map[string]bool{}
-	add := func(servers []string, filters []*listenerv3.Filter) {
-		servers = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return taken[name] || !resource.IsServerName(name) })
-		for _, name := range servers {
-			taken[name] = true
-		}
-		if len(servers) > 0 {
-			all = append(all, route.NamedConnections{Servers: servers, Filters: filters})
-		}
-	}
+	named := serverNames{view: v, taken: map[string]bool{}}
 	services := v.Reader.SelectOnPort(number, func(s *federation.Service) bool {
 		p, ok := service.TCPPort(s, number)
 		return ok && v.Sees(s) && service.ByServerName(service.ServedPort{Service: s, Port: p}, v.Facet)
@@ -80,17 +70,38 @@ func servers(v *facet.View, number uint16) []route.NamedConnections {
 		if owner.Service == nil || !v.Exposes(owner.Service, number) || !service.ByServerName(owner, v.Facet) || service.IsAlias(v, owner.Service) {
 			continue
 		}
-		c := route.ConnectionsTo(v, owner, netip.Prefix{})
-		for _, n := range c.Named {
-			add(n.Servers, n.Filters)
-		}
-		names := append([]string{string(owner.Service.Key.Hostname)}, service.PodDomains(owner.Service)...)
-		for _, alias := range service.Aliases(v, owner.Service) {
-			names = append(names, string(alias))
-		}
-		add(slices.DeleteFunc(names, c.Routes), c.Rest)
+		named.add(owner, route.ConnectionsTo(v, owner, netip.Prefix{}))
 	}
-	return all
+	return named.all
+}
+
+// serverNames collects connections by the name of the server.
+type serverNames struct {
+	view  *facet.View
+	taken map[string]bool
+	all   []route.NamedConnections
+}
+
+// add adds the connections to a port, those that are not told apart by the names of its service.
+func (n *serverNames) add(p service.ServedPort, c route.Connections) {
+	for _, named := range c.Named {
+		n.claim(named.Servers, named.Filters)
+	}
+	names := append([]string{string(p.Service.Key.Hostname)}, service.PodDomains(p.Service)...)
+	for _, alias := range service.Aliases(n.view, p.Service) {
+		names = append(names, string(alias))
+	}
+	n.claim(slices.DeleteFunc(names, c.Routes), c.Rest)
+}
+
+func (n *serverNames) claim(servers []string, filters []*listenerv3.Filter) {
+	servers = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { return n.taken[name] || !resource.IsServerName(name) })
+	for _, name := range servers {
+		n.taken[name] = true
+	}
+	if len(servers) > 0 {
+		n.all = append(n.all, route.NamedConnections{Servers: servers, Filters: filters})
+	}
 }
 
 // ownListener is the listener as the facet makes it, where that is another than

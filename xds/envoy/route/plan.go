@@ -3,6 +3,7 @@
 package route
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -52,11 +53,33 @@ func PlanFor(v *facet.View, name string) *Plan {
 	if !service.SpeaksHTTP(v, number) {
 		return nil
 	}
+	return planPort(v, name, number, func(hosts []*Host) []*Host { return hosts })
+}
+
+// planPort is of the requests to one port, which was decided when the connection was caught.
+func planPort(v *facet.View, name string, number uint16, some func([]*Host) []*Host) *Plan {
 	only := []uint16{number}
-	hosts := httpHosts(v, v.Reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only })
+	hosts := some(httpHosts(v, v.Reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only }))
 	hosts = withRuledHosts(v, hosts, number)
 	claimDomains(v, hosts, func(domain string, _ uint16) []string { return []string{domain} })
-	return &Plan{Name: name, Hosts: hosts, Last: elsewhere(v), ignorePort: true} // the port was decided when the connection was caught
+	return &Plan{Name: name, Hosts: hosts, Last: elsewhere(v), ignorePort: true}
+}
+
+// Apart are the routes of a listener at an address of its own: to the exposed hosts at the port, or at all ports,
+// told apart by the request's authority, if it is 0. Where callers dial the listener itself, what has no host is refused.
+func Apart(v *facet.View, name string, number uint16, dialed bool) *routev3.RouteConfiguration {
+	var plan *Plan
+	switch {
+	case number == 0:
+		plan = planProxy(v)
+		plan.Name = name
+	case dialed:
+		plan = planPort(v, name, number, func(hosts []*Host) []*Host { return withoutDestination(v, hosts) })
+		plan.Last = noService()
+	default:
+		plan = planPort(v, name, number, func(hosts []*Host) []*Host { return hosts })
+	}
+	return plan.built(v)
 }
 
 // planDetected is of the requests to one port of which nothing says that it speaks HTTP: all are
@@ -90,7 +113,7 @@ func noService() *routev3.VirtualHost {
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
 func elsewhere(v *facet.View) *routev3.VirtualHost {
 	if v.Facet.Outbound != federation.RegistryOnly {
-		return resource.Everything("allow_any", resource.ForwardTo(resource.PassthroughCluster))
+		return resource.Everything("allow_any", resource.ForwardTo(cmp.Or(v.Facet.Onward, resource.PassthroughCluster)))
 	}
 	return resource.Everything("block_all", &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway,
 		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})
@@ -107,7 +130,7 @@ func planProxy(v *facet.View) *Plan {
 			}
 		}
 	}
-	hosts := slices.DeleteFunc(httpHosts(v, services, service.PortNumbers), func(h *Host) bool { return needsDestination(v, h) })
+	hosts := withoutDestination(v, httpHosts(v, services, service.PortNumbers))
 	hosts = withRuledHosts(v, hosts, RuledPort)
 	claimDomains(v, hosts, func(domain string, port uint16) []string {
 		withPort := fmt.Sprintf("%s:%d", domain, port)
@@ -119,12 +142,18 @@ func planProxy(v *facet.View) *Plan {
 	return &Plan{Name: resource.HTTPProxyRoutes, Hosts: hosts, Last: noService()}
 }
 
+// withoutDestination are the hosts whose callers do not choose the instance: they cannot say which one to a proxy
+// that they dial.
+func withoutDestination(v *facet.View, hosts []*Host) []*Host {
+	return slices.DeleteFunc(hosts, func(h *Host) bool { return needsDestination(v, h) })
+}
+
 // needsDestination reports whether the host's callers choose the instance, which they
 // cannot say to an explicit proxy.
 func needsDestination(v *facet.View, h *Host) bool {
 	needs := h.Service != nil && h.Service.Resolution == federation.Passthrough
 	if needs {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Service: h.ServiceKey(), Message: h.Name() + " cannot be reached through the HTTP proxy port: its callers choose the instance by address; call it directly"})
+		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Service: h.ServiceKey(), Message: h.Name() + " cannot be reached through a port of the proxy: its callers choose the instance by address; call it directly"})
 	}
 	return needs
 }
@@ -145,13 +174,17 @@ func Build(v *facet.View, name string) proto.Message {
 	if plan == nil {
 		return nil
 	}
-	all := make([]*routev3.VirtualHost, 0, len(plan.Hosts)+1)
-	for _, h := range plan.Hosts {
+	return plan.built(v)
+}
+
+func (p *Plan) built(v *facet.View) *routev3.RouteConfiguration {
+	all := make([]*routev3.VirtualHost, 0, len(p.Hosts)+1)
+	for _, h := range p.Hosts {
 		if host := VirtualHost(v, h); host != nil {
 			all = append(all, host)
 		}
 	}
-	return plan.Shell(all)
+	return p.Shell(all)
 }
 
 // AppendNames adds the routes that exist, or change, because of a port of a service.

@@ -2,6 +2,7 @@ package supported
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
@@ -14,16 +15,13 @@ var _ = add(row{kind: node.SidecarKind, selects: true, table: sidecarFields()})
 func sidecarFields() *table {
 	t := &table{
 		fields: []string{
-			"workloadSelector", "egress.hosts", "egress.port.number", "outboundTrafficPolicy.mode",
+			"workloadSelector", "egress.hosts", "egress.port.number", "egress.port.protocol", "egress.bind", "egress.captureMode",
+			"outboundTrafficPolicy.mode", "outboundTrafficPolicy.egressProxy",
 			"ingress.port.number", "ingress.port.protocol", "ingress.bind", "ingress.captureMode", "ingress.defaultEndpoint",
 		},
 		refused: map[string]string{
-			"egress.port.protocol":                       "the protocol of the service's port counts",
 			"egress.port.name":                           "listeners are told apart by their numbers",
 			"egress.port.targetPort":                     "requests go to the port of the service",
-			"egress.bind":                                "egress listeners are not bound to addresses of their own",
-			"egress.captureMode":                         "all outbound traffic is captured alike",
-			"outboundTrafficPolicy.egressProxy":          "there is no egress proxy for what the mesh does not know",
 			"ingress.port.name":                          "listeners are told apart by their numbers",
 			"ingress.port.targetPort":                    "write the port of the workload in defaultEndpoint",
 			"ingress.tls.httpsRedirect":                  "sidecars do not redirect",
@@ -63,6 +61,9 @@ func sidecarValues(m proto.Message) []Field {
 		return nil
 	}
 	n := &valueNotes{found: refusedPings("inboundConnectionPool", spec.GetInboundConnectionPool())}
+	for i, out := range spec.GetEgress() {
+		n.egress(fmt.Sprintf("egress[%d]", i), out)
+	}
 	for i, in := range spec.GetIngress() {
 		at := fmt.Sprintf("ingress[%d]", i)
 		n.found = append(n.found, refusedPings(at+".connectionPool", in.GetConnectionPool())...)
@@ -71,4 +72,15 @@ func sidecarValues(m proto.Message) []Field {
 		}
 	}
 	return n.found
+}
+
+// egress finds what has no effect because connections come to the listener by redirection.
+func (n *valueNotes) egress(at string, l *networking.IstioEgressListener) {
+	protocol := l.GetPort().GetProtocol()
+	if protocol != "" && !node.IsBound(l, false) && !strings.EqualFold(protocol, "HTTP_PROXY") {
+		n.add(at+".port.protocol", "the protocol of the service's port counts, unless the listener has bind or captureMode NONE")
+	}
+	if l.GetPort() == nil && l.GetCaptureMode() == networking.CaptureMode_NONE {
+		n.add(at+".captureMode", "a listener for all ports is not one that callers dial; write a listener with a port for each port")
+	}
 }
