@@ -194,6 +194,8 @@ type MeshSettings struct {
 	EnvoyFilters struct {
 		Namespaces []string `json:"namespaces,omitempty"`
 	} `json:"envoyFilters,omitzero"`
+	// QUICListeners has gateways offer HTTP/3 where they end TLS.
+	QUICListeners bool `json:"quicListeners,omitempty"`
 	// Sources are the clusters whose custom resources are configuration of the mesh.
 	Sources []ResourceSource `json:"sources,omitempty"`
 	// The settings of Ingresses are those of Istio's mesh configuration.
@@ -275,6 +277,9 @@ func (m *MeshSettings) AllowsGateways(namespace string) bool {
 	}
 	return slices.Contains(m.GatewayNamespaces, namespace) || slices.Contains(m.GatewayNamespaces, "*")
 }
+
+// WantsQUIC reports whether gateways offer HTTP/3.
+func (m *MeshSettings) WantsQUIC() bool { return m != nil && m.QUICListeners }
 
 // AllowsEnvoyFilters reports whether EnvoyFilters of the namespace take effect.
 func (m *MeshSettings) AllowsEnvoyFilters(namespace string) bool {

@@ -9,6 +9,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
+	quicv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/quic/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -113,11 +114,19 @@ func (r *references) filter(config *anypb.Any) {
 }
 
 func (r *references) transport(config *anypb.Any) {
-	var tls tlsv3.DownstreamTlsContext
-	if config == nil || config.UnmarshalTo(&tls) != nil {
+	if config == nil {
 		return
 	}
-	r.context(tls.GetCommonTlsContext())
+	m, err := config.UnmarshalNew()
+	if err != nil {
+		return
+	}
+	switch socket := m.(type) {
+	case *tlsv3.DownstreamTlsContext:
+		r.context(socket.GetCommonTlsContext())
+	case *quicv3.QuicDownstreamTransport:
+		r.context(socket.GetDownstreamTlsContext().GetCommonTlsContext())
+	}
 }
 
 // upstream is the client's side. Only credentials are looked for: most clusters have the proxy's

@@ -13,7 +13,11 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-const secureGateway = `kind: Gateway
+const secureGateway = `kind: MeshSettings
+metadata: {name: default}
+spec: {quicListeners: true}
+---
+kind: Gateway
 metadata: {name: front, namespace: edge}
 spec:
   selector: {istio: ingress}
@@ -24,11 +28,14 @@ spec:
   - port: {number: 443, name: lenient, protocol: HTTPS}
     hosts: [lenient.example.com]
     tls: {mode: MUTUAL, serverCertificate: /web.crt, privateKey: /web.key, caCertificates: /ca.crt, insecureSkipVerify: true}
+  - port: {number: 443, name: open, protocol: HTTPS}
+    hosts: [open.example.com]
+    tls: {mode: SIMPLE, serverCertificate: /web.crt, privateKey: /web.key}
 ---
 kind: VirtualService
 metadata: {name: web, namespace: shop}
 spec:
-  hosts: [strict.example.com, lenient.example.com]
+  hosts: [open.example.com, strict.example.com, lenient.example.com]
   gateways: [edge/front]
   http: [{route: [{destination: {host: web.shop.svc.cluster.local}}]}]
 ---
@@ -38,6 +45,18 @@ spec:
   rules:
   - to: [{operation: {paths: [/open]}}]
   - from: [{source: {principals: [cluster.local/ns/shop/sa/web]}}]`
+
+// secureWorld runs the gateway, with a server behind it, and a caller.
+func secureWorld(t *testing.T) (caller *testbed.Namespace, authority *testbed.Authority) {
+	t.Helper()
+	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "known")
+	server, _ := pod(t, network, "10.7.0.2", nil)
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
+	s := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, secureGateway).snapshot
+	startSecureGateway(t, network, "10.7.0.8", authority, s, "open.example.com", "strict.example.com", "lenient.example.com")
+	caller, _ = pod(t, network, "10.7.0.9", nil)
+	return caller, authority
+}
 
 // startSecureGateway runs the gateway with certificates of the authority, which clients have too.
 func startSecureGateway(t *testing.T, network *testbed.Network, address string, authority *testbed.Authority, s *federation.Snapshot, hosts ...string) {
@@ -76,12 +95,7 @@ func askedAs(t *testing.T, from *testbed.Namespace, authority *testbed.Authority
 // TestK56UnverifiedClientsHaveNoIdentity: a real gateway lets clients pass whose certificates it cannot verify, where the
 // Gateway says so and nowhere else. Policies do not trust such a certificate, and backends get it to verify it.
 func TestK56UnverifiedClientsHaveNoIdentity(t *testing.T) {
-	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "known")
-	server, _ := pod(t, network, "10.7.0.2", nil)
-	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
-	s := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, secureGateway).snapshot
-	startSecureGateway(t, network, "10.7.0.8", authority, s, "strict.example.com", "lenient.example.com")
-	caller, _ := pod(t, network, "10.7.0.9", nil)
+	caller, authority := secureWorld(t)
 	who := testbed.Subject{Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}
 	known, forged := authority.TLS(who).Certificates[0], testbed.NewAuthority(t, "unknown").TLS(who).Certificates[0]
 	for _, c := range []struct {
@@ -106,5 +120,68 @@ func TestK56UnverifiedClientsHaveNoIdentity(t *testing.T) {
 		if c.host == "lenient.example.com" && strings.Contains(told, "URI=") {
 			t.Errorf("%s: the backend is told the name of a client that is not verified: %q", c.name, told)
 		}
+	}
+}
+
+// http3Client is an Envoy that passes on by HTTP/3 what comes to port 8080, and has a server by name.
+const http3Client = `
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 0.0.0.0, port_value: 8080}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: client
+          route_config: {virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: gateway, timeout: 60s}}]}]}
+          http_filters: [{name: envoy.filters.http.router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]
+  clusters:
+  - name: gateway
+    connect_timeout: 30s
+    load_assignment: {cluster_name: gateway, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.7.0.8, port_value: 443}}}}]}]}
+    typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http3_protocol_options: {}}
+    transport_socket:
+      name: envoy.transport_sockets.quic
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport
+        upstream_tls_context: {sni: open.example.com, common_tls_context: {validation_context: {trusted_ca: {filename: $DIR/ca.pem}}}}
+`
+
+// TestK57GatewaysServeHTTP3: a real client of HTTP/3 reaches the backend through a real gateway, by the same routes and
+// policies as over TCP, where responses say that HTTP/3 is there.
+func TestK57GatewaysServeHTTP3(t *testing.T) {
+	caller, authority := secureWorld(t)
+	client := testbed.StartEnvoy(t, testbed.EnvoyOptions{
+		Name: "client", Config: []byte(http3Client), Namespace: caller, Files: map[string][]byte{"ca.pem": authority.PEM},
+	})
+	client.WaitReady(time.Minute)
+	const proxied, host = "http://10.7.0.9:8080", "open.example.com"
+	r := caller.Get(proxied+"/open", "Host", host)
+	if r.Err != nil || r.Status != 200 || r.Echo(t).Name != "web" {
+		t.Fatalf("over HTTP/3 the gateway answers %d %v %s", r.Status, r.Err, r.Body)
+	}
+	if got := client.Stat("cluster.gateway.upstream_cx_http3_total"); got == 0 {
+		t.Error("the client has no connection of HTTP/3")
+	}
+	if got := caller.Get(proxied+"/secret", "Host", host).Status; got != 403 {
+		t.Errorf("over HTTP/3, what no policy allows is answered with %d", got)
+	}
+	over := caller.Client(&tls.Config{RootCAs: authority.Pool(), ServerName: host})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://10.7.0.8/open", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := over.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got, want := response.Header.Get("Alt-Svc"), `h3=":443"; ma=86400`; got != want || response.StatusCode != 200 {
+		t.Errorf("over TCP: answered with %d, and alt-svc is %q, want %q", response.StatusCode, got, want)
 	}
 }

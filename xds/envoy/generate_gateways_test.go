@@ -3,6 +3,7 @@ package envoy_test
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
 	"pgregory.net/rapid"
 
@@ -41,6 +42,7 @@ func drawServer(t *rapid.T, i int) *networking.Server {
 			SubjectAltNames:    rapid.SampledFrom([][]string{nil, {"a.example", "spiffe://x/y"}}).Draw(t, "names of callers"),
 			MinProtocolVersion: networking.ServerTLSSettings_TLSProtocol(rapid.IntRange(0, 4).Draw(t, "least version")),
 			CipherSuites:       rapid.SampledFrom([][]string{nil, {"AES128-SHA", "AES128-SHA"}, {"X"}}).Draw(t, "suites"),
+			InsecureSkipVerify: wrapperspb.Bool(rapid.Bool().Draw(t, "skip")),
 			CaCertificates:     rapid.SampledFrom([]string{"", "/etc/proxy/ca.pem"}).Draw(t, "authorities"),
 		}
 	}

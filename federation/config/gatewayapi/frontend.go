@@ -52,7 +52,9 @@ func insecure(spec *gateway.GatewaySpec) []Condition {
 		return nil
 	}
 	frontend := spec.TLS.Frontend
-	lenient := func(v *gateway.FrontendTLSValidation) bool { return v != nil && v.Mode == gateway.AllowInsecureFallback }
+	lenient := func(v *gateway.FrontendTLSValidation) bool {
+		return v != nil && v.Mode == gateway.AllowInsecureFallback
+	}
 	at := slices.ContainsFunc(frontend.PerPort, func(p gateway.TLSPortConfig) bool { return lenient(p.TLS.Validation) })
 	if !at && !lenient(frontend.Default.Validation) {
 		return nil

@@ -53,5 +53,5 @@ var MeshSettingsFields = []string{
 	"protocolDetection.outbound", "protocolDetection.inbound", "protocolDetectionTimeout",
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",
 	"localityLoadBalancing.distribute", "localityLoadBalancing.failoverPriority", "extensionProviders",
-	"defaultProviders.accessLogging", "defaultProviders.tracing", "envoyFilters.namespaces",
+	"defaultProviders.accessLogging", "defaultProviders.tracing", "envoyFilters.namespaces", "quicListeners",
 }

@@ -138,7 +138,7 @@ func validateListener(l *listenerv3.Listener) error {
 			return fmt.Errorf("address: %w", err)
 		}
 	}
-	if l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP {
+	if l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP && l.GetUdpListenerConfig().GetQuicOptions() == nil {
 		if len(l.GetListenerFilters()) != 1 || len(l.GetFilterChains()) > 0 {
 			return fmt.Errorf("listener_filters: a listener for UDP has one, and no filter chain")
 		}

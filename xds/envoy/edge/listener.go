@@ -31,7 +31,7 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	for _, p := range ports(v) {
 		switch t {
 		case resource.ListenerType:
-			names = append(names, p.listener())
+			names = append(append(names, p.listener()), p.quicListeners()...)
 		case resource.RouteType:
 			for _, s := range p.servers {
 				if s.routed(p.speech) {
@@ -60,7 +60,7 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	ports := ports(v)
 	i := slices.IndexFunc(ports, func(p *listenPort) bool { return p.listener() == name })
 	if i < 0 {
-		return nil
+		return quicListener(v, ports, name)
 	}
 	p := ports[i]
 	v.Reasons = append(v.Reasons, p.reasons...)
@@ -71,18 +71,16 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	if p.speech == gateway.SpeaksTLS {
 		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
 	}
-	p.policies, p.tokens = authorization.For(v), authentication.TokensOf(v)
-	p.unverified = sync.OnceValue(p.policies.Unverified)
+	p.decide(v)
 	for _, s := range p.servers {
 		chains := serverChains(v, p, s)
 		for _, chain := range chains {
 			p.policiesFor(s).Connections(chain)
-			p.policies.Made(v, chain)
-			p.tokens.Made(v, chain)
-			v.CausedBy(s.object, chain.Filters[0])
+			p.made(v, s, chain)
 		}
 		l.FilterChains = append(l.FilterChains, chains...)
 	}
+	p.reportQUIC(v)
 	if len(l.FilterChains) == 0 {
 		return nil
 	}
@@ -93,6 +91,19 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 		}
 	}
 	return l
+}
+
+// decide finds what decides about the requests and connections of the port.
+func (p *listenPort) decide(v *facet.View) {
+	p.policies, p.tokens = authorization.For(v), authentication.TokensOf(v)
+	p.unverified = sync.OnceValue(p.policies.Unverified)
+}
+
+// made notes what the chain of a server is made of.
+func (p *listenPort) made(v *facet.View, s *Server, chain *listenerv3.FilterChain) {
+	p.policies.Made(v, chain)
+	p.tokens.Made(v, chain)
+	v.CausedBy(s.object, chain.Filters[0])
 }
 
 // serverChains are the filter chains for the connections of one server.
@@ -147,11 +158,20 @@ func forServers(names []string) *listenerv3.FilterChainMatch {
 // gatewayHTTP is at the edge of the mesh: what callers say of where they come
 // from and of their certificates is not trusted.
 func gatewayHTTP(v *facet.View, p *listenPort, s *Server) *listenerv3.Filter {
-	m := listener.NewRoutedHTTP(v, p.listener(), p.routesName(s))
+	m := gatewayRequests(v, p, s, p.listener())
+	m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{MaxConcurrentStreams: wrapperspb.UInt32(mostStreams)}
+	return resource.Filter(resource.HTTPFilter, m)
+}
+
+// mostStreams are those that a client may have in a connection.
+const mostStreams = 100
+
+// gatewayRequests is the same before it is a filter.
+func gatewayRequests(v *facet.View, p *listenPort, s *Server, statPrefix string) *hcmv3.HttpConnectionManager {
+	m := listener.NewRoutedHTTP(v, statPrefix, p.routesName(s))
 	p.policiesFor(s).Requests(m, p.tokens.Requests)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
 	m.SetCurrentClientCertDetails = s.clientDetails()
-	m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{MaxConcurrentStreams: wrapperspb.UInt32(100)}
-	return resource.Filter(resource.HTTPFilter, m)
+	return m
 }

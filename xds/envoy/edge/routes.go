@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -26,12 +27,16 @@ type host struct {
 // of a plaintext port, or of one server that ends TLS.
 func Routes(v *facet.View, name string) proto.Message {
 	var port *listenPort
+	var offered []*corev3.HeaderValueOption
 	hosts := map[string]*host{}
 	for _, p := range ports(v) {
 		for _, s := range p.servers {
 			if p.routesName(s) == name && s.routed(p.speech) {
 				port = p
 				addHosts(v, hosts, p, s)
+				if p.quicAt(s) != 0 {
+					offered = []*corev3.HeaderValueOption{altSvc(s.port())}
+				}
 			}
 		}
 	}
@@ -45,6 +50,7 @@ func Routes(v *facet.View, name string) proto.Message {
 		}
 	}
 	c := resource.NewRoutes(name, all)
+	c.ResponseHeadersToAdd = offered
 	c.IgnorePortInHostMatching = true // callers may come through another port that is forwarded to this one
 	return c
 }

@@ -48,6 +48,9 @@ func (s *Server) title() string { return s.object.Key.String() + " " + s.field }
 // gatewayName is how VirtualServices name the server's Gateway.
 func (s *Server) gatewayName() string { return s.object.Key.Namespace + "/" + s.object.Key.Name }
 
+// port is the number by which callers know the server.
+func (s *Server) port() uint16 { return uint16(s.spec.GetPort().GetNumber()) }
+
 func (s *Server) mode() networking.ServerTLSSettings_TLSmode { return s.spec.GetTls().GetMode() }
 
 // routed reports whether the server's requests are routed as HTTP.

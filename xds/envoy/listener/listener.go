@@ -26,6 +26,15 @@ func AlsoIPv6(l *listenerv3.Listener, port uint16) {
 	l.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: resource.SocketAddress(anyIPv6, port)}}
 }
 
+// OfDatagrams has the listener take datagrams at its addresses.
+func OfDatagrams(l *listenerv3.Listener) {
+	l.UdpListenerConfig = &listenerv3.UdpListenerConfig{DownstreamSocketConfig: &corev3.UdpSocketConfig{}}
+	l.GetAddress().GetSocketAddress().Protocol = corev3.SocketAddress_UDP
+	for _, more := range l.GetAdditionalAddresses() {
+		more.GetAddress().GetSocketAddress().Protocol = corev3.SocketAddress_UDP
+	}
+}
+
 // ChainForPort is for connections to the port.
 func ChainForPort(port uint16, filters ...*listenerv3.Filter) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{

@@ -27,6 +27,7 @@ type bearing struct {
 	// network is where Network objects put the proxy; empty: they do not.
 	network federation.NetworkID
 	ports   string // where a gateway listens for ports of its services
+	quic    string // where datagrams for ports of its services reach a gateway that offers HTTP/3
 	// objects is the proxy's cluster where there are objects for its proxies alone.
 	objects federation.ClusterID
 	// telemetry and traced are those of the proxy's facets.
@@ -43,8 +44,8 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 	if id, placed := r.At(n.Place()).Placed(); placed {
 		c.network = id
 	}
-	c.ports = n.listenPorts(c, r)
 	mesh := r.Mesh()
+	c.ports, c.quic = n.listenPorts(c, r, mesh.WantsQUIC())
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
 	}

@@ -23,6 +23,7 @@ type Facet struct {
 	Addresses string // sorted, joined by commas
 	Port      uint16
 	Ports     string              // where gateways listen for ports of their services: PORT=TARGET, sorted, joined by commas
+	QUIC      string              // where datagrams reach gateways that offer HTTP/3: as Ports; * where a port of TCP is; empty: nowhere
 	IPv6      bool                // the proxies have IPv6 addresses
 	GRPC      bool                // there is no proxy: the client's own gRPC asks
 	Place     string              // near, far, or empty where places do not matter
@@ -68,6 +69,7 @@ func (f Facet) String() string {
 		{"traced", f.Traced},
 		{"patches", f.Patches},
 		{"ports", f.Ports},
+		{"quic", f.QUIC},
 		{"place", f.Place},
 		{"priority", f.Priority},
 		{"locality", strings.TrimRight(f.Locality.String(), "/")},

@@ -128,7 +128,7 @@ func (n Node) gatewayFacets(c bearing) []Facet {
 		return nil
 	}
 	return []Facet{{
-		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports, IPv6: n.hasIPv6(),
+		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports, QUIC: c.quic, IPv6: n.hasIPv6(),
 		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
 	}}
 }

@@ -97,6 +97,11 @@ func HTTPProxyListener(port uint16) string { return fmt.Sprintf("127.0.0.1_%d", 
 // VIPListener names the listener of the services at an address.
 func VIPListener(vip netip.Addr, port uint16) string { return fmt.Sprintf("%s_%d", vip, port) }
 
+// DatagramListener names the listener for datagrams at an address.
+func DatagramListener(address netip.Addr, port uint16) string {
+	return "udp_" + VIPListener(address, port)
+}
+
 // ParseListener reads the name of a listener of services; the
 // unspecified address is that of all services of the port.
 func ParseListener(name string) (vip netip.Addr, port uint16, ok bool) {
