@@ -30,6 +30,8 @@ type Proxy struct {
 	ID       string         `json:"id"` // TYPE~IP~ID~DOMAIN
 	Metadata map[string]any `json:"metadata"`
 	Place    string         `json:"locality"` // REGION/ZONE/SUBZONE
+	// Extensions are the names of those with which the proxy is built.
+	Extensions []string `json:"extensions"`
 }
 
 // Locality is where the proxy says that it is.

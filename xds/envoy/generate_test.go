@@ -112,5 +112,7 @@ func drawNode(t *rapid.T) envoy.Node {
 	}
 	typ := rapid.SampledFrom([]string{"sidecar", "sidecar", "sidecar", "router", "ingress"}).Draw(t, "type")
 	domain := rapid.SampledFrom([]string{"shop.svc.cluster.local", "other.svc.cluster.local", "shop.svc.other.domain", "shop", ""}).Draw(t, "domain")
-	return parse(t, typ+"~10.0.0.1~app~"+domain, metadata)
+	n := parse(t, typ+"~10.0.0.1~app~"+domain, metadata)
+	n.Stats = n.Agent && rapid.Bool().Draw(t, "Istio's filters")
+	return n
 }

@@ -82,8 +82,13 @@ func connect(t *testing.T, conn *grpc.ClientConn, proxy federationtest.Proxy) {
 	metadata, err := structpb.NewStruct(proxy.Metadata)
 	must(t, err)
 	l := proxy.Locality()
+	var extensions []*corev3.Extension
+	for _, name := range proxy.Extensions {
+		extensions = append(extensions, &corev3.Extension{Name: name})
+	}
 	client, err := xdstest.Open(t.Context(), conn, xdstest.Options{Delta: true, Node: &corev3.Node{
 		Id: proxy.ID, Metadata: metadata, Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone},
+		Extensions: extensions,
 	}})
 	must(t, err)
 	must(t, client.Send(xdstest.Request{Type: xdstest.CDS}))

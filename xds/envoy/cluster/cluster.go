@@ -108,6 +108,9 @@ func Build(v *facet.View, name string) proto.Message {
 	if options != nil {
 		setProtocols(c, options)
 	}
+	if d.Stats {
+		c.Filters = append(c.Filters, &clusterv3.Filter{Name: resource.ExchangeFilter, TypedConfig: resource.Exchange()})
+	}
 	if announced := d.Policy.GetProxyProtocol(); announced != nil {
 		transport.SendProxyProtocol(c, announced)
 	}

@@ -27,6 +27,7 @@ type Destination struct {
 	// TLS asks for, and Taken whose name that is, if not the destination's.
 	Identity   bool
 	Agent      bool // it comes from Istio's agent
+	Stats      bool // the callers have Istio's filters for the exchange of metadata
 	SNI, Taken string
 	balanced   bool // Envoy chooses the endpoint, whatever the service and the rules say
 	detected   bool // nothing says what the port speaks
@@ -50,7 +51,7 @@ func Of(v *facet.View, name string) (Destination, bool) {
 	}
 	d := Destination{
 		ServedPort: p, Name: name, Subset: id.Subset, Labels: subset.GetLabels(),
-		Policy: r.PolicyOf(p.Port.Number, subset), Rules: r.Rules, Identity: v.Facet.Identity, Agent: v.Facet.Agent,
+		Policy: r.PolicyOf(p.Port.Number, subset), Rules: r.Rules, Identity: v.Facet.Identity, Agent: v.Facet.Agent, Stats: v.Facet.Stats,
 		balanced: v.Facet.Balanced, detected: service.Detected(v, p.Port),
 	}
 	if tls := d.backendTLS(v); tls != nil {

@@ -151,6 +151,9 @@ func (s server) appendMutual(chains []*listenerv3.FilterChain, mode authenticati
 		match.DestinationPort = wrapperspb.UInt32(uint32(e.port))
 	}
 	filter, protocols := s.bytesTo(e.port), []string(nil)
+	if s.view.Facet.Stats {
+		protocols = []string{resource.ExchangeProtocol, transport.MeshProtocol}
+	}
 	if e.http {
 		filter, protocols = s.requestsTo(e.port, true), []string{"h2", "http/1.1"}
 	}

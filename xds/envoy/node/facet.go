@@ -31,6 +31,7 @@ type Facet struct {
 	Priority  string              // those of the proxy's labels by which endpoints are ordered: KEY=VALUE, sorted, joined by commas
 	Identity  bool                // the proxies have an identity of the mesh
 	Agent     bool                // it comes from Istio's agent beside them
+	Stats     bool                // they have Istio's filters for metrics and for the exchange of metadata
 	SNIDNAT   bool                // the proxies are routers in sni-dnat mode
 	Balanced  bool                // services whose callers choose the endpoint, for gateways, which have no such callers
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
@@ -91,7 +92,7 @@ func (f Facet) String() string {
 
 func (f Facet) flags() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
-		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) && yield("sni-dnat", f.SNIDNAT) &&
+		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) && yield("stats", f.Stats) && yield("sni-dnat", f.SNIDNAT) &&
 			yield("automatic", f.Automatic) && yield("balanced", f.Balanced) && yield("uncaptured", f.Uncaptured)
 	}
 }

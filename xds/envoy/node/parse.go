@@ -47,6 +47,7 @@ func ParseNode(n *corev3.Node, given Given) (Node, error) {
 	p.readID(n.GetId())
 	p.readMetadata()
 	p.readEnvoyFields(n)
+	p.node.Stats = p.node.Agent && hasStats(n.GetExtensions())
 	p.readGRPC()
 	p.finish()
 	if p.err != nil {
@@ -292,6 +293,7 @@ func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
 func (p *nodeParser) readGRPC() {
 	if strings.HasPrefix(p.node.UserAgent, "gRPC") || strings.EqualFold(p.text("GENERATOR"), "grpc") {
 		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort, p.node.Identity, p.node.Agent, p.node.AgentNames = true, false, 0, false, false, false
+		p.node.Stats = false
 	}
 }
 

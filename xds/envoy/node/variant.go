@@ -20,6 +20,7 @@ type Variant struct {
 	Capture        bool
 	Identity       bool
 	Agent          bool
+	Stats          bool
 	GRPC           bool
 	IPv6           bool
 	Network        federation.NetworkID // empty also where the cluster or a registry says it
@@ -34,7 +35,7 @@ func (v View) Variant() Variant {
 	n := v.node
 	said := Variant{
 		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture,
-		Identity: n.Identity, Agent: n.Agent, GRPC: n.GRPC, IPv6: n.hasIPv6(),
+		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, GRPC: n.GRPC, IPv6: n.hasIPv6(),
 		Patches: v.bearing.patches.claimed,
 	}
 	if !v.placed {

@@ -12,16 +12,13 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/telemetry"
 )
 
-const ownMetrics = "proxies count by Envoy's own statistics, whose tags are set where a proxy is started: metrics cannot be changed by objects"
-
 var _ = add(row{kind: node.TelemetryKind, table: withTargets(&table{
 	fields: []string{
 		"selector.matchLabels", "accessLogging.match.mode", "accessLogging.providers.name", "accessLogging.disabled", "accessLogging.filter.expression",
 		"tracing.match.mode", "tracing.providers.name", "tracing.randomSamplingPercentage", "tracing.disableSpanReporting", "tracing.customTags",
-		"tracing.disableContextPropagation",
+		"tracing.disableContextPropagation", "metrics.providers.name", "metrics.overrides", "metrics.reportingInterval",
 	},
 	refused: map[string]string{
-		"metrics":                              ownMetrics,
 		"tracing.useRequestIdForTraceSampling": "the decision whether a request is traced is always noted in its ID",
 		"tracing.enableIstioTags":              "spans have Envoy's own tags, and those of customTags",
 	},
@@ -36,6 +33,15 @@ func telemetryValues(m proto.Message) []Field {
 	for i, item := range spec.GetAccessLogging() {
 		if err := telemetry.CheckExpression(item.GetFilter().GetExpression()); err != nil {
 			n.add(fmt.Sprintf("accessLogging[%d].filter.expression", i), err.Error()+"; this item has no effect")
+		}
+	}
+	for i, item := range spec.GetMetrics() {
+		for j, o := range item.GetOverrides() {
+			for _, name := range slices.Sorted(maps.Keys(o.GetTagOverrides())) {
+				if err := telemetry.CheckMetricTag(o.GetTagOverrides()[name]); err != nil {
+					n.add(fmt.Sprintf("metrics[%d].overrides[%d].tagOverrides[%s]", i, j, name), err.Error()+"; the tag is left out")
+				}
+			}
 		}
 	}
 	for i, item := range spec.GetTracing() {

@@ -27,11 +27,17 @@ type settings struct {
 	broken  map[string]bool // providers that were reported
 }
 
-// Apply adds logs and traces to a listener. What has none stays as it is.
+// Apply adds logs, traces and metrics to a listener. What has none stays as it is.
 func Apply(v *facet.View, l *listenerv3.Listener) {
-	if v.Facet.Telemetry == "" {
-		return
+	if v.Facet.Telemetry != "" {
+		applyLogs(v, l)
 	}
+	if v.Facet.Telemetry != "" || v.Facet.Stats {
+		applyStats(v, l)
+	}
+}
+
+func settingsOf(v *facet.View, l *listenerv3.Listener) *settings {
 	s := &settings{view: v, mode: api.WorkloadMode_CLIENT, broken: map[string]bool{}}
 	if l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND {
 		s.mode = api.WorkloadMode_SERVER
@@ -41,6 +47,11 @@ func Apply(v *facet.View, l *listenerv3.Listener) {
 			s.objects = append(s.objects, o)
 		}
 	}
+	return s
+}
+
+func applyLogs(v *facet.View, l *listenerv3.Listener) {
+	s := settingsOf(v, l)
 	logs, traces := s.logs(), s.traces()
 	if len(logs) == 0 && traces == nil {
 		return

@@ -156,6 +156,8 @@ type Client struct {
 	HTTP  bool   // requests go to the server, and bytes only where a filter says so
 	Http2 bool   // requests go in HTTP/2, whatever the caller speaks
 	SNI   string // the name of the server for which it asks
+	// Exchange: it tells the server of connections who it is.
+	Exchange bool
 }
 
 // MeshTLS is the client's side of mutual TLS between proxies of the mesh. The
@@ -179,6 +181,8 @@ func (c Client) protocols() []string {
 		return []string{"istio-h2", MeshProtocol, "h2"}
 	case c.HTTP:
 		return []string{"istio-http/1.1", MeshProtocol}
+	case c.Exchange:
+		return []string{resource.ExchangeProtocol, MeshProtocol}
 	}
 	return []string{MeshProtocol}
 }
@@ -216,7 +220,7 @@ func MeshListener(callers []*tlsv3.SubjectAltNameMatcher, protocols []string, ag
 func MeshProtocols() []string { return append(MeshConnections(), MeshRequests()...) }
 
 // MeshConnections are those of connections of which nobody knows what they carry.
-func MeshConnections() []string { return []string{MeshProtocol, "istio-peer-exchange"} }
+func MeshConnections() []string { return []string{MeshProtocol, resource.ExchangeProtocol} }
 
 // MeshRequests are those of connections with requests.
 func MeshRequests() []string { return []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"} }

@@ -1,0 +1,40 @@
+package node
+
+import (
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
+)
+
+// The filters of Istio's proxies, each by the name of its extension and by that which Istio gives it.
+var (
+	statsExtensions    = []string{"envoy.filters.http.istio_stats", "istio.stats"}
+	metadataExtensions = []string{"envoy.filters.http.peer_metadata", "envoy.filters.network.metadata_exchange", "istio.metadata_exchange"}
+)
+
+// hasStats reports whether a proxy that is built with the extensions can count as Istio does, and learn with whom
+// it speaks.
+func hasStats(extensions []*corev3.Extension) bool {
+	has := func(names []string) bool {
+		return slices.ContainsFunc(extensions, func(e *corev3.Extension) bool { return slices.Contains(names, e.GetName()) })
+	}
+	return has(statsExtensions) && has(metadataExtensions)
+}
+
+// withStats adds to facets that the proxies count as Istio's do. What is the same for every proxy, and answers to DNS
+// requests, do not depend on it.
+func (n Node) withStats(t resource.Type, facets []Facet) []Facet {
+	if !n.Stats || t != resource.ListenerType && t != resource.ClusterType {
+		return facets
+	}
+	for i := range facets {
+		switch facets[i].Scope {
+		case ScopeStatic, ScopeNames, ScopePassed:
+		default:
+			facets[i].Stats = true
+		}
+	}
+	return facets
+}
