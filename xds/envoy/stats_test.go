@@ -78,7 +78,7 @@ func everyByte(t *testing.T, n envoy.Node, s *federation.Snapshot) string {
 // matches.
 func TestK64TelemetryDecidesWhatIsCounted(t *testing.T) {
 	for name, c := range map[string]struct{ root, namespace, workload, want string }{
-		"nothing is said":               {want: "counted"},
+		"no objects":                    {want: "counted"},
 		"all is disabled":               {root: "[{overrides: [{disabled: true}]}]", want: "nothing"},
 		"disabled for servers":          {root: "[{overrides: [{match: {mode: SERVER}, disabled: true}]}]", want: "counted"},
 		"disabled and enabled again":    {root: "[{overrides: [{disabled: true}]}]", namespace: "[{overrides: [{match: {metric: REQUEST_COUNT}, disabled: false}]}]", want: "counted requests_total"},

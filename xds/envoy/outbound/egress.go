@@ -95,13 +95,13 @@ func (e egress) refusal(f node.Facet) string {
 	isSocket := strings.HasPrefix(e.spec.GetBind(), "unix:")
 	switch {
 	case isSocket && (e.path == "" || resource.ValidateName(e.path) != nil || len(e.path) > check.MaxSocketPath):
-		return fmt.Sprintf("%q is no socket: write unix:///PATH or unix://@NAME, with at most %d bytes", e.spec.GetBind(), check.MaxSocketPath)
+		return fmt.Sprintf("%q is not a socket: write unix:///PATH or unix://@NAME, with at most %d bytes", e.spec.GetBind(), check.MaxSocketPath)
 	case isSocket && !e.dialed:
 		return "what goes to a socket cannot be captured: write captureMode NONE"
 	case isSocket:
 		return ""
 	case !e.at.IsValid() || e.at.Zone() != "":
-		return fmt.Sprintf("%q is no address: write an IP address or unix:///PATH", e.spec.GetBind())
+		return fmt.Sprintf("%q is not an address: write an IP address or unix:///PATH", e.spec.GetBind())
 	case e.number == 0:
 		return "it has no port"
 	case e.number >= firstOwn && e.number <= lastOwn:
