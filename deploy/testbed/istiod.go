@@ -3,6 +3,7 @@ package testbed
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"isthmus.dev/isthmus/deploy/testbed/toolset"
@@ -18,6 +19,7 @@ type IstiodOptions struct {
 	Kube      *Kube  // Whose services it serves, and whose tokens it reviews.
 	CA        string // The folder with ca-cert.pem, ca-key.pem, root-cert.pem and cert-chain.pem.
 	Mesh      string // Text of its MeshConfig, YAML.
+	Filters   bool   // It sends the filters that Istio's proxies have and Envoy as it is released lacks.
 }
 
 // Istiod is istiod, unmodified.
@@ -32,7 +34,7 @@ func StartIstiod(t testing.TB, o IstiodOptions) *Istiod {
 	t.Helper()
 	program := locate(t, toolset.PilotDiscovery)
 	o.Kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: istio-system\n")
-	dir := t.TempDir()
+	dir, filters := t.TempDir(), strconv.FormatBool(o.Filters)
 	ready := probe(o.Namespace.Client(nil), fmt.Sprintf("http://%s:8080/ready", o.Address))
 	i := &Istiod{XDS: o.Address + ":15012"}
 	i.Process = StartProgram(t, ProgramOptions{
@@ -46,8 +48,7 @@ func StartIstiod(t testing.TB, o IstiodOptions) *Istiod {
 		},
 		Env: []string{
 			"POD_NAME=istiod-1", "POD_NAMESPACE=istio-system", "ROOT_CA_DIR=" + o.CA, "VALIDATION_WEBHOOK_CONFIG_NAME=", "INJECTION_WEBHOOK_CONFIG_NAME=",
-			// Envoy as it is released lacks the filters of Istio.
-			"PILOT_ENABLE_ALPN_FILTER=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_TELEMETRY_LABEL=false",
+			"PILOT_ENABLE_ALPN_FILTER=" + filters, "PILOT_ENABLE_METADATA_EXCHANGE=" + filters, "PILOT_ENABLE_TELEMETRY_LABEL=" + filters,
 		},
 	})
 	return i

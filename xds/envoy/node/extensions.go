@@ -23,9 +23,9 @@ func hasStats(extensions []*corev3.Extension) bool {
 	return has(statsExtensions) && has(metadataExtensions)
 }
 
-// withStats adds to facets that the proxies count as Istio's do. What is the same for every proxy, and answers to DNS
+// withStats adds to the facets of a node that its proxies count as those of Istio do. What is the same for every proxy, and answers to DNS
 // requests, do not depend on it.
-func (n Node) withStats(t resource.Type, facets []Facet) []Facet {
+func withStats(n Node, t resource.Type, facets []Facet) []Facet {
 	if !n.Stats || t != resource.ListenerType && t != resource.ClusterType {
 		return facets
 	}

@@ -83,7 +83,7 @@ func (v View) Facets(t resource.Type) []Facet {
 	if t == resource.ListenerType {
 		facets = v.node.withTelemetry(v.bearing, facets)
 	}
-	facets = v.node.withStats(t, facets)
+	facets = withStats(v.node, t, facets)
 	facets = v.bearing.patches.patched(t, facets)
 	for i := range facets {
 		if facets[i].Scope != ScopeStatic || facets[i].Patches != "" {
