@@ -10,7 +10,7 @@ JOBS  ?= 2
 PARALLEL ?= 4
 AUDIT := graph/transport/audit
 # The packages that take longest come first, so that none of them runs alone at the end.
-TESTS ?= $(addprefix ./,$(wildcard internal/hub cmd/isthmus e2e registries/consul federation/config/etcd docs)) ./...
+TESTS ?= $(addprefix ./,$(wildcard cmd/isthmus e2e federation/config/etcd docs registries/consul xds/envoy xds)) ./...
 SOAK_CASES ?= 3000
 SOAK_FUZZ  ?= 60s
 SOAK_KILLS ?= 100
