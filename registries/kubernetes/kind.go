@@ -23,6 +23,8 @@ type Section struct {
 	Secrets    bool   `yaml:"secrets" json:"-"`
 	// RootConfigMap has the hub write the roots of the mesh to the cluster's namespaces.
 	RootConfigMap RootConfigMap `yaml:"rootConfigMap"`
+	// ServiceImports has the hub write a ServiceImport for each exported service.
+	ServiceImports bool `yaml:"serviceImports"`
 }
 
 // RootConfigMap says which ConfigMaps with the roots of the mesh the hub writes. Empty: none.
@@ -54,6 +56,8 @@ type Following interface {
 	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
 	// WriteRoots keeps the ConfigMaps with the roots of the mesh up to date, until the context ends.
 	WriteRoots(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, overwrite bool)
+	// WriteImports keeps the ServiceImports of exported services up to date, until the context ends.
+	WriteImports(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
 	// Expires is called with the time at which the kept credentials expire.
 	Expires(federation.ClusterID, *kube.Credentials)
 }
@@ -142,16 +146,19 @@ func (o Opener) Open(c provider.Cluster, credentials *kube.Credentials) (registr
 		defer client.Close()
 		defer o.Ended(c.ID)
 		defer o.Following.Attach(c.ID, reviewer, r.Cluster(), section.Secrets)()
-		return provider.Beside(ctx, func(ctx context.Context) { o.follow(ctx, c.ID, r.Cluster(), section.RootConfigMap) }, func(ctx context.Context) error { return r.Run(ctx, to) })
+		return provider.Beside(ctx, func(ctx context.Context) { o.follow(ctx, c.ID, r.Cluster(), section) }, func(ctx context.Context) error { return r.Run(ctx, to) })
 	}}, nil
 }
 
 // follow has all others follow the cluster until the context ends.
-func (o Opener) follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, roots RootConfigMap) {
+func (o Opener) follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, section *Section) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	if roots != "" {
+	if roots := section.RootConfigMap; roots != "" {
 		all.Go(func() { o.Following.WriteRoots(ctx, id, cluster, roots == OverwriteRoots) })
+	}
+	if section.ServiceImports {
+		all.Go(func() { o.Following.WriteImports(ctx, id, cluster) })
 	}
 	o.Following.Follow(ctx, id, cluster)
 }

@@ -15,6 +15,7 @@ import (
 	"isthmus.dev/isthmus/internal/identity"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/seal"
+	"isthmus.dev/isthmus/internal/serviceimport"
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/registries/provider"
 	"isthmus.dev/isthmus/registries/reconcile"
@@ -29,7 +30,9 @@ type Options struct {
 	Snapshots  *federation.Aggregate
 	Identities *identities.Identities
 	Secrets    *identity.Secrets
-	Sources    []mesh.Follower // of objects that are configuration
+	Sources    []mesh.Follower        // of objects that are configuration
+	Owner      serviceimport.Owner    // of several hubs, the one that writes into clusters
+	Ready      func() <-chan struct{} // closed when clusters and configuration are there
 	Metrics    *metrics.Metrics
 	Logger     *slog.Logger
 }

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/internal/identity/rootmap"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/serviceimport"
 	"isthmus.dev/isthmus/registries/reconcile"
 )
 
@@ -49,6 +50,13 @@ func (f following) WriteRoots(ctx context.Context, id federation.ClusterID, clus
 	rootmap.New(rootmap.Options{
 		Roots: f.Identities.Trust, TrustDomain: f.Settings.Identity.TrustDomain, Metrics: f.Metrics.Clusters, Logger: f.Logger,
 	}).Follow(ctx, id, cluster, overwrite)
+}
+
+// WriteImports is part of kubernetes.Following.
+func (f following) WriteImports(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
+	serviceimport.New(serviceimport.Options{
+		Snapshots: f.Snapshots, Ready: f.Ready(), Owner: f.Owner, Logger: f.Logger,
+	}).Follow(ctx, id, cluster)
 }
 
 // Expires is part of kubernetes.Following.

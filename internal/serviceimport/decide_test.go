@@ -1,0 +1,107 @@
+package serviceimport
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+)
+
+func web() Import {
+	return Import{Spec: Spec{Type: "ClusterSetIP", IPs: []string{"240.241.0.1"}, Ports: []Port{{"http", "TCP", 80}}}, Clusters: []string{"c1", "c2"}}
+}
+
+// TestG70WhatIsDoneAboutAServiceImport, by what is exported, what is there, and who made it.
+func TestG70WhatIsDoneAboutAServiceImport(t *testing.T) {
+	want := web()
+	ours := found{ours: true, digest: want.Spec.digest(), clusters: want.Clusters}
+	old, alone, ending, others := ours, ours, ours, ours
+	old.digest, alone.clusters, ending.ending, others.ours = "old", []string{"c1"}, true, false
+	for name, c := range map[string]struct {
+		want      *Import
+		found     *found
+		namespace bool
+		todo      action
+	}{
+		"there is none":                        {&want, nil, true, create},
+		"there is none, nor the namespace":     {&want, nil, false, nothing},
+		"it is as it should be":                {&want, &ours, true, nothing},
+		"it says something else":               {&want, &old, true, update},
+		"it lacks a cluster":                   {&want, &alone, true, status},
+		"the service is not exported":          {nil, &ours, true, remove},
+		"the namespace ends":                   {nil, &ours, false, remove},
+		"it is being deleted":                  {&want, &ending, true, nothing},
+		"it is of somebody else":               {&want, &others, true, leave},
+		"of somebody else, and not exported":   {nil, &others, true, nothing},
+		"of somebody else, and being replaced": {nil, &found{ending: true}, true, nothing},
+	} {
+		is := found{}
+		if c.found != nil {
+			is = *c.found
+		}
+		if got := decide(c.want, is, c.found != nil, c.namespace); got != c.todo {
+			t.Errorf("%s: %d, want %d", name, got, c.todo)
+		}
+	}
+}
+
+// TestG70WhatIsWrittenIsAsItShouldBe: read again, nothing is to be done.
+func TestG70WhatIsWrittenIsAsItShouldBe(t *testing.T) {
+	key := listwatch.Key{Namespace: "shop", Name: "web"}
+	headless := Import{Spec: Spec{Type: "Headless", Ports: []Port{}}}
+	for _, want := range []Import{web(), headless} {
+		written := manifest(key, &want)
+		if got := decide(&want, read(written), true, true); want.Clusters != nil && got != status || want.Clusters == nil && got != nothing {
+			t.Errorf("after it was created: %d", got)
+		}
+		written.Object["status"] = map[string]any{"clusters": clusters(&want)}
+		if got := decide(&want, read(written), true, true); got != nothing {
+			t.Errorf("with its status: %d", got)
+		}
+	}
+	odd := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "web", "annotations": map[string]any{mark: "derived"}}, "spec": map[string]any{"ports": "many"},
+	}}
+	if want := web(); decide(&want, read(odd), true, true) != update {
+		t.Error("what cannot be read is not replaced")
+	}
+}
+
+// TestG70AnImportIsOfTheExportedService and of no other one.
+func TestG70AnImportIsOfTheExportedService(t *testing.T) {
+	service := federation.ServiceKey{Hostname: "web.shop.svc.clusterset.local", Namespace: "shop"}
+	shard := func(ports ...federation.Port) *federation.Shard {
+		return &federation.Shard{Ports: ports}
+	}
+	s := federation.Empty()
+	for id, said := range map[federation.ClusterID]*federation.Shard{
+		"c2": shard(federation.Port{Name: "http", Number: 80, Protocol: federation.HTTP}),
+		"c1": shard(federation.Port{Name: "http", Number: 80, Protocol: federation.HTTP}, federation.Port{Name: "dns", Number: 53, Protocol: federation.UDP}),
+	} {
+		e := federation.Edit{Source: federation.ShardKey{Cluster: id, Provider: federation.Kubernetes}}
+		e.Services.Set = map[federation.ServiceKey]*federation.Shard{service: said}
+		s, _ = federation.Next(s, e)
+	}
+	svc, _ := s.Service(service)
+	want := Import{
+		Spec: Spec{
+			Type: "ClusterSetIP", IPs: []string{service.AutomaticVIPs()[0].String()},
+			Ports: []Port{{"dns", "UDP", 53}, {"http", "TCP", 80}},
+		},
+		Clusters: []string{"c1", "c2"},
+	}
+	if d := cmp.Diff(want, importOf(svc)); d != "" {
+		t.Error(d)
+	}
+	for host, want := range map[federation.Hostname]bool{
+		service.Hostname: true, "web.shop.svc.cluster.local": false, "a.web.shop.svc.clusterset.local": false, ".shop.svc.clusterset.local": false,
+		"web.other.svc.clusterset.local": false, "clusterset.local": false,
+	} {
+		if _, is := keyOf(federation.ServiceKey{Hostname: host, Namespace: "shop"}); is != want {
+			t.Errorf("%s: %v", host, is)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package serviceimport
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/retry"
+)
+
+// follower is one cluster. One goroutine writes; those that read wake it.
+type follower struct {
+	options Options
+	log     *slog.Logger
+	cluster *listwatch.Cluster
+	wake    chan struct{}
+	imports *kept[found]
+	spaces  *kept[space]
+
+	// What follows is the writer's alone.
+	version uint64                           // of the snapshot that wanted is of
+	wanted  map[listwatch.Key]Import         // of the services that are exported
+	pauses  map[listwatch.Key]*retry.Backoff // of ServiceImports whose write failed, or that are written again and again
+	wrote   map[step]string                  // what was written last
+	due     map[listwatch.Key]time.Time      // before which they are left alone
+	missing map[listwatch.Key]time.Time      // since when services of ServiceImports are not exported
+	told    map[listwatch.Key]bool           // ServiceImports of others that were logged
+}
+
+func (f *follower) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes until the context ends.
+func (f *follower) run(ctx context.Context) {
+	next, dirty := time.Now(), true
+	for ctx.Err() == nil {
+		s := f.options.Snapshots.Latest()
+		dirty = f.follow(s) || dirty
+		if dirty {
+			next = time.Now().Add(f.work(ctx))
+		}
+		dirty = f.awaitNews(ctx, s, time.Until(next))
+	}
+}
+
+// follow takes up which services are exported, and reports whether that changed.
+func (f *follower) follow(s *federation.Snapshot) (moved bool) {
+	changes := s.ChangesSince(f.version)
+	f.version = s.Version()
+	if changes.All {
+		moved = len(f.wanted) > 0
+		clear(f.wanted)
+		for svc := range s.Services().All() {
+			moved = f.want(svc.Key, svc) || moved
+		}
+		return moved
+	}
+	for _, change := range changes.Services {
+		svc, _ := s.Service(change.Key)
+		moved = f.want(change.Key, svc) || moved
+	}
+	return moved
+}
+
+// want takes up a service, and reports whether its import changed.
+func (f *follower) want(service federation.ServiceKey, svc *federation.Service) bool {
+	key, is := keyOf(service)
+	if !is {
+		return false
+	}
+	before, had := f.wanted[key]
+	if svc == nil {
+		delete(f.wanted, key)
+		return had
+	}
+	now := importOf(svc)
+	f.wanted[key] = now
+	return !had || before.digest() != now.digest()
+}
+
+// awaitNews waits for another snapshot, and for what makes work: news of the cluster, and the
+// time. It reports whether there may be work.
+func (f *follower) awaitNews(ctx context.Context, s *federation.Snapshot, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-s.Superseded():
+		return false
+	case <-f.wake:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// work does what is to be done now, and returns after how long there may be more.
+func (f *follower) work(ctx context.Context) time.Duration {
+	have, read := f.imports.latest()
+	spaces, listed := f.spaces.latest()
+	if !read || !listed {
+		return longestPause
+	}
+	for _, key := range f.keys(have) {
+		switch {
+		case ctx.Err() != nil:
+			return 0
+		case f.options.Owner != nil && !f.options.Owner.Owns():
+			return again
+		}
+		f.settle(ctx, key, have, spaces)
+	}
+	return f.untilDue(time.Now())
+}
+
+// keys are the ServiceImports that there are or should be, in order.
+func (f *follower) keys(have map[listwatch.Key]found) []listwatch.Key {
+	all := map[listwatch.Key]bool{}
+	for key := range have {
+		all[key] = true
+	}
+	for key := range f.wanted {
+		all[key] = true
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b listwatch.Key) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// settle does what is to be done about one ServiceImport.
+func (f *follower) settle(ctx context.Context, key listwatch.Key, have map[listwatch.Key]found, spaces map[listwatch.Key]space) {
+	now := time.Now()
+	if now.Before(f.due[key]) {
+		return
+	}
+	var want *Import
+	if of, exported := f.wanted[key]; exported {
+		want = &of
+		delete(f.missing, key)
+	}
+	is, has := have[key]
+	namespace, exists := spaces[listwatch.Key{Name: key.Namespace}]
+	todo := decide(want, is, has, exists && !namespace.ending)
+	switch todo {
+	case nothing:
+		delete(f.due, key)
+		return
+	case leave:
+		f.tell(key)
+		return
+	case remove:
+		if f.waits(key, now) {
+			return
+		}
+	case create, update, status:
+	}
+	delete(f.told, key)
+	f.pause(step{key, todo}, want, f.write(ctx, key, is, todo, want))
+	retry.Sleep(ctx, pace)
+}
+
+// waits reports whether it is too early to delete the ServiceImport of a service that is not
+// exported any more: what the hub knows of clusters may be changing as a whole.
+func (f *follower) waits(key listwatch.Key, now time.Time) bool {
+	since, known := f.missing[key]
+	if !known {
+		f.missing[key], since = now, now
+	}
+	if end := since.Add(f.options.Grace); now.Before(end) {
+		f.due[key] = end
+		return true
+	}
+	delete(f.missing, key)
+	return false
+}
+
+// untilDue is how long nothing is to be done.
+func (f *follower) untilDue(now time.Time) time.Duration {
+	wait := longestPause
+	for _, at := range f.due {
+		if at.After(now) {
+			wait = min(wait, at.Sub(now))
+		}
+	}
+	return wait
+}

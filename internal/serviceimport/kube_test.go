@@ -1,0 +1,261 @@
+package serviceimport
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
+)
+
+const (
+	limit  = 5 * time.Minute
+	rights = "service-imports.yaml"
+)
+
+func asShipped(manifest string) string { return manifest }
+
+// log is what a hub logs.
+type log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+// rig is an API server, and the hub's account there with the rights of the shipped manifests.
+type rig struct {
+	t       *testing.T
+	kube    *testbed.Kube
+	cluster *listwatch.Cluster
+	mesh    *federation.Aggregate
+	writers map[federation.ClusterID]*federation.Writer
+	log     log
+}
+
+func newRig(t *testing.T, change func(manifest string) string) *rig {
+	r := &rig{t: t, kube: testbed.StartKube(t, testbed.KubeOptions{}), mesh: federation.NewAggregate(nil), writers: map[federation.ClusterID]*federation.Writer{}}
+	r.defineServiceImports()
+	for _, file := range []string{"reader.yaml", rights} {
+		r.kube.Apply(change(r.manifest(file)))
+	}
+	r.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n")
+	token := r.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "isthmus", Account: "isthmus-reader"})
+	config := &rest.Config{Host: r.kube.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: r.kube.Admin.CA}, QPS: -1}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	client, err := kubernetes.NewForConfigAndClient(config, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	custom, err := dynamic.NewForConfigAndClient(config, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.cluster = listwatchtest.Probed(t, client, listwatch.ClusterOptions{Probe: time.Second, Dynamic: custom, Logger: slog.New(slog.DiscardHandler)})
+	return r
+}
+
+// manifest is a manifest that is shipped.
+func (r *rig) manifest(file string) string {
+	text, err := os.ReadFile("../../deploy/kubernetes/" + file)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// defineServiceImports gives the server the kind, as the module of the API has it.
+func (r *rig) defineServiceImports() {
+	packed, err := os.Open("../../federation/config/schema/crds/mcs-api.json.gz")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = packed.Close() }()
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var list []json.RawMessage
+	if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, text := range list {
+		if strings.Contains(string(text), "serviceimports.multicluster.x-k8s.io") {
+			r.kube.Apply(string(text))
+		}
+	}
+	testbed.WaitFor(r.t, limit, "the kind ServiceImport", func() error {
+		if answer := r.kube.Do(http.MethodGet, "/apis/multicluster.x-k8s.io/v1beta1/serviceimports", nil); answer.Status != http.StatusOK {
+			return fmt.Errorf("the server answers %d", answer.Status)
+		}
+		return nil
+	})
+}
+
+// hub is one of several that may write.
+type hub struct{ owns atomic.Bool }
+
+func (h *hub) Owns() bool { return h.owns.Load() }
+
+// follow runs a writer until the test ends.
+func (r *rig) follow(owner *hub, ready <-chan struct{}) {
+	w := New(Options{Snapshots: r.mesh, Ready: ready, Owner: owner, Grace: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&r.log, nil))})
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { w.Follow(ctx, "c1", r.cluster) })
+	r.t.Cleanup(func() { cancel(); ended.Wait() })
+}
+
+// export has the cluster export services of the namespace shop with that port, and no others.
+func (r *rig) export(cluster federation.ClusterID, port uint16, names ...string) {
+	if r.writers[cluster] == nil {
+		r.writers[cluster] = r.mesh.Open(federation.ShardKey{Cluster: cluster, Provider: federation.Kubernetes})
+	}
+	e := federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: map[federation.ServiceKey]*federation.Shard{}}}
+	for _, name := range names {
+		key := federation.ServiceKey{Hostname: federation.Hostname(name + ".shop.svc.clusterset.local"), Namespace: "shop"}
+		e.Services.Set[key] = &federation.Shard{Ports: []federation.Port{{Name: "http", Number: port, Protocol: federation.HTTP}}}
+	}
+	r.writers[cluster].Update(e)
+}
+
+func pathOf(name string) string {
+	return "/apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceimports/" + name
+}
+
+// is what the ServiceImport says in short; empty: there is none.
+func (r *rig) is(name string) string {
+	answer := r.kube.Do(http.MethodGet, pathOf(name), nil)
+	if answer.Status == http.StatusNotFound {
+		return ""
+	}
+	var o struct {
+		Spec   Spec
+		Status struct{ Clusters []struct{ Cluster string } }
+	}
+	answer.Decode(r.t, &o)
+	text := o.Spec.Type
+	for _, p := range o.Spec.Ports {
+		text += fmt.Sprintf(" %s/%d", p.Name, p.Port)
+	}
+	for _, c := range o.Status.Clusters {
+		text += " " + c.Cluster
+	}
+	return text
+}
+
+func (r *rig) await(name, want string) {
+	r.t.Helper()
+	testbed.WaitFor(r.t, limit, "the ServiceImport "+name, func() error {
+		if got := r.is(name); got != want {
+			return fmt.Errorf("it is %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+// others makes a ServiceImport as another controller does.
+func (r *rig) others(name string) {
+	r.kube.Apply(fmt.Sprintf(`apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceImport
+metadata: {name: %s, namespace: shop}
+spec: {type: ClusterSetIP, ports: [{name: theirs, protocol: TCP, port: 1}]}
+`, name))
+}
+
+// TestG70ServiceImportsFollowTheExports in a real cluster, with the rights of the shipped
+// manifests: they come, change and go, and those of somebody else stay as they are.
+func TestG70ServiceImportsFollowTheExports(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, asShipped)
+	r.others("theirs")
+	owner, ready := &hub{}, make(chan struct{})
+	close(ready)
+	owner.owns.Store(true)
+	r.follow(owner, ready)
+	r.export("c1", 80, "web", "theirs", "later")
+	r.await("web", "ClusterSetIP http/80 c1")
+	r.export("c2", 80, "web")
+	r.await("web", "ClusterSetIP http/80 c1 c2")
+	r.export("c1", 81, "web", "theirs", "later")
+	r.await("later", "ClusterSetIP http/81 c1")
+	r.kube.Delete("apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport\nmetadata: {name: later, namespace: shop}\n")
+	r.await("later", "ClusterSetIP http/81 c1") // somebody deleted it
+	r.export("c1", 81)
+	r.await("later", "")
+	r.await("web", "ClusterSetIP http/80 c2")
+	r.export("c2", 80)
+	r.await("web", "")
+	if !r.log.has(`somebody else made it" cluster=c1 object="ServiceImport shop/theirs"`) {
+		t.Error("the log does not name the ServiceImport of somebody else")
+	}
+	if got := r.is("theirs"); got != "ClusterSetIP theirs/1" {
+		t.Errorf("the ServiceImport of somebody else is %q", got)
+	}
+}
+
+// TestG71OneHubWrites, when it may and when it knows what is exported: what another hub wrote
+// before stays until then, and a hub that is not the owner writes nothing.
+func TestG71OneHubWrites(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(manifest string) string {
+		return strings.Replace(manifest, "create, patch, delete", "patch, delete", 1)
+	})
+	r.export("c1", 80, "web", "last")
+	first, second := &hub{}, &hub{}
+	known, unknown := make(chan struct{}), make(chan struct{})
+	close(known)
+	first.owns.Store(true)
+	r.follow(first, known)
+	testbed.WaitFor(t, limit, "the log of a write that is refused", func() error {
+		if !r.log.has("cannot be written") {
+			return errors.New("it is not there")
+		}
+		return nil
+	})
+	r.kube.Apply(r.manifest(rights))
+	r.await("last", "ClusterSetIP http/80 c1")
+	r.await("web", "ClusterSetIP http/80 c1")
+	first.owns.Store(false)
+	r.export("c1", 80)
+	second.owns.Store(true)
+	r.follow(second, unknown)
+	r.export("c2", 80, "web")
+	if got := r.is("last"); got != "ClusterSetIP http/80 c1" {
+		t.Errorf("nobody may write, and there is %q", got)
+	}
+	close(unknown)
+	r.await("web", "ClusterSetIP http/80 c2")
+	r.await("last", "")
+}

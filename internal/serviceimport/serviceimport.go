@@ -1,0 +1,80 @@
+// Package serviceimport writes a ServiceImport (KEP-1645) for each exported service into the
+// attached clusters that ask for it (ADR 168). It leaves what somebody else wrote alone.
+package serviceimport
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/retry"
+)
+
+// Snapshots has the latest snapshot.
+type Snapshots interface {
+	Latest() *federation.Snapshot
+}
+
+// Owner says whether this hub is the one of several that writes.
+type Owner interface{ Owns() bool }
+
+const (
+	// pace is between two writes to one cluster.
+	pace = 100 * time.Millisecond
+	// The pauses after a write that failed, or that somebody undid.
+	firstPause, longestPause = time.Second, 10 * time.Minute
+	// patience is how long one write may take.
+	patience = 10 * time.Second
+	// again is how often a hub looks whether it is the owner now.
+	again = 5 * time.Second
+	// grace is how long a service must not be exported before its imports are deleted.
+	grace = 30 * time.Second
+)
+
+// limits are what a cluster may make the hub keep of its ServiceImports, and of its namespaces.
+var limits = federation.Limits{Objects: 20_000, Pages: 100, Bytes: 32 << 20}
+
+// Options are what a Writer works with. Snapshots and Ready are required.
+type Options struct {
+	Snapshots Snapshots
+	// Ready is closed when the snapshot has the clusters and the configuration. Before, a
+	// service that it lacks may be exported.
+	Ready  <-chan struct{}
+	Owner  Owner         // nil: this hub writes
+	Grace  time.Duration // 0: 30 s
+	Logger *slog.Logger  // nil: slog's default
+}
+
+// Writer writes the ServiceImports of clusters.
+type Writer struct{ o Options }
+
+// New makes a writer.
+func New(o Options) *Writer {
+	o.Grace, o.Logger = cmp.Or(o.Grace, grace), cmp.Or(o.Logger, slog.Default())
+	return &Writer{o}
+}
+
+// Follow keeps the ServiceImports of the cluster up to date until the context ends, while the
+// cluster proves that it is the known one.
+func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
+	select {
+	case <-w.o.Ready:
+	case <-ctx.Done():
+		return
+	}
+	f := &follower{
+		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), cluster: cluster, wake: make(chan struct{}, 1),
+		wanted: map[listwatch.Key]Import{}, pauses: map[listwatch.Key]*retry.Backoff{}, due: map[listwatch.Key]time.Time{},
+		missing: map[listwatch.Key]time.Time{}, told: map[listwatch.Key]bool{}, wrote: map[step]string{},
+	}
+	f.imports, f.spaces = &kept[found]{follower: f}, &kept[space]{follower: f}
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { listwatch.Keep(ctx, cluster, importsOf(cluster), found.key, limits, f.imports) })
+	all.Go(func() { listwatch.Keep(ctx, cluster, spacesOf(cluster), space.key, limits, f.spaces) })
+	f.run(ctx)
+}

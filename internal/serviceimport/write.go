@@ -1,0 +1,129 @@
+package serviceimport
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/dynamic"
+
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/retry"
+)
+
+func title(key listwatch.Key) slog.Attr {
+	return slog.String("object", "ServiceImport "+key.Namespace+"/"+key.Name)
+}
+
+// tell logs, once, that somebody else made the ServiceImport.
+func (f *follower) tell(key listwatch.Key) {
+	if !f.told[key] {
+		f.told[key] = true
+		f.log.Warn("a ServiceImport is left alone: somebody else made it", title(key))
+	}
+}
+
+// step is a kind of write of a ServiceImport.
+type step struct {
+	key  listwatch.Key
+	todo action
+}
+
+// pause leaves a ServiceImport alone after it was written: until the hub sees it as it is now,
+// and longer each time that the write fails or somebody undoes it.
+func (f *follower) pause(at step, want *Import, err error) {
+	key, wrote := at.key, ""
+	if want != nil {
+		wrote = want.digest()
+	}
+	undone := f.wrote[at] == wrote && want != nil
+	f.wrote[at] = wrote
+	b := f.pauses[key]
+	if b == nil {
+		b = &retry.Backoff{First: firstPause, Longest: longestPause}
+		f.pauses[key] = b
+	}
+	if err == nil && !undone {
+		b.Reset()
+	}
+	pause := b.Next()
+	f.due[key] = time.Now().Add(pause)
+	if err != nil && !listwatch.Interrupted(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		f.log.Warn("a ServiceImport cannot be written; the hub tries again", title(key), slog.Duration("retryIn", pause), slog.Any("err", err))
+	}
+}
+
+// write does it, if the cluster is the known one and nobody else wrote meanwhile.
+func (f *follower) write(ctx context.Context, key listwatch.Key, is found, todo action, want *Import) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return f.cluster.Write(ctx, func(ctx context.Context, client dynamic.Interface) error {
+		on := client.Resource(resource).Namespace(key.Namespace)
+		metadata := map[string]any{"uid": is.uid, "resourceVersion": is.version}
+		switch todo {
+		case create:
+			_, err := on.Create(ctx, manifest(key, want), metav1.CreateOptions{})
+			return err
+		case update:
+			return patch(ctx, on, key.Name, map[string]any{"metadata": metadata, "spec": specOf(want)})
+		case status:
+			return patch(ctx, on, key.Name, map[string]any{"metadata": metadata, "status": map[string]any{"clusters": clusters(want)}}, "status")
+		case remove:
+			uid := types.UID(is.uid)
+			return on.Delete(ctx, key.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &is.version}})
+		case nothing, leave:
+		}
+		return nil
+	})
+}
+
+func patch(ctx context.Context, on dynamic.ResourceInterface, name string, what map[string]any, subresource ...string) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	_, err = on.Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{}, subresource...)
+	return err
+}
+
+// specOf is the spec as it is written; a field that is nil is taken away.
+func specOf(want *Import) map[string]any {
+	ports := []any{}
+	for _, p := range want.Spec.Ports {
+		port := map[string]any{"protocol": p.Protocol, "port": int64(p.Port)}
+		if p.Name != "" {
+			port["name"] = p.Name
+		}
+		ports = append(ports, port)
+	}
+	spec := map[string]any{"type": want.Spec.Type, "ports": ports, "ips": nil}
+	if len(want.Spec.IPs) > 0 {
+		spec["ips"] = []any{want.Spec.IPs[0]}
+	}
+	return spec
+}
+
+// manifest is the ServiceImport as it is created.
+func manifest(key listwatch.Key, want *Import) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": resource.GroupVersion().String(), "kind": "ServiceImport", "spec": specOf(want),
+		"metadata": map[string]any{
+			"name": key.Name, "namespace": key.Namespace,
+			"labels": map[string]any{managedBy: "isthmus"}, "annotations": map[string]any{mark: "derived"},
+		},
+	}}
+}
+
+// clusters is the list of the status.
+func clusters(want *Import) []any {
+	list := []any{}
+	for _, c := range want.Clusters {
+		list = append(list, map[string]any{"cluster": c})
+	}
+	return list
+}
