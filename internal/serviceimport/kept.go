@@ -41,7 +41,7 @@ func spacesOf(cluster *listwatch.Cluster) listwatch.Resource[space] {
 
 // kept is what was read of one resource. It is a listwatch.Keeper.
 type kept[T any] struct {
-	follower *follower // is told of changes
+	follower *follower // gets the changes
 
 	mu    sync.Mutex
 	now   map[listwatch.Key]T

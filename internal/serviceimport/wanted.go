@@ -11,7 +11,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// Spec is what the hub says of an imported service. Other fields are left as they are.
+// Spec is what the hub says about an imported service. Other fields are left as they are.
 type Spec struct {
 	Type  string   `json:"type"`
 	IPs   []string `json:"ips,omitempty"`
@@ -38,7 +38,7 @@ type Import struct {
 	Clusters []string // that export it, in order
 }
 
-// digest identifies what the hub says and of which clusters.
+// digest identifies what the hub writes.
 func (i Import) digest() string { return i.Spec.digest() + " " + strings.Join(i.Clusters, " ") }
 
 // keyOf is the ServiceImport of the service; false: it is not an exported service.
