@@ -12,6 +12,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/grpc"
@@ -37,6 +38,23 @@ apiVersion: v1
 kind: Service
 metadata: {name: db, namespace: shop}
 spec: {clusterIP: 10.96.0.11, ports: [{name: tcp, port: 3306}]}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web-5c9f-abcde
+  namespace: shop
+  generateName: web-5c9f-
+  labels: {app: front, version: v1, pod-template-hash: 5c9f}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-5c9f, uid: a, controller: true}]
+spec: {containers: [{name: web, image: web}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web, namespace: shop, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+endpoints: [{addresses: [10.7.0.9], conditions: {ready: true}, targetRef: {kind: Pod, name: web-5c9f-abcde, namespace: shop}}]
+ports: [{name: http, port: 80, protocol: TCP}]
 `
 )
 
@@ -49,6 +67,7 @@ func TestU25IstiodSendsTheSameFilters(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Name: "c1", Namespace: inside})
 	kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n")
 	kube.Apply(strings.Split(twoServices, "---\n")...)
+	kube.ApplyStatus("apiVersion: v1\nkind: Pod\nmetadata: {name: web-5c9f-abcde, namespace: shop}\nstatus: {phase: Running, podIP: 10.7.0.9, podIPs: [{ip: 10.7.0.9}]}\n")
 	testbed.StartIstiod(t, testbed.IstiodOptions{
 		Namespace: inside, Address: istiodAt, Kube: kube, CA: testbed.NewAuthority(t, "mesh").Folder(t), Mesh: ofIstiod, Filters: true,
 	})
@@ -59,7 +78,9 @@ func TestU25IstiodSendsTheSameFilters(t *testing.T) {
 		}),
 		Extensions: []*corev3.Extension{{Name: "envoy.filters.http.istio_stats"}, {Name: "envoy.filters.http.peer_metadata"}},
 	}
-	shop, db := web(at("10.7.0.9", 80)), tcp(3306, federation.TCP, "10.96.0.11/32")
+	workload := at("10.7.0.9", 80)
+	workload.Workload, workload.Labels = "shop/web-5c9f-abcde", map[string]string{"app": "front", "version": "v1", "pod-template-hash": "5c9f"}
+	shop, db := web(workload), tcp(3306, federation.TCP, "10.96.0.11/32")
 	shop.VIPs = vips("10.96.0.10/32")
 	s := newWorld().attach("Kubernetes", "").say("Kubernetes", webKey, shop).say("Kubernetes", key("db.shop.svc.cluster.local"), db).snapshot
 	said, err := envoy.ParseNode(n)
@@ -67,7 +88,7 @@ func TestU25IstiodSendsTheSameFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := map[string]map[string]bool{}
-	for _, typ := range []envoy.Type{envoy.ClusterType, envoy.ListenerType} {
+	for _, typ := range []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType} {
 		for _, r := range build(t, typ, said, s) {
 			noteFilters(t, ours, r.message)
 		}
@@ -102,8 +123,9 @@ func filtersOfIstiod(t *testing.T, at *testbed.Namespace, n *corev3.Node) (map[s
 	}
 	defer client.Close()
 	found := map[string]map[string]bool{}
-	for _, typ := range []string{xdstest.CDS, xdstest.LDS} {
-		if err := client.Send(xdstest.Request{Type: typ}); err != nil {
+	for _, typ := range []string{xdstest.CDS, xdstest.EDS, xdstest.LDS} {
+		names := map[string][]string{xdstest.EDS: {"outbound|80||web.shop.svc.cluster.local"}}[typ]
+		if err := client.Send(xdstest.Request{Type: typ, Names: names}); err != nil {
 			return nil, fmt.Errorf("asking: %w", err)
 		}
 		for got := ""; got != typ; {
@@ -141,6 +163,12 @@ func noteFilters(t *testing.T, found map[string]map[string]bool, m proto.Message
 		}
 		if strings.HasPrefix(m.GetName(), "outbound|80||web.") || strings.HasPrefix(m.GetName(), "outbound|3306||db.") {
 			note("cluster "+m.GetName(), filters)
+		}
+	case *endpointv3.ClusterLoadAssignment:
+		for _, group := range m.GetEndpoints() {
+			for _, e := range group.GetLbEndpoints() {
+				note("workload", []string{e.GetMetadata().GetFilterMetadata()["istio"].GetFields()["workload"].GetStringValue()})
+			}
 		}
 	case *listenerv3.Listener:
 		for _, chain := range append(slices.Clone(m.GetFilterChains()), m.GetDefaultFilterChain()) {

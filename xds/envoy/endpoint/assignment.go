@@ -106,7 +106,7 @@ func WeightShift(offers []Offer) uint {
 func LBEndpoint(o Offer, weight uint32) *endpointv3.LbEndpoint {
 	e := &endpointv3.LbEndpoint{
 		HealthStatus:   corev3.HealthStatus_HEALTHY,
-		Metadata:       o.peer,
+		Metadata:       o.metadata(),
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: endpointAddress(o)}},
 	}
 	if o.Endpoint.Health == federation.Draining {

@@ -22,6 +22,7 @@ type Offer struct {
 	shard    federation.ShardKey
 	number   uint16             // 0 for a socket
 	peer     *corev3.Metadata   // of an endpoint that takes mutual TLS, for callers that offer it
+	workload string             // for callers with Istio's filters
 	plain    *federation.Object // because of which an endpoint that could take mutual TLS does not
 }
 
@@ -68,6 +69,9 @@ func Offers(v *facet.View, p destination.Destination) []Offer {
 			}
 			if p.Identity && o.TakesMutualTLS() {
 				o.peer = transport.PeerOf(group.ClusterOf(o.Endpoint))
+			}
+			if p.Stats {
+				o.workload = workloadOf(o.Endpoint, p.Service, group.ClusterOf(o.Endpoint))
 			}
 			found = append(found, o)
 		}

@@ -26,7 +26,7 @@ func hasStats(extensions []*corev3.Extension) bool {
 // withStats adds to the facets of a node that its proxies count as those of Istio do. What is the same for every proxy, and answers to DNS
 // requests, do not depend on it.
 func withStats(n Node, t resource.Type, facets []Facet) []Facet {
-	if !n.Stats || t != resource.ListenerType && t != resource.ClusterType {
+	if !n.Stats || t != resource.ListenerType && t != resource.ClusterType && t != resource.EndpointType {
 		return facets
 	}
 	for i := range facets {

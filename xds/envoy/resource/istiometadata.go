@@ -9,8 +9,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// istioFilter is the key of the metadata that Istio's tools and filters read.
-const istioFilter = "istio"
+// IstioMetadataKey is the key of the metadata that Istio's tools and filters read.
+const IstioMetadataKey = "istio"
 
 // Keys of that metadata.
 const (
@@ -34,7 +34,7 @@ func IstioMetadata(decides *federation.Object, services ...federation.ServiceKey
 	if len(fields) == 0 {
 		return nil
 	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{istioFilter: {Fields: fields}}}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{IstioMetadataKey: {Fields: fields}}}
 }
 
 // configPath is where the object is in the API of Kubernetes, with the kind as Istio spells
