@@ -42,7 +42,7 @@ func controllerOf(pod string, labels map[string]string) string {
 	return pod
 }
 
-// metadata is what proxies are told of the endpoint beside its address.
+// metadata is what proxies get of the endpoint beside its address.
 func (o Offer) metadata() *corev3.Metadata {
 	if o.workload == "" {
 		return o.peer
