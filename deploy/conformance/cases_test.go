@@ -31,7 +31,7 @@ var left = []because{
 	{"wants what a controller that deploys proxies or assigns addresses does, and the hub does neither", []string{
 		"GatewayInfrastructure", "GatewayStaticAddresses", "GatewayInvalidParametersRef",
 	}},
-	{"UDPRoutes have no effect: the hub makes no clusters of UDP ports", []string{"UDPRoute*"}},
+	{"not tried yet; datagrams of a port go to one backend alone", []string{"UDPRoute*"}},
 	{"gateways present no certificate to backends", []string{"GatewayInvalidTLSBackendConfiguration", "GatewayTLSBackendClientCertificate"}},
 	{"the authorities of clients are in ConfigMaps, which gateways do not use for clients", []string{"GatewayFrontend*", "GatewayInvalidFrontendClientCertificateValidation"}},
 	{"is for implementations that do not end TLS", []string{"TLSRouteListenerTerminateNotSupported", "TLSRouteListenerMixedTerminationNotSupported"}},

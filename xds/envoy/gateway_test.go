@@ -82,8 +82,10 @@ func TestWhatIsNotHonouredOfGatewaysIsSaid(t *testing.T) {
 		"values":        {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "unix:///a", hosts: ["*a", "a b"], tls: {mode: SIMPLE, credentialName: a/b, httpsRedirect: true}}`, []string{"servers[0].bind", "servers[0].hosts[0]", "servers[0].hosts[1]", "servers[0].tls.credentialName", "servers[0].tls.httpsRedirect"}},
 		"plaintext":     {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`, []string{"servers[0].tls"}},
 		"K56 clients whose certificates are not verified": {`{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: OPTIONAL_MUTUAL, credentialName: a, insecureSkipVerify: true}}`, nil},
-		"K56 nobody is verified":                          {`{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, insecureSkipVerify: true}}`, []string{"servers[0].tls.insecureSkipVerify"}},
-		"protocol":                                        {`{port: {number: 0, name: a, protocol: UDP}, hosts: ["*"]}`, []string{"servers[0].port.number", "servers[0].port.protocol"}},
+		"G56 datagrams":          {`{port: {number: 53, name: a, protocol: UDP}, hosts: ["*"]}`, nil},
+		"G56 datagrams with TLS": {`{port: {number: 53, name: a, protocol: UDP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`, []string{"servers[0].port.protocol"}},
+		"K56 nobody is verified": {`{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, insecureSkipVerify: true}}`, []string{"servers[0].tls.insecureSkipVerify"}},
+		"protocol":               {`{port: {number: 0, name: a, protocol: SCTP}, hosts: ["*"]}`, []string{"servers[0].port.number", "servers[0].port.protocol"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().config(t, "kind: Gateway\nmetadata: {name: n, namespace: shop}\nspec: {servers: ["+c.server+"]}")

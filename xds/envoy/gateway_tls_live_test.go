@@ -3,6 +3,7 @@ package envoy_test
 import (
 	"crypto/tls"
 	"encoding/json"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ spec:
   - port: {number: 443, name: open, protocol: HTTPS}
     hosts: [open.example.com]
     tls: {mode: SIMPLE, serverCertificate: /web.crt, privateKey: /web.key}
+  - {port: {number: 53, name: dns, protocol: UDP}, hosts: ["*"]}
 ---
 kind: VirtualService
 metadata: {name: web, namespace: shop}
@@ -38,6 +40,13 @@ spec:
   hosts: [open.example.com, strict.example.com, lenient.example.com]
   gateways: [edge/front]
   http: [{route: [{destination: {host: web.shop.svc.cluster.local}}]}]
+---
+kind: VirtualService
+metadata: {name: dns, namespace: shop}
+spec:
+  hosts: ["*"]
+  gateways: [edge/front]
+  tcp: [{route: [{destination: {host: web.shop.svc.cluster.local, port: {number: 5300}}}]}]
 ---
 kind: AuthorizationPolicy
 metadata: {name: front, namespace: edge}
@@ -52,10 +61,63 @@ func secureWorld(t *testing.T) (caller *testbed.Namespace, authority *testbed.Au
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "known")
 	server, _ := pod(t, network, "10.7.0.2", nil)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
-	s := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, secureGateway).snapshot
+	echoDatagrams(t, server, "10.7.0.2:5353")
+	backend := at("10.7.0.2", 8080)
+	backend.Ports = append(backend.Ports, federation.EndpointPort{Name: "dns", Number: 5353})
+	shard := web(backend)
+	shard.Ports = append(shard.Ports, federation.Port{Name: "dns", Number: 5300, Protocol: federation.UDP})
+	s := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, secureGateway).snapshot
 	startSecureGateway(t, network, "10.7.0.8", authority, s, "open.example.com", "strict.example.com", "lenient.example.com")
 	caller, _ = pod(t, network, "10.7.0.9", nil)
 	return caller, authority
+}
+
+// echoDatagrams answers each datagram with itself.
+func echoDatagrams(t *testing.T, at *testbed.Namespace, address string) {
+	t.Helper()
+	var conn net.PacketConn
+	err := at.Run(func() (err error) {
+		conn, err = net.ListenPacket("udp", address)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		buffer := make([]byte, 512)
+		for {
+			n, from, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo(buffer[:n], from)
+		}
+	}()
+}
+
+// datagramAnswered sends datagrams until one is answered.
+func datagramAnswered(t *testing.T, from *testbed.Namespace, address, text string) string {
+	t.Helper()
+	conn, err := from.DialContext(t.Context(), "udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	buffer := make([]byte, 512)
+	for range 30 { // a datagram may be lost
+		if err = conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = conn.Write([]byte(text)); err != nil {
+			continue
+		}
+		n, err := conn.Read(buffer)
+		if err == nil {
+			return string(buffer[:n])
+		}
+	}
+	return ""
 }
 
 // startSecureGateway runs the gateway with certificates of the authority, which clients have too.
@@ -170,6 +232,11 @@ func TestK57GatewaysServeHTTP3(t *testing.T) {
 	if got := caller.Get(proxied+"/secret", "Host", host).Status; got != 403 {
 		t.Errorf("over HTTP/3, what no policy allows is answered with %d", got)
 	}
+	t.Run("G56 datagrams", func(t *testing.T) {
+		if got := datagramAnswered(t, caller, "10.7.0.8:53", "hello"); got != "hello" {
+			t.Errorf("the datagram is answered by %q", got)
+		}
+	})
 	over := caller.Client(&tls.Config{RootCAs: authority.Pool(), ServerName: host})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://10.7.0.8/open", nil)
 	if err != nil {

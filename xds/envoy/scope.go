@@ -102,6 +102,7 @@ var scopes = map[node.Scope]scope{
 		fixed: edge.Names,
 		build: map[resource.Type]build{
 			resource.ClusterType: edge.Cluster, resource.ListenerType: listeners(edge.Listener), resource.RouteType: edge.Routes,
+			resource.EndpointType: edge.Assignment,
 		},
 	},
 	node.ScopePassed: {

@@ -85,7 +85,7 @@ func TestWholeKindsAreNotHonoured(t *testing.T) {
 		want        int
 	}{
 		{"networking.istio.io", "ProxyConfig", 1},
-		{"gateway.networking.k8s.io", "UDPRoute", 1},
+		{"gateway.networking.k8s.io", "UDPRoute", 0},
 		{"gateway.networking.k8s.io", "HTTPRoute", 0},
 		{"networking.istio.io", "ServiceEntry", 0},
 		{"isthmus.dev", "MeshSettings", 0},

@@ -15,7 +15,7 @@ type routeView struct {
 	parents []gateway.ParentReference
 	hosts   []string                // in lower case; none: those of the listeners
 	http    []gateway.HTTPRouteRule // of an HTTPRoute or GRPCRoute
-	refs    []backendRef            // of a TLSRoute or TCPRoute
+	refs    []backendRef            // of a TLSRoute, TCPRoute or UDPRoute
 	unused  []string                // fields without an effect
 	mesh    bool                    // as sidecars have it
 }
@@ -44,6 +44,10 @@ func readRoute(o *federation.Object) *routeView {
 		for i, rule := range spec.Rules {
 			v.connections(i, rule.BackendRefs)
 		}
+	case *gateway.UDPRouteSpec:
+		for i, rule := range spec.Rules {
+			v.connections(i, rule.BackendRefs)
+		}
 	default:
 		return nil
 	}
@@ -64,6 +68,8 @@ func parentsOf(o *federation.Object) []gateway.ParentReference {
 		return spec.ParentRefs
 	case *gateway.TCPRouteSpec:
 		return spec.ParentRefs
+	case *gateway.UDPRouteSpec:
+		return spec.ParentRefs
 	}
 	return nil
 }
@@ -81,6 +87,8 @@ func (v *routeView) connections(i int, refs []gateway.BackendRef) {
 }
 
 func (v *routeView) isHTTP() bool { return v.Key.Kind == httpKind.Name || v.Key.Kind == grpcKind.Name }
+
+func (v *routeView) isUDP() bool { return v.Key.Kind == udpKind.Name }
 
 func (v *routeView) isGRPC() bool { return v.Key.Kind == grpcKind.Name }
 

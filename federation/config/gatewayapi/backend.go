@@ -29,6 +29,9 @@ func (v *routeView) fate() string {
 	case v.isHTTP():
 		return "; requests for it get 500"
 	}
+	if v.isUDP() {
+		return "; nothing is sent there"
+	}
 	return "; its connections are closed"
 }
 
@@ -72,11 +75,13 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 		return refuse(gateway.RouteReasonBackendNotFound, "there is no service %s", b.host)
 	}
 	b.port = *ref.Port
-	at := slices.IndexFunc(ports, func(p federation.ServicePort) bool { return int32(p.Number) == b.port })
+	at := slices.IndexFunc(ports, func(p federation.ServicePort) bool {
+		return int32(p.Number) == b.port && (!v.isUDP() || p.Protocol.Transport() == federation.TransportUDP)
+	})
 	if at < 0 {
-		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d", b.host, b.port)
+		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d%s", b.host, b.port, v.needs())
 	}
-	if hostname || v.mesh {
+	if hostname || v.mesh || v.isUDP() {
 		return b
 	}
 	policy := policyFor(r, namespace, string(ref.Name), ports[at].Name)
@@ -88,6 +93,14 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 		return refuse(gateway.RouteReasonUnsupportedProtocol, "gateways cannot speak TLS as the BackendTLSPolicy %s/%s wants, and send nothing in plain text; see its status", namespace, policy.Key.Name)
 	}
 	return b
+}
+
+// needs is what a port must be for the route.
+func (v *routeView) needs() string {
+	if v.isUDP() {
+		return " of the protocol UDP"
+	}
+	return ""
 }
 
 func weightOf(weight *int32) int64 {
@@ -104,6 +117,21 @@ func (v *routeView) backendFaults(r *federation.Reader, s *Status, why *faults) 
 	v.splits(r, why)
 	for _, field := range v.unused {
 		s.unsupported(field, "only the first rule has an effect")
+	}
+	v.reportShares(s)
+}
+
+// reportShares says which backends get no datagrams: those of a port go to one.
+func (v *routeView) reportShares(s *Status) {
+	var first string
+	for _, ref := range v.refs {
+		switch {
+		case !v.isUDP() || weightOf(ref.Weight) == 0:
+		case first == "":
+			first = ref.field
+		default:
+			s.unsupported(ref.field, "datagrams go to one backend, %s; this one gets none", first)
+		}
 	}
 }
 

@@ -23,11 +23,12 @@ var (
 	grpcKind    = ofGroup("GRPCRoute")
 	tlsKind     = ofGroup("TLSRoute")
 	tcpKind     = ofGroup("TCPRoute")
+	udpKind     = ofGroup("UDPRoute")
 	setKind     = ofGroup("ListenerSet")
 )
 
 // routeKinds are the kinds of routes that are translated.
-var routeKinds = []federation.Kind{httpKind, grpcKind, tlsKind, tcpKind}
+var routeKinds = []federation.Kind{httpKind, grpcKind, tlsKind, tcpKind, udpKind}
 
 // controllers are those of GatewayClasses whose Gateways the hub serves.
 var controllers = []gateway.GatewayController{"isthmus.dev/gateway-controller", "istio.io/gateway-controller"}
@@ -148,6 +149,8 @@ func (g *gatewayView) listener(r *federation.Reader, in gateway.Listener, i int,
 		}
 	case gateway.TCPProtocolType:
 		l.kinds, l.host = []string{tcpKind.Name}, anyHost
+	case gateway.UDPProtocolType:
+		l.kinds, l.host = []string{udpKind.Name}, anyHost
 	default:
 		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedProtocol), l.field+".protocol", "the protocol %s is not supported yet; nothing listens", federation.Quote(string(l.Protocol)))
 	}
@@ -280,7 +283,7 @@ func (g *gatewayView) findConflicts() {
 // is a fault.
 func (g *gatewayView) contested(l *listener, by func(*listener) bool) bool {
 	for _, other := range g.listeners {
-		if !by(other) || l.Port != other.Port || speech(l.Protocol) == "" || speech(other.Protocol) == "" {
+		if !by(other) || !l.sharesPort(other) || speech(l.Protocol) == "" || speech(other.Protocol) == "" {
 			continue
 		}
 		switch {
@@ -304,8 +307,16 @@ func speech(p gateway.ProtocolType) string {
 		return "TLS"
 	case gateway.TCPProtocolType:
 		return "TCP"
+	case gateway.UDPProtocolType:
+		return "UDP"
 	}
 	return ""
+}
+
+// sharesPort reports whether what comes for one of the listeners could be for the other: TCP and
+// UDP have ports of their own.
+func (l *listener) sharesPort(other *listener) bool {
+	return l.Port == other.Port && (l.Protocol == gateway.UDPProtocolType) == (other.Protocol == gateway.UDPProtocolType)
 }
 
 // listens reports whether the listener is used.

@@ -152,14 +152,14 @@ func (g *gatewayView) settle(at slot, routes []*routeView) (used []*routeView) {
 // requests for the host are those of that listener alone.
 func (g *gatewayView) belongsElsewhere(l *listener, host string) bool {
 	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
-		return o != l && o.Port == l.Port && o.listens() && o.host != l.host && covers(l.host, o.host) && covers(o.host, host)
+		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && covers(l.host, o.host) && covers(o.host, host)
 	})
 }
 
 // isNarrower reports whether another listener of the port is for the host of this one, too.
 func (g *gatewayView) isNarrower(l *listener) bool {
 	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
-		return o != l && o.Port == l.Port && o.listens() && o.host != l.host && covers(o.host, l.host)
+		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && covers(o.host, l.host)
 	})
 }
 
@@ -177,8 +177,8 @@ func (l *listener) serverHost(host string) string {
 func (g *gatewayView) server(l *listener, host string) *config.Object {
 	server := object{"hosts": []any{host}, "port": object{"name": "http", "number": l.Port, "protocol": "HTTP"}}
 	switch {
-	case l.Protocol == gateway.TCPProtocolType:
-		server["port"] = object{"name": "tcp", "number": l.Port, "protocol": "TCP"}
+	case l.Protocol == gateway.TCPProtocolType, l.Protocol == gateway.UDPProtocolType:
+		server["port"] = object{"name": strings.ToLower(string(l.Protocol)), "number": l.Port, "protocol": l.Protocol}
 	case l.passes():
 		server["port"] = object{"name": "tls", "number": l.Port, "protocol": "TLS"}
 		server["tls"] = object{"mode": "PASSTHROUGH"}

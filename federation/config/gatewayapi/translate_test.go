@@ -403,7 +403,7 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			},
 		},
 		"listeners that conflict are not used": {
-			edge + "  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 443, protocol: HTTP}\n  - {name: c, port: 53, protocol: UDP}\n",
+			edge + "  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 443, protocol: HTTP}\n  - {name: c, port: 53, protocol: example.com/own}\n",
 			[]string{
 				"PROTOCOL_CONFLICT Gateway.gateway.networking.k8s.io shop/edge spec.listeners[0].protocol",
 				"PROTOCOL_CONFLICT Gateway.gateway.networking.k8s.io shop/edge spec.listeners[1].protocol",

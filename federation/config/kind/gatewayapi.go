@@ -68,8 +68,14 @@ var _ = add(of[gateway.TCPRouteSpec]{
 })
 
 var _ = add(of[gateway.UDPRouteSpec]{
-	kind:  ofGatewayAPI("UDPRoute"),
-	names: func(d Decoded, s *gateway.UDPRouteSpec) []string { return d.route(nil, s.ParentRefs) },
+	kind: ofGatewayAPI("UDPRoute"),
+	names: func(d Decoded, s *gateway.UDPRouteSpec) []string {
+		names := d.route(nil, s.ParentRefs)
+		for _, rule := range s.Rules {
+			names = append(names, d.backends(rule.BackendRefs)...)
+		}
+		return names
+	},
 })
 
 var _ = add(of[gateway.ListenerSetSpec]{

@@ -40,6 +40,10 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 			}
 		}
 	}
+	switch t {
+	case resource.ClusterType, resource.EndpointType:
+		names = datagramClusters(v)
+	}
 	if t == resource.ClusterType && len(gateways(v)) > 0 {
 		names = append(names, resource.BlackHoleCluster)
 	}
@@ -47,8 +51,11 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	return slices.Compact(names)
 }
 
-// Cluster is where a gateway sends what has no destination.
+// Cluster is where a gateway sends what has no destination, or datagrams.
 func Cluster(v *facet.View, name string) proto.Message {
+	if d, is := datagramsTo(v, name); is {
+		return cluster.OfEndpoints(name, d)
+	}
 	if name != resource.BlackHoleCluster || len(gateways(v)) == 0 {
 		return nil
 	}
@@ -64,6 +71,9 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	}
 	p := ports[i]
 	v.Reasons = append(v.Reasons, p.reasons...)
+	if p.speech == gateway.SpeaksUDP {
+		return datagramListener(v, p)
+	}
 	l := listener.New(name, p.bind.String(), p.number)
 	if v.Facet.IPv6 && p.bind == netip.IPv4Unspecified() {
 		listener.AlsoIPv6(l, p.number)

@@ -36,6 +36,8 @@ type listenPort struct {
 	tokens   *authentication.Tokens
 	// unverified are the policies for callers whose certificates are not verified.
 	unverified func() *authorization.Policies
+	// datagrams are the ports that take datagrams, by the names of their listeners.
+	datagrams map[string]*listenPort
 }
 
 // policiesFor are the policies that decide about callers of the server.
@@ -50,12 +52,19 @@ func (p *listenPort) policiesFor(s *Server) *authorization.Policies {
 // namespace select them, as Istio's do.
 func ports(v *facet.View) []*listenPort {
 	var ports []*listenPort
+	datagrams := map[string]*listenPort{}
 	for _, o := range gateways(v) {
 		for i, spec := range o.Spec.(*networking.Gateway).GetServers() {
 			s := &Server{object: o, spec: spec, field: fmt.Sprintf("servers[%d]", i), hosts: gateway.Hosts(spec.GetHosts(), o.Key.Namespace)}
 			bind, err := gateway.Bind(spec)
 			if number := spec.GetPort().GetNumber(); err == nil && number > 0 && number < 1<<16 {
-				ports = addServer(ports, s, &listenPort{bind: bind, number: v.Facet.ListensAt(uint16(number)), facet: v.Facet, owners: map[string]*Server{}, passed: map[string]bool{}})
+				p := &listenPort{bind: bind, facet: v.Facet, owners: map[string]*Server{}, passed: map[string]bool{}, datagrams: datagrams}
+				p.speech, s.cannot = gateway.SpeechOf(spec)
+				p.number = v.Facet.ListensAt(uint16(number))
+				if p.speech == gateway.SpeaksUDP {
+					p.number = v.Facet.DatagramsAt(uint16(number))
+				}
+				ports = addServer(ports, s, p)
 			}
 		}
 	}
@@ -77,20 +86,26 @@ func gateways(v *facet.View) []*federation.Object {
 // addServer gives the server its place among the others of its port. Of servers
 // that cannot share the port, the first has it.
 func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
-	i := slices.IndexFunc(ports, func(p *listenPort) bool { return p.bind == at.bind && p.number == at.number })
+	how := at.speech
+	i := slices.IndexFunc(ports, func(p *listenPort) bool {
+		return p.bind == at.bind && p.number == at.number && (p.speech == gateway.SpeaksUDP) == (how == gateway.SpeaksUDP)
+	})
 	if i < 0 {
 		i, ports = len(ports), append(ports, at)
 	}
 	p := ports[i]
-	how, why := gateway.SpeechOf(s.spec)
 	switch {
-	case why != "":
-		p.leaveOut(s, resource.ReasonInvalidRule, why)
+	case s.cannot != "":
+		p.leaveOut(s, resource.ReasonInvalidRule, s.cannot)
 	case len(p.servers) > 0 && p.speech != how:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
 	case how == gateway.SpeaksTCP && len(p.servers) > 0:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
+	case how == gateway.SpeaksUDP && len(p.servers) > 0:
+		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and datagrams cannot be told apart", p.number, p.servers[0].title()))
 	case how == gateway.SpeaksTLS && !p.claimNames(s):
+	case how == gateway.SpeaksUDP:
+		p.servers, p.datagrams[p.listener()] = append(p.servers, s), p
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
 		if how == gateway.SpeaksTLS && !gateway.PassesOn(s.spec) {
@@ -134,7 +149,12 @@ func (p *listenPort) losesTo(first, s *Server, why string) {
 	}
 }
 
-func (p *listenPort) listener() string { return resource.VIPListener(p.bind, p.number) }
+func (p *listenPort) listener() string {
+	if p.speech == gateway.SpeaksUDP {
+		return resource.DatagramListener(p.bind, p.number)
+	}
+	return resource.VIPListener(p.bind, p.number)
+}
 
 // routesName is the route configuration of a server that routes HTTP.
 func (p *listenPort) routesName(s *Server) string {

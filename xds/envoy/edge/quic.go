@@ -12,7 +12,6 @@ import (
 
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/gateway"
-	"isthmus.dev/isthmus/xds/envoy/listener"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -23,7 +22,11 @@ func (p *listenPort) quicAt(s *Server) uint16 {
 	if p.speech != gateway.SpeaksTLS || s.mode() != networking.ServerTLSSettings_SIMPLE || !transport.AllowsQUIC(s.spec.GetTls()) || !s.routed(p.speech) {
 		return 0
 	}
-	return p.facet.QUICAt(s.port())
+	at := p.facet.QUICAt(s.port())
+	if p.datagrams[resource.DatagramListener(p.bind, at)] != nil {
+		return 0
+	}
+	return at
 }
 
 // quicListeners are the names of the listeners at which servers of the port offer HTTP/3.
@@ -59,11 +62,7 @@ func quicListener(v *facet.View, ports []*listenPort, name string) *listenerv3.L
 }
 
 func newQUIC(v *facet.View, name string, bind netip.Addr, port uint16) *listenerv3.Listener {
-	l := listener.New(name, bind.String(), port)
-	if v.Facet.IPv6 && bind == netip.IPv4Unspecified() {
-		listener.AlsoIPv6(l, port)
-	}
-	listener.OfDatagrams(l)
+	l := newDatagrams(v, name, bind, port)
 	l.UdpListenerConfig.QuicOptions = &listenerv3.QuicProtocolOptions{}
 	return l
 }
@@ -104,7 +103,11 @@ func (p *listenPort) reportQUIC(v *facet.View) {
 			continue
 		}
 		why := "it verifies clients; use the mode SIMPLE"
-		if s.mode() == networking.ServerTLSSettings_SIMPLE {
+		taken := p.datagrams[resource.DatagramListener(p.bind, p.facet.QUICAt(s.port()))]
+		switch {
+		case taken != nil:
+			why = "the UDP port is taken by " + taken.servers[0].title()
+		case s.mode() == networking.ServerTLSSettings_SIMPLE:
 			why = "HTTP/3 needs TLS 1.3"
 		}
 		if _, err := s.ends(); err == nil {

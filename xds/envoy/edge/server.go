@@ -37,6 +37,7 @@ type Server struct {
 	spec   *networking.Server
 	field  string // servers[2]
 	hosts  []gateway.Host
+	cannot string   // why it cannot be; "": it can
 	names  []string // TLS: the names of servers for which it has the connections
 	// ends makes the server's side of TLS, or says why it cannot end TLS; nil: it need not.
 	// A port has many servers, and most builds are about one of them.

@@ -21,6 +21,7 @@ const (
 	SpeaksHTTP Speech = "plaintext HTTP"
 	SpeaksTLS  Speech = "TLS"
 	SpeaksTCP  Speech = "plaintext TCP"
+	SpeaksUDP  Speech = "datagrams"
 )
 
 // SpeechOf tells what a server speaks, or why it cannot be.
@@ -38,6 +39,11 @@ func SpeechOf(s *networking.Server) (how Speech, why string) {
 			return SpeaksTLS, ""
 		}
 		return SpeaksTCP, ""
+	case "UDP":
+		if s.GetTls() != nil {
+			return "", "protocol UDP has no tls"
+		}
+		return SpeaksUDP, ""
 	default:
 		return "", fmt.Sprintf("protocol %q is none that a gateway can take", protocol)
 	}

@@ -26,8 +26,7 @@ type bearing struct {
 	own      bool // the namespace has rules of its own about services
 	// network is where Network objects put the proxy; empty: they do not.
 	network federation.NetworkID
-	ports   string // where a gateway listens for ports of its services
-	quic    string // where datagrams for ports of its services reach a gateway that offers HTTP/3
+	ports   gatewayPorts // where a gateway listens for ports of its services
 	// objects is the proxy's cluster where there are objects for its proxies alone.
 	objects federation.ClusterID
 	// telemetry and traced are those of the proxy's facets.
@@ -45,7 +44,7 @@ func bearingOn(n Node, r *federation.Reader) bearing {
 		c.network = id
 	}
 	mesh := r.Mesh()
-	c.ports, c.quic = n.listenPorts(c, r, mesh.WantsQUIC())
+	c.ports = n.listenPorts(c, r, mesh.WantsQUIC())
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
 	}

@@ -24,6 +24,7 @@ type Facet struct {
 	Port      uint16
 	Ports     string              // where gateways listen for ports of their services: PORT=TARGET, sorted, joined by commas
 	QUIC      string              // where datagrams reach gateways that offer HTTP/3: as Ports; * where a port of TCP is; empty: nowhere
+	Datagrams string              // as Ports, for datagrams that are not of HTTP/3
 	IPv6      bool                // the proxies have IPv6 addresses
 	GRPC      bool                // there is no proxy: the client's own gRPC asks
 	Place     string              // near, far, or empty where places do not matter
@@ -71,6 +72,7 @@ func (f Facet) String() string {
 		{"patches", f.Patches},
 		{"ports", f.Ports},
 		{"quic", f.QUIC},
+		{"datagrams", f.Datagrams},
 		{"place", f.Place},
 		{"priority", f.Priority},
 		{"locality", strings.TrimRight(f.Locality.String(), "/")},

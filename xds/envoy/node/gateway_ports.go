@@ -18,14 +18,19 @@ const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translatio
 // anyPort is where datagrams reach a gateway that no Service selects: at each port.
 const anyPort = "*"
 
+// gatewayPorts are lists of PORT=TARGET, joined by commas, of the services of a gateway.
+type gatewayPorts struct {
+	tcp, udp string // where the target is another number
+	quic     string // all for datagrams, if the gateway offers HTTP/3; or anyPort
+}
+
 // listenPorts says where the gateway listens for ports of the services that it
-// serves itself, PORT=TARGET, where that is another number: callers come by the
-// Service, which sends them to its target port. Only services of the gateway's own
-// cluster and namespace count; a tenant elsewhere must not move its listeners.
-// quic is where datagrams for its ports arrive, if it offers HTTP/3.
-func (n Node) listenPorts(c bearing, r *federation.Reader, http3 bool) (ports, quic string) {
+// serves itself: callers come by the Service, which sends them to its target port.
+// Only services of the gateway's own cluster and namespace count; a tenant elsewhere
+// must not move its listeners.
+func (n Node) listenPorts(c bearing, r *federation.Reader, http3 bool) (p gatewayPorts) {
 	if n.Type == Sidecar || n.GRPC {
-		return "", ""
+		return p
 	}
 	place := n.Place()
 	place.Network = cmp.Or(c.network, n.Network)
@@ -35,14 +40,15 @@ func (n Node) listenPorts(c bearing, r *federation.Reader, http3 bool) (ports, q
 	slices.SortStableFunc(instances, func(a, b federation.Instance) int {
 		return cmp.Compare(a.Service.Key.Hostname, b.Service.Key.Hostname)
 	})
-	ports = pairs(targets(instances, federation.TransportTCP, false))
+	p.tcp = pairs(targets(instances, federation.TransportTCP, false))
+	p.udp = pairs(targets(instances, federation.TransportUDP, false))
 	switch {
 	case http3 && len(instances) == 0:
-		return ports, anyPort
+		p.quic = anyPort
 	case http3:
-		return ports, pairs(targets(instances, federation.TransportUDP, true))
+		p.quic = pairs(targets(instances, federation.TransportUDP, true))
 	}
-	return ports, ""
+	return p
 }
 
 // targets are the ports of services with their target ports; same: also those that are their own. The first service
@@ -78,6 +84,9 @@ func pairs(targets map[uint16]uint16) string {
 
 // ListensAt is the port at which the facet's proxies listen for a server's.
 func (f Facet) ListensAt(port uint16) uint16 { return cmp.Or(targetIn(f.Ports, port), port) }
+
+// DatagramsAt is the same for datagrams.
+func (f Facet) DatagramsAt(port uint16) uint16 { return cmp.Or(targetIn(f.Datagrams, port), port) }
 
 // QUICAt is the port at which datagrams for a server's port reach the facet's proxies, if they offer
 // HTTP/3; 0: none do.

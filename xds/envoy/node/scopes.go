@@ -129,7 +129,7 @@ func (n Node) gatewayFacets(c bearing) []Facet {
 		return nil
 	}
 	return []Facet{{
-		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports, QUIC: c.quic, IPv6: n.hasIPv6(),
+		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports.tcp, QUIC: c.ports.quic, Datagrams: c.ports.udp, IPv6: n.hasIPv6(),
 		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
 	}}
 }
@@ -155,7 +155,12 @@ func (n Node) endpointFacets(c bearing) []Facet {
 	base := n.endpointFacet(c)
 	facets := n.passedFacets(base)
 	base.Identity = n.Identity
-	return append(n.balancing(c, base, Node.byPlace), append(facets, n.podFacets(c)...)...)
+	facets = append(facets, n.podFacets(c)...)
+	for _, f := range n.gatewayFacets(c) {
+		f.Place, f.Cluster, f.Network = Near, n.Cluster, base.Network
+		facets = append(facets, f)
+	}
+	return append(n.balancing(c, base, Node.byPlace), facets...)
 }
 
 // balancing adds to the facets that a gateway shares with sidecars those for the

@@ -72,7 +72,21 @@ type ClusterID struct {
 // ParseClusterName reads a name; of the four parts only the subset may hold the
 // character that parts them.
 func ParseClusterName(name string) (id ClusterID, ok bool) {
-	rest, outbound := strings.CutPrefix(name, "outbound|")
+	return parseCluster("outbound|", name)
+}
+
+// DatagramCluster names the cluster and the endpoints of a service port for datagrams.
+func DatagramCluster(host federation.Hostname, port uint16) string {
+	return fmt.Sprintf(datagrams+"%d||%s", port, host)
+}
+
+const datagrams = "udp|"
+
+// ParseDatagramCluster reads such a name.
+func ParseDatagramCluster(name string) (id ClusterID, ok bool) { return parseCluster(datagrams, name) }
+
+func parseCluster(start, name string) (id ClusterID, ok bool) {
+	rest, outbound := strings.CutPrefix(name, start)
 	number, rest, _ := strings.Cut(rest, "|")
 	at := strings.LastIndexByte(rest, '|')
 	if !outbound || at < 0 {

@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -115,6 +116,32 @@ func (r *Rule) target(d *networking.Destination) (to target, missing string) {
 		return to, fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
 	}
 	return target{owner, d.GetSubset()}, ""
+}
+
+// Datagrams is where datagrams go: Envoy sends those of a listener to one cluster. Of several
+// destinations, the first with a weight gets all of them. Where it does not exist, nothing is returned.
+func (r *Rule) Datagrams(destinations []*networking.RouteDestination) (to service.ServedPort) {
+	of := slices.DeleteFunc(slices.Clone(destinations), func(d *networking.RouteDestination) bool { return len(destinations) > 1 && d.GetWeight() <= 0 })
+	if len(of) == 0 {
+		r.View.LeaveOut(r.missing("a route for datagrams has no destination with a weight"))
+		return to
+	}
+	d := of[0].GetDestination()
+	host, number := federation.ResolveHost(d.GetHost(), r.Object.Key.Namespace), r.Port
+	if d.GetPort() != nil {
+		number = uint16(min(d.GetPort().GetNumber(), 1<<16-1))
+	}
+	to = service.DatagramOwner(r.View, service.SeenAt(r.View, host), number)
+	if to.Service == nil {
+		r.View.LeaveOut(r.missing(fmt.Sprintf("the destination %s has no UDP port %d that this proxy sees", host, number)))
+	}
+	if len(of) > 1 {
+		r.View.LeaveOut(resource.Reason{
+			Code: resource.ReasonRuleIgnored, Cause: r.Object.Key,
+			Message: fmt.Sprintf("%s: datagrams of one port go to one destination, %s; the others get none", r.Object.Key, host),
+		})
+	}
+	return to
 }
 
 // ownerAtHost is the service of the hostname that has the destination's port.

@@ -64,8 +64,21 @@ func OwnerAmong(v *facet.View, services []*federation.Service, number uint16) (o
 // FirstOwner picks for proxies of the namespace own, the empty one standing for
 // any.
 func FirstOwner(services []*federation.Service, number uint16, own string, sees func(*federation.Service) bool) (owner ServedPort, losers []*federation.Service) {
+	return firstWith(TCPPort, services, number, own, sees)
+}
+
+// DatagramOwner picks the service of one hostname, given in the order of keys, to which datagrams
+// for the port go.
+func DatagramOwner(v *facet.View, services []*federation.Service, number uint16) ServedPort {
+	owner, _ := firstWith(datagramPort, services, number, v.Facet.OwnNamespace(), v.Sees)
+	return owner
+}
+
+func firstWith(
+	portOf func(*federation.Service, uint16) (federation.ServicePort, bool), services []*federation.Service, number uint16, own string, sees func(*federation.Service) bool,
+) (owner ServedPort, losers []*federation.Service) {
 	for _, s := range services {
-		port, ok := TCPPort(s, number)
+		port, ok := portOf(s, number)
 		switch {
 		case !ok || !sees(s):
 		case owner.Service == nil:
@@ -130,6 +143,17 @@ func ByHostname(services iter.Seq[*federation.Service]) iter.Seq[[]*federation.S
 func TCPPort(s *federation.Service, number uint16) (federation.ServicePort, bool) {
 	p, ok := s.Port(number)
 	return p, ok && p.Protocol.Transport() == federation.TransportTCP
+}
+
+// datagramPort is the service's port of that number for datagrams.
+func datagramPort(s *federation.Service, number uint16) (federation.ServicePort, bool) {
+	i := slices.IndexFunc(s.Ports, func(p federation.ServicePort) bool {
+		return p.Number == number && p.Protocol.Transport() == federation.TransportUDP
+	})
+	if i < 0 {
+		return federation.ServicePort{}, false
+	}
+	return s.Ports[i], true
 }
 
 // Taken is the reason that the hostname is another service's for the facet's proxies.

@@ -23,6 +23,7 @@ var (
 	_ = add(row{kind: ofGatewayAPI("GatewayClass"), derived: true})
 	_ = add(row{kind: ofGatewayAPI("HTTPRoute"), derived: true})
 	_ = add(row{kind: ofGatewayAPI("TCPRoute"), derived: true})
+	_ = add(row{kind: ofGatewayAPI("UDPRoute"), derived: true})
 	_ = add(row{kind: ofGatewayAPI("TLSRoute"), derived: true})
 	_ = add(row{kind: ofGatewayAPI("GRPCRoute"), derived: true})
 	_ = add(row{kind: ofGatewayAPI("ReferenceGrant"), derived: true})
@@ -38,12 +39,5 @@ var (
 	_ = add(row{kind: federation.BackendTLSKind})
 )
 
-// Kinds without an effect.
-var (
-	_ = add(idle(ofGatewayAPI("UDPRoute")))
-	_ = add(row{kind: federation.ServiceImportKind, idle: "the hub derives imports from the ServiceExports of clusters: every proxy knows the names of exported services"})
-)
-
-func idle(kind federation.Kind) row {
-	return row{kind: kind, idle: "objects of the kind " + kind.String() + " have no effect yet"}
-}
+// A kind without an effect.
+var _ = add(row{kind: federation.ServiceImportKind, idle: "the hub derives imports from the ServiceExports of clusters: every proxy knows the names of exported services"})

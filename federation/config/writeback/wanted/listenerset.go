@@ -37,32 +37,3 @@ func gatewayOf(r *federation.Reader, in federation.ObjectKey, namespace *gateway
 	r.Object(key)
 	return key
 }
-
-// ofUDPRoute is the status of a UDPRoute: no listener of the hub takes datagrams.
-func ofUDPRoute(m Mesh, o Object) *Status {
-	object, exists := m.Read.Object(o.Key)
-	if !exists || o.Hidden != "" {
-		return nil
-	}
-	spec, _ := object.Spec.(*gateway.UDPRouteSpec)
-	if spec == nil {
-		return nil
-	}
-	s := &Status{Parents: []Parent{}}
-	for _, ref := range spec.ParentRefs {
-		if ref.Group != nil && *ref.Group != gateway.GroupName || ref.Kind != nil && *ref.Kind != "Gateway" {
-			continue
-		}
-		status, known := m.Gateways(gatewayOf(m.Read, o.Key, ref.Namespace, ref.Name))
-		if known && status.Controller != "" {
-			s.Parents = append(s.Parents, Parent{Ref: reference(ref), Controller: status.Controller, Conditions: []Condition{{
-				Type: accepted, Status: no, Reason: string(gateway.RouteReasonNotAllowedByListeners),
-				Message: "gateways of the hub take no datagrams: the UDPRoute has no effect",
-			}}})
-		}
-	}
-	if len(s.Parents) == 0 {
-		return nil
-	}
-	return s
-}
