@@ -28,6 +28,9 @@ func drawSnapshot(t *rapid.T) *federation.Snapshot {
 	for _, name := range []string{"front", "back"} {
 		w.configure(drawGateway(t, name))
 	}
+	if rapid.Bool().Draw(t, "http3") {
+		w.configure(&federation.Object{Key: federation.MeshSettingsKey, Digest: "http3", Spec: &federation.MeshSettings{QUICListeners: true}})
+	}
 	return w.snapshot
 }
 

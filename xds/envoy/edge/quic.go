@@ -3,6 +3,7 @@ package edge
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -23,10 +24,24 @@ func (p *listenPort) quicAt(s *Server) uint16 {
 		return 0
 	}
 	at := p.facet.QUICAt(s.port())
-	if p.datagrams[resource.DatagramListener(p.bind, at)] != nil {
+	if p.datagrams[resource.DatagramListener(p.bind, at)] != nil || p.coversVerified(s) {
 		return 0
 	}
 	return at
+}
+
+// coversVerified reports whether a name of the server covers that of another one which verifies
+// clients: over UDP, where that one has no chain, its clients would pass here.
+func (p *listenPort) coversVerified(s *Server) bool {
+	for name, owner := range p.owners {
+		if owner == s || gateway.PassesOn(owner.spec) || owner.mode() == networking.ServerTLSSettings_SIMPLE {
+			continue
+		}
+		if slices.ContainsFunc(s.names, func(own string) bool { return resource.Covers(own, name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // quicListeners are the names of the listeners at which servers of the port offer HTTP/3.
@@ -107,8 +122,10 @@ func (p *listenPort) reportQUIC(v *facet.View) {
 		switch {
 		case taken != nil:
 			why = "the UDP port is taken by " + taken.servers[0].title()
-		case s.mode() == networking.ServerTLSSettings_SIMPLE:
+		case s.mode() == networking.ServerTLSSettings_SIMPLE && !transport.AllowsQUIC(s.spec.GetTls()):
 			why = "HTTP/3 needs TLS 1.3"
+		case s.mode() == networking.ServerTLSSettings_SIMPLE:
+			why = "its hosts include one of a server that verifies clients"
 		}
 		if _, err := s.ends(); err == nil {
 			v.LeaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: s.object.Key, Message: fmt.Sprintf("%s offers no HTTP/3: %s", s.title(), why)})
