@@ -214,7 +214,8 @@ static_resources:
 `
 
 // TestK57GatewaysServeHTTP3: a real client of HTTP/3 reaches the backend through a real gateway, by the same routes and
-// policies as over TCP, where responses say that HTTP/3 is there.
+// policies as over TCP, where responses say that HTTP/3 is there. Datagrams of another port reach the backend, too, and its
+// answers the caller (G56).
 func TestK57GatewaysServeHTTP3(t *testing.T) {
 	caller, authority := secureWorld(t)
 	client := testbed.StartEnvoy(t, testbed.EnvoyOptions{

@@ -27,7 +27,9 @@ func TestEveryFacetHasARow(t *testing.T) {
 	settings.EnvoyFilters.Namespaces = []string{"shop"}
 	for key, spec := range map[federation.ObjectKey]any{
 		{Group: node.SidecarKind.Group, Kind: node.SidecarKind.Name, Namespace: "limited", Name: "default"}: &networking.Sidecar{
-			Egress:  []*networking.IstioEgressListener{{Hosts: []string{"./*"}}},
+			Egress: []*networking.IstioEgressListener{
+				{Hosts: []string{"./*"}}, {Hosts: []string{"./*"}, Bind: "127.0.0.1", Port: &networking.SidecarPort{Number: 9080, Protocol: "HTTP"}},
+			},
 			Ingress: []*networking.IstioIngressListener{{Port: &networking.SidecarPort{Number: 80}}},
 		},
 		{Group: destinationrule.Kind.Group, Kind: destinationrule.Kind.Name, Namespace: "limited", Name: "own"}: &networking.DestinationRule{Host: "web", ExportTo: []string{"."}},

@@ -49,8 +49,10 @@ func datagramListener(v *facet.View, p *listenPort) *listenerv3.Listener {
 	to, by := datagramTarget(v, p)
 	switch {
 	case by == nil:
-		title := p.servers[0].title()
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: p.servers[0].object.Key, Message: title + ": no VirtualService has a route for its datagrams; nothing listens for them"})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonNoDestination, Cause: p.servers[0].object.Key,
+			Message: p.servers[0].title() + ": no VirtualService has a route for its datagrams; nothing listens for them",
+		})
 		return nil
 	case to.Service == nil:
 		return nil
