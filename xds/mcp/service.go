@@ -32,13 +32,13 @@ func entryOf(s *federation.Service) *networking.ServiceEntry {
 	if s.MeshExternal {
 		entry.Location = networking.ServiceEntry_MESH_EXTERNAL
 	}
-	names := portNames(s.Ports)
-	for i, p := range s.Ports {
+	ports := portsOf(s.Ports)
+	for _, p := range ports {
 		protocol := strings.ToUpper(string(p.Protocol))
 		if p.Undeclared {
 			protocol = ""
 		}
-		entry.Ports = append(entry.Ports, &networking.ServicePort{Number: uint32(p.Number), Name: names[i], Protocol: protocol})
+		entry.Ports = append(entry.Ports, &networking.ServicePort{Number: uint32(p.Number), Name: p.unique, Protocol: protocol})
 	}
 	seen := map[netip.Addr]bool{}
 	ours := false
@@ -55,7 +55,7 @@ func entryOf(s *federation.Service) *networking.ServiceEntry {
 			}
 		}
 		for i := range of.Endpoints {
-			if e := endpointOf(s, names, of, &of.Endpoints[i]); e != nil {
+			if e := endpointOf(s, ports, of, &of.Endpoints[i]); e != nil {
 				entry.Endpoints = append(entry.Endpoints, e)
 				if _, named := of.Endpoints[i].Address.Host(); named {
 					entry.Resolution = networking.ServiceEntry_DNS
@@ -69,23 +69,39 @@ func entryOf(s *federation.Service) *networking.ServiceEntry {
 	return entry
 }
 
-// portNames are the names of the ports in a ServiceEntry, where endpoints say their ports
-// by name: each port has one, and no two have the same. Clusters may name different numbers
-// alike.
-func portNames(ports []federation.ServicePort) []string {
-	names, taken := make([]string, len(ports)), map[string]bool{}
-	for i, p := range ports {
+// port is one of a ServiceEntry.
+type port struct {
+	federation.ServicePort
+	unique string // its name
+}
+
+// portsOf are the ports as a ServiceEntry can have them: no two have the same number, so that
+// a number of both TCP and UDP is that of TCP; consumers pass no datagrams on. Endpoints say
+// their ports by name: each port has one, and no two have the same. Clusters may name
+// different numbers alike.
+func portsOf(all []federation.ServicePort) []port {
+	streams := map[uint16]bool{}
+	for _, p := range all {
+		streams[p.Number] = streams[p.Number] || p.Protocol.Transport() == federation.TransportTCP
+	}
+	var ports []port
+	taken := map[string]bool{}
+	for _, p := range all {
+		if streams[p.Number] && p.Protocol.Transport() != federation.TransportTCP {
+			continue
+		}
 		name := cmp.Or(p.Name, "port-"+strings.ToLower(string(p.Protocol)))
 		for own := name; taken[name]; own = name {
 			name = fmt.Sprintf("%s-%d", own, p.Number)
 		}
-		names[i], taken[name] = name, true
+		taken[name] = true
+		ports = append(ports, port{p, name})
 	}
-	return names
+	return ports
 }
 
 // endpointOf is an endpoint that takes requests, or nil.
-func endpointOf(s *federation.Service, names []string, of federation.ShardEndpoints, e *federation.Endpoint) *networking.WorkloadEntry {
+func endpointOf(s *federation.Service, ports []port, of federation.ShardEndpoints, e *federation.Endpoint) *networking.WorkloadEntry {
 	ip, isIP := e.Address.IP()
 	host, isHost := e.Address.Host()
 	if e.Health == federation.Unhealthy || !isIP && !isHost {
@@ -109,10 +125,10 @@ func endpointOf(s *federation.Service, names []string, of federation.ShardEndpoi
 	} else if w.ServiceAccount != "" {
 		w.Labels[labelTLSMode] = "disabled"
 	}
-	for i, p := range s.Ports {
+	for _, p := range ports {
 		if name, declared := p.DeclaredBy(of.Shard); declared {
 			if number, listens := e.Port(name); listens {
-				w.Ports[names[i]] = uint32(number)
+				w.Ports[p.unique] = uint32(number)
 			}
 		}
 	}
