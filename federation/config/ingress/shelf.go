@@ -63,6 +63,7 @@ func (x index[K]) oldest(key K) *entry {
 	}
 	return oldest
 }
+
 func (s *shelf) takeClass(name string, o *config.Object) {
 	if o == nil {
 		delete(s.controllers, name)
