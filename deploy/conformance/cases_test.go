@@ -31,7 +31,8 @@ var left = []because{
 	{"wants what a controller that deploys proxies or assigns addresses does, and the hub does neither", []string{
 		"GatewayInfrastructure", "GatewayStaticAddresses", "GatewayInvalidParametersRef",
 	}},
-	{"not tried yet; datagrams of a port go to one backend alone", []string{"UDPRoute*"}},
+	{"datagrams of a port go to one backend alone", []string{"UDPRouteWeightedRouting"}},
+	{"has CoreDNS as its backend, which is not here; other cases send datagrams to backends", []string{"UDPRoute"}},
 	{"gateways present no certificate to backends", []string{"GatewayInvalidTLSBackendConfiguration", "GatewayTLSBackendClientCertificate"}},
 	{"the authorities of clients are in ConfigMaps, which gateways do not use for clients", []string{"GatewayFrontend*", "GatewayInvalidFrontendClientCertificateValidation"}},
 	{"is for implementations that do not end TLS", []string{"TLSRouteListenerTerminateNotSupported", "TLSRouteListenerMixedTerminationNotSupported"}},
@@ -70,6 +71,8 @@ var choice = []string{
 	"TLSRouteInvalidBackendRefUnknownKind", "TLSRouteInvalidNoMatchingListener", "TLSRouteInvalidNoMatchingListenerHostname",
 	"TLSRouteInvalidReferenceGrant", "TLSRouteListenerPassthroughSupportedKinds", "TLSRouteListenerTerminateSupportedKinds",
 	"TLSRouteMixedTerminationSameNamespace", "TLSRouteSimpleSameNamespace", "TLSRouteTerminateSimpleSameNamespace",
+	"UDPRouteInvalidBackendRefNonexistent", "UDPRouteInvalidCrossNamespaceBackendRef", "UDPRouteMultipleRoutesAttachment",
+	"UDPRouteNotAllowedByListeners", "UDPRouteParentRefAttachAllListeners", "UDPRouteParentRefPortAndSectionName", "UDPRouteReferenceGrant",
 }
 
 // reasonNotToRun is why the case does not run here, or "".
