@@ -22,6 +22,9 @@ func (m *merging) noteObject(key ObjectKey) {
 // tick takes up that time has passed. Where that changes what a Drain takes away, the services
 // that it covers are merged again; which endpoints a Drain covers does not change.
 func (m *merging) tick(before time.Time) {
+	if m.clock.Equal(before) {
+		return
+	}
 	changed := false
 	m.objects.byKey.WalkPrefix(DrainKind.prefix(), func(_ string, o *Object) bool {
 		changed = RampOf(o).At(before) != RampOf(o).At(m.clock)

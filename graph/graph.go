@@ -108,6 +108,7 @@ type view struct {
 	snapshot func() *federation.Snapshot
 	fleet    func() *fleet.Value
 	config   func() *config.View // nil: there is no configuration
+	drains   func() map[federation.ObjectKey]federation.DrainProgress
 	// Bytes that were written, which are bounded: of resources of proxies, and of manifests.
 	resources, manifests *atomic.Int64
 }
@@ -125,6 +126,8 @@ func seen(ctx context.Context) *view { return ctx.Value(viewKey{}).(*atomic.Poin
 // viewOf reads everything when it is first needed.
 func viewOf(o Options) view {
 	seen := view{resources: new(atomic.Int64), manifests: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest), snapshot: sync.OnceValue(o.Snapshots.Latest)}
+	latest := seen.snapshot
+	seen.drains = sync.OnceValue(func() map[federation.ObjectKey]federation.DrainProgress { return federation.DrainsIn(latest()) })
 	if objects := o.Config.Objects; objects != nil {
 		seen.config = sync.OnceValue(objects.Latest)
 	}

@@ -1,26 +1,22 @@
 package model
 
 import (
-	"sync"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
 )
 
-// DrainStatus is what a Drain does now. What it drains is counted when a field asks for it.
+// DrainStatus is what a Drain does now. What it drains is asked for when a field needs it.
 type DrainStatus struct {
 	percent int
 	end     *time.Time
 	counts  func() federation.DrainProgress
 }
 
-// NewDrainStatus shows a Drain of the snapshot.
-func NewDrainStatus(s *federation.Snapshot, o *federation.Object) *DrainStatus {
+// NewDrainStatus shows a Drain of the snapshot; counts says what it drains.
+func NewDrainStatus(s *federation.Snapshot, o *federation.Object, counts func() federation.DrainProgress) *DrainStatus {
 	r := federation.RampOf(o)
-	status := &DrainStatus{
-		percent: int(r.At(federation.ClockOf(s))),
-		counts:  sync.OnceValue(func() federation.DrainProgress { return federation.DrainsIn(s)[o.Key] }),
-	}
+	status := &DrainStatus{percent: int(r.At(federation.ClockOf(s))), counts: counts}
 	if end, ramps := r.End(); ramps {
 		status.end = &end
 	}

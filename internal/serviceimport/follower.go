@@ -20,7 +20,7 @@ type follower struct {
 	cluster *listwatch.Cluster
 	wake    chan struct{}
 	imports *kept[found]
-	spaces  *kept[space]
+	spaces  *kept[listwatch.Namespace]
 
 	// What follows is the writer's alone.
 	version uint64                           // of the snapshot that wanted is of
@@ -134,7 +134,7 @@ func (f *follower) keys(have map[listwatch.Key]found) []listwatch.Key {
 }
 
 // settle does what is to be done about one ServiceImport.
-func (f *follower) settle(ctx context.Context, key listwatch.Key, have map[listwatch.Key]found, spaces map[listwatch.Key]space) {
+func (f *follower) settle(ctx context.Context, key listwatch.Key, have map[listwatch.Key]found, spaces map[listwatch.Key]listwatch.Namespace) {
 	now := time.Now()
 	if now.Before(f.due[key]) {
 		return
@@ -146,7 +146,7 @@ func (f *follower) settle(ctx context.Context, key listwatch.Key, have map[listw
 	}
 	is, has := have[key]
 	namespace, exists := spaces[listwatch.Key{Name: key.Namespace}]
-	todo := decide(want, is, has, exists && !namespace.ending)
+	todo := decide(want, is, has, exists && !namespace.Ending)
 	switch todo {
 	case nothing:
 		delete(f.due, key)

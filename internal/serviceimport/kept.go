@@ -5,7 +5,6 @@ import (
 	"maps"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"isthmus.dev/isthmus/internal/kube/listwatch"
@@ -16,25 +15,6 @@ var resource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Versi
 // importsOf is how the ServiceImports of a cluster are read.
 func importsOf(cluster *listwatch.Cluster) listwatch.Resource[found] {
 	r := listwatch.Of(resource.Resource, cluster.Dynamic().Resource(resource), read, found.size)
-	r.Reconcile = true
-	return r
-}
-
-// space is a namespace.
-type space struct {
-	name   string
-	ending bool
-}
-
-func (s space) key() listwatch.Key { return listwatch.Key{Name: s.name} }
-
-func (s space) size() int64 { return int64(128 + len(s.name)) }
-
-// spacesOf is how the namespaces of a cluster are read.
-func spacesOf(cluster *listwatch.Cluster) listwatch.Resource[space] {
-	r := listwatch.Of("namespaces", cluster.Client().CoreV1().Namespaces(), func(in *corev1.Namespace) space {
-		return space{in.Name, in.DeletionTimestamp != nil || in.Status.Phase == corev1.NamespaceTerminating}
-	}, space.size)
 	r.Reconcile = true
 	return r
 }

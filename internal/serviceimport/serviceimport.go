@@ -71,10 +71,12 @@ func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 		wanted: map[listwatch.Key]Import{}, pauses: map[listwatch.Key]*retry.Backoff{}, due: map[listwatch.Key]time.Time{},
 		missing: map[listwatch.Key]time.Time{}, told: map[listwatch.Key]bool{}, wrote: map[step]string{},
 	}
-	f.imports, f.spaces = &kept[found]{follower: f}, &kept[space]{follower: f}
+	f.imports, f.spaces = &kept[found]{follower: f}, &kept[listwatch.Namespace]{follower: f}
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { listwatch.Keep(ctx, cluster, importsOf(cluster), found.key, limits, f.imports) })
-	all.Go(func() { listwatch.Keep(ctx, cluster, spacesOf(cluster), space.key, limits, f.spaces) })
+	all.Go(func() {
+		listwatch.Keep(ctx, cluster, listwatch.Namespaces(cluster), listwatch.Namespace.Key, limits, f.spaces)
+	})
 	f.run(ctx)
 }

@@ -28,8 +28,7 @@ func (v *routeView) fate() string {
 		return "; requests for it get 503"
 	case v.isHTTP():
 		return "; requests for it get 500"
-	}
-	if v.isUDP() {
+	case v.isUDP():
 		return "; nothing is sent there"
 	}
 	return "; its connections are closed"
@@ -118,7 +117,9 @@ func (v *routeView) backendFaults(r *federation.Reader, s *Status, why *faults) 
 	for _, field := range v.unused {
 		s.unsupported(field, "only the first rule has an effect")
 	}
-	v.reportShares(s)
+	if v.isUDP() {
+		v.reportShares(s)
+	}
 }
 
 // reportShares says which backends get no datagrams: those of a port go to one.
@@ -126,7 +127,7 @@ func (v *routeView) reportShares(s *Status) {
 	var first string
 	for _, ref := range v.refs {
 		switch {
-		case !v.isUDP() || weightOf(ref.Weight) == 0:
+		case weightOf(ref.Weight) == 0:
 		case first == "":
 			first = ref.field
 		default:

@@ -38,20 +38,6 @@ func (f found) key() listwatch.Key { return listwatch.Key{Namespace: f.namespace
 
 func (f found) size() int64 { return int64(256 + len(f.namespace)) }
 
-// space is a namespace as it is.
-type space struct {
-	name   string
-	ending bool
-}
-
-func readSpace(in *corev1.Namespace) space {
-	return space{in.Name, in.DeletionTimestamp != nil || in.Status.Phase == corev1.NamespaceTerminating}
-}
-
-func (s space) key() listwatch.Key { return listwatch.Key{Name: s.name} }
-
-func (s space) size() int64 { return int64(128 + len(s.name)) }
-
 // action is what is to be done about a namespace.
 type action int
 
@@ -67,10 +53,10 @@ const (
 var left = map[string]bool{"kube-system": true, "kube-public": true, "kube-node-lease": true}
 
 // decide says what to do about a namespace so that it has the content.
-func decide(s space, exists bool, m found, has bool, content string, mayOverwrite bool) action {
+func decide(s listwatch.Namespace, exists bool, m found, has bool, content string, mayOverwrite bool) action {
 	wanted := digest(content)
 	switch {
-	case !exists, s.ending, left[s.name], content == "":
+	case !exists, s.Ending, left[s.Name], content == "":
 		return nothing
 	case !has:
 		return create

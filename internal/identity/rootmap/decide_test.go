@@ -1,6 +1,10 @@
 package rootmap
 
-import "testing"
+import (
+	"testing"
+
+	"isthmus.dev/isthmus/internal/kube/listwatch"
+)
 
 // TestU08WhatIsDoneAboutANamespace, by what is there and who wrote it.
 func TestU08WhatIsDoneAboutANamespace(t *testing.T) {
@@ -11,24 +15,24 @@ func TestU08WhatIsDoneAboutANamespace(t *testing.T) {
 	taken := found{mark: digest("old"), digest: digest("roots of istiod")}
 	same := found{digest: digest(roots)}
 	for name, c := range map[string]struct {
-		space     space
+		space     listwatch.Namespace
 		exists    bool
 		found     *found
 		content   string
 		overwrite bool
 		want      action
 	}{
-		"no ConfigMap":                {space{name: "shop"}, true, nil, roots, false, create},
-		"of the hub, old":             {space{name: "shop"}, true, &ours, roots, false, update},
-		"of the hub, current":         {space{name: "shop"}, true, &current, roots, true, nothing},
-		"of istiod":                   {space{name: "shop"}, true, &istiods, roots, false, leave},
-		"of istiod, to be replaced":   {space{name: "shop"}, true, &istiods, roots, true, overwrite},
-		"istiod took it over":         {space{name: "shop"}, true, &taken, roots, false, leave},
-		"of istiod, the same content": {space{name: "shop"}, true, &same, roots, false, nothing},
-		"no roots are known":          {space{name: "shop"}, true, nil, "", true, nothing},
-		"the namespace is deleted":    {space{}, false, &ours, roots, true, nothing},
-		"the namespace ends":          {space{name: "shop", ending: true}, true, nil, roots, true, nothing},
-		"a namespace of Kubernetes":   {space{name: "kube-system"}, true, nil, roots, true, nothing},
+		"no ConfigMap":                {listwatch.Namespace{Name: "shop"}, true, nil, roots, false, create},
+		"of the hub, old":             {listwatch.Namespace{Name: "shop"}, true, &ours, roots, false, update},
+		"of the hub, current":         {listwatch.Namespace{Name: "shop"}, true, &current, roots, true, nothing},
+		"of istiod":                   {listwatch.Namespace{Name: "shop"}, true, &istiods, roots, false, leave},
+		"of istiod, to be replaced":   {listwatch.Namespace{Name: "shop"}, true, &istiods, roots, true, overwrite},
+		"istiod took it over":         {listwatch.Namespace{Name: "shop"}, true, &taken, roots, false, leave},
+		"of istiod, the same content": {listwatch.Namespace{Name: "shop"}, true, &same, roots, false, nothing},
+		"no roots are known":          {listwatch.Namespace{Name: "shop"}, true, nil, "", true, nothing},
+		"the namespace is deleted":    {listwatch.Namespace{}, false, &ours, roots, true, nothing},
+		"the namespace ends":          {listwatch.Namespace{Name: "shop", Ending: true}, true, nil, roots, true, nothing},
+		"a namespace of Kubernetes":   {listwatch.Namespace{Name: "kube-system"}, true, nil, roots, true, nothing},
 	} {
 		m := found{}
 		if c.found != nil {

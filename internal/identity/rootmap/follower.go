@@ -30,7 +30,7 @@ type follower struct {
 	cluster      *listwatch.Cluster
 	mayOverwrite bool
 	wake         chan struct{}
-	spaces       *mirror[space]
+	spaces       *mirror[listwatch.Namespace]
 	maps         *mirror[found]
 
 	mu    sync.Mutex

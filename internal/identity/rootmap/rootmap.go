@@ -72,13 +72,12 @@ func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), id: id, cluster: cluster, mayOverwrite: mayOverwrite,
 		wake: make(chan struct{}, 1), dirty: map[string]bool{}, pauses: map[string]*retry.Backoff{}, due: map[string]time.Time{}, told: map[string]bool{},
 	}
-	core := cluster.Client().CoreV1()
 	budget := listwatch.NewBudget(limits, nil)
-	f.spaces = newMirror(f, budget.Share(), space.key, space.size)
+	f.spaces = newMirror(f, budget.Share(), listwatch.Namespace.Key, listwatch.Namespace.Size)
 	f.maps = newMirror(f, budget.Share(), found.key, found.size)
-	spaces := listwatch.Of("namespaces", core.Namespaces(), readSpace, space.size)
-	maps := listwatch.Of("configmaps", core.ConfigMaps(""), read, found.size)
-	maps.Fields, maps.Reconcile, spaces.Reconcile = listwatch.Named(Name), true, true
+	spaces := listwatch.Namespaces(cluster)
+	maps := listwatch.Of("configmaps", cluster.Client().CoreV1().ConfigMaps(""), read, found.size)
+	maps.Fields, maps.Reconcile = listwatch.Named(Name), true
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { listwatch.Follow(ctx, cluster, spaces, f.spaces.share, f.spaces) })

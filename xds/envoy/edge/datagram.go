@@ -80,25 +80,25 @@ func newDatagrams(v *facet.View, name string, bind netip.Addr, port uint16) *lis
 	return l
 }
 
-// datagramClusters are the names of the clusters to which ports send datagrams.
-func datagramClusters(v *facet.View) (names []string) {
-	before := len(v.Reasons) // the listeners say what is wrong
-	defer func() { v.Reasons = v.Reasons[:before] }()
-	for _, p := range ports(v) {
-		if p.speech != gateway.SpeaksUDP || len(p.servers) == 0 {
-			continue
-		}
-		if to, _ := datagramTarget(v, p); to.Service != nil {
-			names = append(names, resource.DatagramCluster(to.Service.Key.Hostname, to.Port.Number))
-		}
+// datagramClusters are the names of the clusters to which the port sends datagrams: one, or none.
+func (p *listenPort) datagramClusters(v *facet.View) []string {
+	if p.speech != gateway.SpeaksUDP || len(p.servers) == 0 {
+		return nil
 	}
-	return names
+	before := len(v.Reasons) // the listeners say what is wrong
+	to, _ := datagramTarget(v, p)
+	v.Reasons = v.Reasons[:before]
+	if to.Service == nil {
+		return nil
+	}
+	return []string{resource.DatagramCluster(to.Service.Key.Hostname, to.Port.Number)}
 }
 
 // datagramsTo is the destination of datagrams that the name means; false where no port sends any.
 func datagramsTo(v *facet.View, name string) (d destination.Destination, ok bool) {
 	id, is := resource.ParseDatagramCluster(name)
-	if !is || !slices.Contains(datagramClusters(v), name) {
+	sends := func(p *listenPort) bool { return slices.Contains(p.datagramClusters(v), name) }
+	if !is || !slices.ContainsFunc(ports(v), sends) {
 		return d, false
 	}
 	d.Name, d.ServedPort = name, service.DatagramOwner(v, service.SeenAt(v, id.Host), id.Port)

@@ -38,11 +38,9 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 					names = append(names, p.routesName(s))
 				}
 			}
+		case resource.ClusterType, resource.EndpointType:
+			names = append(names, p.datagramClusters(v)...)
 		}
-	}
-	switch t {
-	case resource.ClusterType, resource.EndpointType:
-		names = datagramClusters(v)
 	}
 	if t == resource.ClusterType && len(gateways(v)) > 0 {
 		names = append(names, resource.BlackHoleCluster)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -19,7 +20,7 @@ func workloadOf(e *federation.Endpoint, of *federation.Service, cluster federati
 		namespace, pod = of.Key.Namespace, ""
 	}
 	name := controllerOf(pod, e.Labels)
-	service := cmp.Or(e.Labels["service.istio.io/canonical-name"], e.Labels["app.kubernetes.io/name"], e.Labels["app"], name)
+	service := node.CanonicalName(e.Labels, name)
 	revision := cmp.Or(e.Labels["service.istio.io/canonical-revision"], e.Labels["app.kubernetes.io/version"], e.Labels["version"])
 	if revision == "latest" {
 		revision = "" // the default

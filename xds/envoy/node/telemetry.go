@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -85,12 +86,13 @@ func TelemetryKeys(f Facet) []federation.ObjectKey {
 
 // serviceName is what the proxy's workload is called in traces, as with Istio.
 func (n Node) serviceName() string {
-	for _, label := range []string{"service.istio.io/canonical-name", "app.kubernetes.io/name", "app"} {
-		if name := n.Labels[label]; name != "" {
-			return name + "." + n.Namespace
-		}
-	}
-	return n.Workload().Name + "." + n.Namespace
+	return CanonicalName(n.Labels, n.Workload().Name) + "." + n.Namespace
+}
+
+// CanonicalName is the service that a workload is part of by its labels, as with Istio; otherwise
+// the workload is its own.
+func CanonicalName(labels map[string]string, workload string) string {
+	return cmp.Or(labels["service.istio.io/canonical-name"], labels["app.kubernetes.io/name"], labels["app"], workload)
 }
 
 // withTelemetry adds to facets of listeners what is logged and traced. Where something is, what
