@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
@@ -151,9 +150,9 @@ func followCustom(ctx context.Context, k *testbed.Kube, set *schema.Set, running
 	if err != nil {
 		return err
 	}
-	on, err := dynamic.NewForConfig(client.Config())
+	on, err := client.Dynamic()
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return err
 	}
 	store := memory.New(federation.MeshSettingsKind)
 	if err := chooseCustom(ctx, store, to.want); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/client-go/dynamic"
 	clientset "k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
@@ -129,7 +128,7 @@ func (o Opener) Open(c provider.Cluster, credentials *kube.Credentials) (registr
 	if err != nil {
 		return nil, err
 	}
-	custom, err := dynamic.NewForConfig(client.Config())
+	custom, err := client.Dynamic()
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/dynamic"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
@@ -117,7 +116,7 @@ func (r *rig) follow(id federation.ClusterID, access testbed.Access) (end func()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	custom, err := dynamic.NewForConfig(client.Config())
+	custom, err := client.Dynamic()
 	if err != nil {
 		r.t.Fatal(err)
 	}

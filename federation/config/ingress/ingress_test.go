@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"k8s.io/client-go/dynamic"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
@@ -78,7 +77,7 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access) (registry *
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	custom, err := dynamic.NewForConfig(client.Config())
+	custom, err := client.Dynamic()
 	if err != nil {
 		r.t.Fatal(err)
 	}
