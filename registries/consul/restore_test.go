@@ -22,6 +22,11 @@ func (r *rig) healthIs(service, id, status string) {
 // vain, here for ten minutes.
 func TestR83ASnapshotRestoreIsFollowed(t *testing.T) {
 	t.Parallel()
+	restored(t, snapshotRestoreIsFollowed)
+}
+
+func snapshotRestoreIsFollowed(t *testing.T) (ended bool) {
+	t.Helper()
 	r := startRig(t, testbed.ConsulOptions{}, Options{Wait: 10 * time.Minute})
 	r.register("db", "db-1", "10.0.0.1", 5432)
 	r.register("db", "db-2", "10.0.0.2", 5432)
@@ -31,12 +36,6 @@ func TestR83ASnapshotRestoreIsFollowed(t *testing.T) {
 		t.Fatalf("saving a snapshot: %d %v", saved.Status, saved.Err)
 	}
 	heard, _ := registrytest.Start(t, r)
-	restore := func() {
-		t.Helper()
-		if a := r.Do(http.MethodPut, "/v1/snapshot", saved.Body); a.Err != nil || a.Status != http.StatusOK {
-			t.Fatalf("restoring the snapshot: %d %v", a.Status, a.Err)
-		}
-	}
 	// is waits for the endpoints of db, by address, and that there is no other service.
 	is := func(what string, want map[string]federation.Health) {
 		t.Helper()
@@ -62,18 +61,23 @@ func TestR83ASnapshotRestoreIsFollowed(t *testing.T) {
 		s := v.Services[r.Key("db")]
 		return v.Services[r.Key("late")] != nil && s != nil && len(s.Endpoints) == 1
 	})
-	restore()
+	if !r.restore(t, saved.Body) {
+		return false
+	}
 	is("what was restored", before)
 
 	r.healthIs("db", "db-1", "critical")
 	is("a critical check", map[string]federation.Health{"10.0.0.1": federation.Unhealthy, "10.0.0.2": federation.Healthy})
 	proofs := r.asked(CountCanary)
 	until(t, "the proof after it", func() bool { return r.asked(CountCanary) > proofs+2*len(tables) })
-	restore()
+	if !r.restore(t, saved.Body) {
+		return false
+	}
 	is("the health that was restored", before)
 	for _, s := range heard.Statuses() {
 		if (s.Phase == federation.Stale || s.Phase == federation.Held) && !isSilence(s) {
 			t.Errorf("a restore brought %s: %s", s.Phase, s.Message)
 		}
 	}
+	return true
 }
