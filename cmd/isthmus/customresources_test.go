@@ -96,6 +96,7 @@ spec: {sources: [{cluster: home, namespaces: [shop]%s}]}
 // VirtualService of an attached cluster changes the route of a proxy, while the settings
 // name the cluster, and no longer. The rights of the manifests are enough to write its status (G65).
 func TestG04CustomResourceChangesARoute(t *testing.T) {
+	t.Parallel()
 	home, access := startHome(t, "custom-resources.yaml", "status.yaml")
 	installIstio(t, home, "virtualservices.networking.istio.io")
 	home.Apply(strings.Split(attachedService, "---\n")...)

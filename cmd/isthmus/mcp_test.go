@@ -115,11 +115,14 @@ func (h *hubUnderTest) read(source string) (map[string]bool, error) {
 }
 
 // TestM09TwoHubsFeedEachOtherWithoutEchoes: each has the other's objects and services, and
-// nothing of its own comes back.
+// nothing of its own comes back. What one read stays with it when it starts while the other is
+// away (M12).
 func TestM09TwoHubsFeedEachOtherWithoutEchoes(t *testing.T) {
+	t.Parallel()
 	one, two := shortDir(t), shortDir(t)
 	first := startHubIn(t, one, "--config", fileOf(t, "mcp: {clients: [\"*\"], servers: [{name: peer, address: %q}]}\n", "unix:"+two+"/xds"))
-	second := startHubIn(t, two, "--config", fileOf(t, "mcp: {clients: [\"*\"], servers: [{name: peer, address: %q, delta: true}]}\n", "unix:"+one+"/xds"))
+	settings := fileOf(t, "mcp: {clients: [\"*\"], servers: [{name: peer, address: %q, delta: true}]}\n", "unix:"+one+"/xds")
+	second := startHubIn(t, two, "--config", settings)
 	has := func(h *hubUnderTest, name string) {
 		t.Helper()
 		h.await(t, "the object "+name, func() error {
@@ -163,6 +166,14 @@ func TestM09TwoHubsFeedEachOtherWithoutEchoes(t *testing.T) {
 			t.Errorf("the source is %+v, %v", s, err)
 		}
 	}
+	first.stop()
+	second.stop()
+	again := startHubIn(t, two, "--config", settings)
+	has(again, "a0")
+	has(again, "a1")
+	again.awaitSource(t, "MCP peer", func(s shownSource) bool {
+		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "what the last run of the hub read until")
+	})
 }
 
 // TestM08ConfigurationIsForThoseWhoAreNamed: a proxy gets none of it.

@@ -16,6 +16,7 @@ import (
 // TestR12RootsOfTheMeshSignNoOperators: with a root of the mesh as --tls-client-ca,
 // every workload could change the hub.
 func TestR12RootsOfTheMeshSignNoOperators(t *testing.T) {
+	t.Parallel()
 	t.Run("at the start", func(t *testing.T) {
 		dir := shortDir(t)
 		ca := testbed.NewAuthority(t, "ca")

@@ -60,6 +60,7 @@ data: {token: %s}
 // TestG40ClusterProfilesAttachRotateAndDetach: ClusterProfiles of an attached cluster name
 // further clusters, in both versions of their API, with the shipped rights alone.
 func TestG40ClusterProfilesAttachRotateAndDetach(t *testing.T) {
+	t.Parallel()
 	home, access := startHome(t, "cluster-profiles.yaml")
 	away := startAway(t)
 	path := filepath.Join(t.TempDir(), "config.yaml")

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"

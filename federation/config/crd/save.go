@@ -13,14 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/recordfile"
-	"isthmus.dev/isthmus/internal/retry"
 )
-
-// saveDelay is how long changes are collected before they are written.
-const saveDelay = 800 * time.Millisecond
-
-// saveAgain is the pause after a write that failed.
-const saveAgain = 5 * time.Second
 
 // unsaved is what of a cluster is not on disk.
 type unsaved struct {
@@ -47,22 +40,9 @@ type saving struct {
 
 // save writes what changed until the context ends, and once more then.
 func (k *shelf) save(ctx context.Context) {
-	failing := false
-	for {
-		goes := retry.Sleep(ctx, saveDelay)
-		err := k.saveAll()
-		if err != nil && !failing {
-			k.of.o.Logger.Warn("custom resources of clusters are not on disk; a hub that starts while a cluster is away lacks them", slog.Any("err", err))
-		}
-		failing = err != nil
-		if !goes || failing && !retry.Sleep(ctx, saveAgain) {
-			return
-		}
-		select {
-		case <-k.wake:
-		case <-ctx.Done():
-		}
-	}
+	recordfile.Save(ctx, k.wake, k.saveAll, func(err error) {
+		k.of.o.Logger.Warn("custom resources of clusters are not on disk; a hub that starts while a cluster is away lacks them", slog.Any("err", err))
+	})
 }
 
 // saveAll writes what is not on disk. What could not be written is tried again.

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -21,6 +22,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/internal/keyfile"
+	"isthmus.dev/isthmus/internal/recordfile"
 	"isthmus.dev/isthmus/internal/retry"
 )
 
@@ -82,6 +84,7 @@ type Options struct {
 	Patience time.Duration        // how long the first Update waits for answers of all kinds; default 10 s
 	Hold     time.Duration        // how long more than half of at least 20 objects must have been missing; default 10 s
 	Pause    time.Duration        // the first one between two connections; they double up to 30 s; default 1 s
+	Dir      string               // of files of what servers gave last; empty: nothing is kept
 	Logger   *slog.Logger
 }
 
@@ -98,6 +101,10 @@ type Source struct {
 	away     *config.Problem // why the server is not heard
 	said     []config.Problem
 	used     federation.Usage
+
+	keeper   *keeper
+	kept     bool      // everything that is given is noted with the keeper
+	restored time.Time // when what the last run gave was written; zero: all that is given was read by this one
 }
 
 // New names the server; Run connects to it.
@@ -107,6 +114,7 @@ func New(o Options) *Source {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Source()))
 	s := &Source{
 		o: o, tables: map[string]*table{}, delta: o.Delta, touched: map[federation.ObjectKey]*table{}, given: map[federation.ObjectKey]*config.Object{},
+		keeper: newKeeper(o),
 	}
 	for _, k := range Kinds(o.Known) {
 		if len(o.Kinds) == 0 || slices.Contains(o.Kinds, k.String()) {
@@ -115,6 +123,7 @@ func New(o Options) *Source {
 			s.asked = append(s.asked, t)
 		}
 	}
+	s.restore()
 	return s
 }
 
@@ -140,10 +149,14 @@ func (s *Source) Kinds() (all []federation.Kind) {
 }
 
 // Run is part of config.Source. It runs once at a time. The first Update waits until the
-// server answered for every kind, or for Options.Patience.
+// server answered for every kind, or for Options.Patience. It does not wait for a server that is
+// away where there is what the last run read.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
+	var saving sync.WaitGroup
+	defer saving.Wait()
 	defer cancel()
+	saving.Go(func() { recordfile.Save(ctx, s.keeper.wake, s.keeper.save, s.keeper.failed) })
 	s.said = nil
 	pauses := retry.Backoff{First: s.o.Pause, Longest: max(s.o.Pause, 30*time.Second)}
 	patience, again, held := time.NewTimer(s.o.Patience), time.NewTimer(0), time.NewTimer(time.Hour)
@@ -213,18 +226,24 @@ func (s *Source) lost(err error, pause time.Duration) {
 		s.delta = false
 		return
 	}
+	read := "what was read"
+	if !s.restored.IsZero() {
+		read = "what the last run of the hub read until " + s.restored.Format(time.RFC3339)
+	}
 	s.away = &config.Problem{Code: codeUnreachable, Message: message(
-		"the configuration server %s cannot be read, and what was read stays; the hub tries again: %v", s.o.Address, err)}
+		"the configuration server %s cannot be read, and %s stays; the hub tries again: %v", s.o.Address, read, err)}
 	s.o.Logger.Debug("the configuration server cannot be read", slog.String("address", s.o.Address), slog.Any("err", err), slog.Duration("retryIn", pause))
 }
 
 // give gives what changed, and in the first Update everything. It returns whether the
 // first Update is still to come.
 func (s *Source) give(to config.Sink, first, waited bool) bool {
-	if first && !waited && slices.ContainsFunc(s.asked, func(t *table) bool { return !t.answered }) {
+	old := !s.restored.IsZero() && s.away != nil
+	if first && !waited && !old && !answered(s.asked) {
 		return true
 	}
 	events := s.change()
+	s.keep(events)
 	switch {
 	case first:
 		to.Update(config.Update{Revision: s.revision, Full: true, Events: s.everything()})

@@ -55,7 +55,7 @@ type Options struct {
 	Snapshots *federation.Aggregate
 	Hub       federation.ClusterID
 	Dir       string                     // of manifests; empty: none
-	Kept      func(source string) string // the folder of what a source of clusters gave last
+	Kept      func(source string) string // the folder of what a source gave last
 	Servers   []mcp.Server               // of configuration
 	// NoCustomResources: those of attached clusters are not configuration.
 	NoCustomResources bool
@@ -69,9 +69,13 @@ type Options struct {
 // order of precedence; a new one is one paragraph here (ADR 0015).
 func configSources(o Options, set *schema.Set, custom *crd.Source, ingresses *ingress.Source, gateways *gatewayapi.Source) []config.Named {
 	var all []config.Named
+	if err := mcp.Forget(o.Kept("mcp"), o.Servers); err != nil {
+		o.Logger.Warn("files of configuration servers that are not read any more stay on disk", slog.Any("err", err))
+	}
 	for _, server := range o.Servers {
 		from := mcp.New(mcp.Options{
-			Server: server, Known: set.Kinds(), Schema: configkind.Schema{Set: set}, Hub: o.Hub, Origin: o.Store.Epoch(), Limits: o.Limits, Logger: o.Logger,
+			Server: server, Known: set.Kinds(), Schema: configkind.Schema{Set: set}, Hub: o.Hub, Origin: o.Store.Epoch(), Limits: o.Limits,
+			Dir: o.Kept("mcp"), Logger: o.Logger,
 		})
 		all = append(all, config.Named{Name: server.Source(), Source: from})
 	}

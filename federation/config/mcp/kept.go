@@ -1,0 +1,228 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/recordfile"
+)
+
+// keptHeader describes the file of a server.
+type keptHeader struct {
+	recordfile.Stamp
+	Address string    `json:"address"` // of the server that gave the objects
+	Saved   time.Time `json:"saved"`
+}
+
+// keptObject is an object in the file.
+type keptObject struct {
+	APIVersion string          `json:"apiVersion"`
+	Manifest   json.RawMessage `json:"manifest"`
+}
+
+// objectBucket has the objects.
+const objectBucket = "objects"
+
+// suffix is how the names of files end.
+const suffix = ".db"
+
+// keeper keeps on disk what is given of a server, for a hub that starts while it is away.
+type keeper struct {
+	file    recordfile.File // without a path: nothing is kept
+	address string
+	logger  *slog.Logger
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	whole   bool                                    // the file is to be replaced
+	changed map[federation.ObjectKey]*config.Object // since the last write; nil: gone
+}
+
+func newKeeper(o Options) *keeper {
+	k := &keeper{address: o.Address, logger: o.Logger, wake: make(chan struct{}, 1), changed: map[federation.ObjectKey]*config.Object{}}
+	if o.Dir != "" {
+		k.file = recordfile.File{
+			Path: filepath.Join(o.Dir, o.Name+suffix), Header: "configurationServer", Buckets: []string{objectBucket}, Format: 1,
+			Title: "a file of a configuration server",
+		}
+	}
+	return k
+}
+
+// Forget removes the files in the folder that are of no server in the list: what they gave is
+// not configuration any more.
+func Forget(dir string, but []Server) error {
+	names := map[string]bool{}
+	for _, s := range but {
+		names[s.Name+suffix] = true
+	}
+	all, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	for _, path := range all {
+		if !names[filepath.Base(path)] {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
+}
+
+// read returns what the file has and when that was written; nothing, if it is of another server.
+func (k *keeper) read() (all []*config.Object, saved time.Time) {
+	if k.file.Path == "" {
+		return nil, saved
+	}
+	var header keptHeader
+	right := func() error {
+		if header.Address != k.address {
+			return fmt.Errorf("it is of the server %s", header.Address)
+		}
+		return nil
+	}
+	err := k.file.Read(&header, right, func(_ string, key, value []byte) error {
+		o, err := keptManifest(key, value)
+		all = append(all, o)
+		return err
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, saved
+	case err != nil:
+		k.logger.Warn("what a configuration server gave before the start is not used", slog.Any("err", err))
+		return nil, saved
+	}
+	return all, header.Saved
+}
+
+func keptManifest(key, value []byte) (*config.Object, error) {
+	parts := strings.Split(string(key), "\x00")
+	if len(parts) != 4 {
+		return nil, fmt.Errorf("%q is not the key of an object", key)
+	}
+	var kept keptObject
+	if err := json.Unmarshal(value, &kept); err != nil {
+		return nil, fmt.Errorf("reading %q: %w", key, err)
+	}
+	named := federation.ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
+	return &config.Object{Key: named, APIVersion: kept.APIVersion, Manifest: kept.Manifest}, nil
+}
+
+// replace has the whole file written again.
+func (k *keeper) replace(given map[federation.ObjectKey]*config.Object) {
+	k.mu.Lock()
+	k.whole, k.changed = true, maps.Clone(given)
+	k.mu.Unlock()
+	k.notify()
+}
+
+// note has what changed written.
+func (k *keeper) note(events []config.Event) {
+	k.mu.Lock()
+	for _, e := range events {
+		k.changed[e.Key()] = e.New
+	}
+	k.mu.Unlock()
+	k.notify()
+}
+
+func (k *keeper) notify() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// save writes what changed. What could not be written is written with what changes next.
+func (k *keeper) save() error {
+	k.mu.Lock()
+	whole, changed := k.whole, k.changed
+	k.whole, k.changed = false, map[federation.ObjectKey]*config.Object{}
+	k.mu.Unlock()
+	if k.file.Path == "" || !whole && len(changed) == 0 {
+		return nil
+	}
+	err := k.write(whole, changed)
+	if err == nil {
+		return nil
+	}
+	k.mu.Lock()
+	if !k.whole {
+		k.whole = whole
+		maps.Copy(changed, k.changed)
+		k.changed = changed
+	}
+	k.mu.Unlock()
+	k.notify()
+	return err
+}
+
+func (k *keeper) write(whole bool, changed map[federation.ObjectKey]*config.Object) error {
+	if err := os.MkdirAll(filepath.Dir(k.file.Path), 0o700); err != nil {
+		return fmt.Errorf("making the folder: %w", err)
+	}
+	records := make([]recordfile.Record, 0, len(changed))
+	for key, o := range changed {
+		r := recordfile.Record{Bucket: objectBucket, Key: []byte(strings.Join([]string{key.Group, key.Kind, key.Namespace, key.Name}, "\x00"))}
+		if o != nil {
+			text, err := json.Marshal(keptObject{o.APIVersion, o.Manifest})
+			if err != nil {
+				return fmt.Errorf("writing %s as JSON: %w", key.Title(), err)
+			}
+			r.Value = text
+		}
+		records = append(records, r)
+	}
+	header := &keptHeader{Address: k.address, Saved: time.Now().UTC().Truncate(time.Second)}
+	if whole {
+		return k.file.Create(header, records)
+	}
+	return k.file.Update(header, records)
+}
+
+func (k *keeper) failed(err error) {
+	k.logger.Warn("what a configuration server gave is not on disk; a hub that starts while the server is away lacks it", slog.Any("err", err))
+}
+
+// restore takes up what the last run gave of the kinds that are asked for. Each object is read
+// again once the server answers: the hub that wrote the file may have been an older one.
+func (s *Source) restore() {
+	all, saved := s.keeper.read()
+	for _, o := range all {
+		t := s.tables[o.APIVersion+"/"+o.Key.Kind]
+		if t != nil {
+			s.set(t, o.Key.Namespace+"/"+o.Key.Name, &item{object: o})
+		}
+	}
+	if saved.IsZero() {
+		return
+	}
+	s.restored = saved
+	s.o.Logger.Info("the objects of a configuration server are those of the last run", slog.Int("objects", len(all)), slog.Time("saved", saved))
+}
+
+// answered reports whether the server answered for every kind.
+func answered(all []*table) bool {
+	return !slices.ContainsFunc(all, func(t *table) bool { return !t.answered })
+}
+
+// keep has on disk what is given once all of it was read: a part of a configuration may mean
+// something else than all of it.
+func (s *Source) keep(events []config.Event) {
+	switch {
+	case s.kept:
+		s.keeper.note(events)
+	case answered(s.asked):
+		s.kept, s.restored = true, time.Time{}
+		s.keeper.replace(s.given)
+	}
+}
