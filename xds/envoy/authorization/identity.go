@@ -85,8 +85,21 @@ func (c *compiler) namespaceOf(value string) (*rbacv3.Principal, error) {
 	return c.identifiedBy(spiffe + "[^/]+/ns/" + wild(value) + "/.*")
 }
 
+// trustDomain matches callers of the trust domain. One of the mesh's means all of them.
 func (c *compiler) trustDomain(value string) (*rbacv3.Principal, error) {
-	return c.identifiedBy(spiffe + wild(value) + "/.*")
+	names := []string{value}
+	if slices.Contains(c.domains, value) {
+		names = c.domains
+	}
+	var of []*rbacv3.Principal
+	for _, name := range names {
+		m, err := c.identifiedBy(spiffe + wild(name) + "/.*")
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, m)
+	}
+	return combined(of, principals.or), nil
 }
 
 // serviceAccount matches NAMESPACE/NAME, or NAME of the policy's namespace, in any trust

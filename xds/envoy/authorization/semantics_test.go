@@ -239,7 +239,10 @@ func (r reading) isPrincipal(v string) (bool, bool) {
 
 func (r reading) isNamespace(v string) (bool, bool) { return like(v, r.identity()[2]), true }
 
-func (r reading) isDomain(v string) (bool, bool) { return like(v, r.identity()[0]), true }
+func (r reading) isDomain(v string) (bool, bool) {
+	own := r.identity()[0]
+	return like(v, own) || slices.Contains(r.domains, v) && slices.Contains(r.domains, own), true
+}
 
 func (r reading) isAccount(v string) (bool, bool) {
 	namespace, name, scoped := strings.Cut(v, "/")
@@ -509,4 +512,26 @@ func TestK01PropertyMalformedValuesOpenNothing(t *testing.T) {
 			t.Fatalf("a DENY rule with a malformed value lets %+v pass", c)
 		}
 	})
+}
+
+// TestK68ATrustDomainOfTheMeshMeansAllOfThem: callers that still have a certificate of the former trust domain are
+// those of the mesh. Other values mean themselves.
+func TestK68ATrustDomainOfTheMeshMeansAllOfThem(t *testing.T) {
+	for value, want := range map[string]string{
+		"td.example": "td.example old.example", "old.example": "td.example old.example", "old*": "old.example", "other.example": "other.example", "*": "td.example old.example other.example",
+	} {
+		policies := []policy{{object: &federation.Object{}, spec: &security.AuthorizationPolicy{
+			Rules: []*security.Rule{{From: []*security.Rule_From{{Source: &security.Source{TrustDomains: []string{value}}}}}},
+		}}}
+		p := &Policies{all: policies, domains: []string{"td.example", "old.example"}}
+		var allowed []string
+		for _, domain := range []string{"td.example", "old.example", "other.example"} {
+			if passes(p.engines(false), call{peer: domain + "/ns/shop/sa/web"}) {
+				allowed = append(allowed, domain)
+			}
+		}
+		if got := strings.Join(allowed, " "); got != want {
+			t.Errorf("%s allows callers of %q, want %q", value, got, want)
+		}
+	}
 }

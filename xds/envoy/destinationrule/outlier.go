@@ -42,7 +42,9 @@ func SetOutlierDetection(c *clusterv3.Cluster, o *networking.OutlierDetection) {
 	}
 	if o.GetSplitExternalLocalOriginErrors() {
 		d.SplitExternalLocalOriginErrors, d.EnforcingLocalOriginSuccessRate = true, never
-		d.ConsecutiveLocalOriginFailure, d.EnforcingConsecutiveLocalOriginFailure = threshold(o.GetConsecutiveLocalOriginFailures())
+		if local := o.GetConsecutiveLocalOriginFailures(); local.GetValue() > 0 { // 0 has Envoy's default, 5
+			d.ConsecutiveLocalOriginFailure, d.EnforcingConsecutiveLocalOriginFailure = threshold(local)
+		}
 	}
 	c.OutlierDetection = d
 }

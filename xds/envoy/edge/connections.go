@@ -31,7 +31,9 @@ func bound(v *facet.View, p *listenPort, s *Server) []boundRule {
 		if !ok || !federation.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, v.Facet.Namespace) {
 			continue
 		}
-		r := boundRule{Rule: route.Rule{View: v, Object: o, Spec: spec, Port: uint16(s.spec.GetPort().GetNumber()), Gateways: []string{s.gatewayName()}}}
+		r := boundRule{Rule: route.Rule{
+			View: v, Object: o, Spec: spec, Port: uint16(s.spec.GetPort().GetNumber()), Gateways: []string{s.gatewayName()}, TLS: p.speech == gateway.SpeaksTLS,
+		}}
 		for _, text := range spec.GetHosts() {
 			host := string(federation.ResolveHost(text, o.Key.Namespace))
 			for _, h := range s.hosts {

@@ -53,8 +53,8 @@ func serviceListener(v *facet.View, name string) *listenerv3.Listener {
 }
 
 // portListener routes HTTP as HTTP, and TLS to the services that are told
-// apart by the name of the server. Other connections of the port are not for its
-// services and go on; a caller that lets the server speak first waits for
+// apart by the name of the server. Other connections of the port are for the service that has no
+// address, or not for its services and go on; a caller that lets the server speak first waits for
 // detection. The chain for HTTP names its transport: the ALPN of a ClientHello
 // counts as an application protocol, too.
 func portListener(v *facet.View, l *listenerv3.Listener, number uint16) *listenerv3.Listener {
@@ -67,11 +67,7 @@ func portListener(v *facet.View, l *listenerv3.Listener, number uint16) *listene
 			Filters:          []*listenerv3.Filter{f},
 		})
 	}
-	if len(l.FilterChains) == 0 {
-		return nil
-	}
-	l.DefaultFilterChain = &listenerv3.FilterChain{Filters: []*listenerv3.Filter{listener.PassOn(v)}}
-	return l
+	return addRest(v, l, number)
 }
 
 // portFilter routes the requests of a port on which any service speaks HTTP. TCP

@@ -33,7 +33,7 @@ func appendListeners(names []string, f node.Facet, p service.ServedPort) []strin
 	if p.Port.Protocol.IsHTTP() {
 		return names
 	}
-	if (service.ByServerName(p, f) || service.ByHost(p)) && !reserved {
+	if (service.ByServerName(p, f) || service.ByHost(p) || service.ByPort(p, f)) && !reserved {
 		names = append(names, resource.WildcardListener(p.Port.Number))
 	}
 	for _, vip := range service.ListenerVIPs(p.Service, f) {

@@ -115,7 +115,7 @@ func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) error {
 	var err error
 	switch {
 	case in.GetRedirect() != nil:
-		route.Action, err = virtualservice.Redirect(in.GetRedirect(), r.Port)
+		route.Action, err = virtualservice.Redirect(in.GetRedirect(), r.Port, r.TLS)
 	case in.GetDirectResponse() != nil:
 		route.Action, err = virtualservice.DirectResponse(in.GetDirectResponse())
 	default:
@@ -135,7 +135,7 @@ func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) error {
 func serviceRoute(v *facet.View, h *Host) *routev3.Route {
 	to := cmp.Or(h.Service, h.target)
 	route := resource.ForwardTo(resource.ClusterName(to.Key.Hostname, h.Number))
-	route.GetRoute().RetryPolicy = virtualservice.RetryPolicy()
 	route.GetRoute().HashPolicy = hashPolicies(v, to, h.Number, "")
+	route.GetRoute().RetryPolicy = virtualservice.RetryPolicy(len(route.GetRoute().GetHashPolicy()) > 0)
 	return route
 }

@@ -20,6 +20,7 @@ type Rule struct {
 	Spec     *networking.VirtualService
 	Port     uint16
 	Gateways []string // NAMESPACE/NAME of those to which it applies; none: sidecars
+	TLS      bool     // requests come over TLS
 	// delegates are the objects to which it delegated; root is the object that delegates to
 	// this one.
 	delegates []*federation.Object

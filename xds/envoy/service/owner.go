@@ -205,15 +205,25 @@ func MayBeHTTP(v *facet.View, p federation.ServicePort) bool {
 // requests alone: nobody gave the service an address. Proxies with DNS capture know an
 // automatic one.
 func ByHost(p ServedPort) bool {
-	if !p.Port.Undeclared || callersDialPods(p.Service) {
-		return false
-	}
-	for _, prefixes := range p.Service.ClusterVIPs.All() {
+	return p.Port.Undeclared && !callersDialPods(p.Service) && !hasGivenAddress(p.Service)
+}
+
+// ByPort reports whether the number of the port alone tells connections to it apart: a ServiceEntry
+// declares the service without addresses, and its connections do not begin with a name.
+func ByPort(p ServedPort, f node.Facet) bool {
+	s := p.Service
+	return !p.Port.Protocol.IsHTTP() && !AsksByName(p.Port.Protocol) && len(s.Endpoints) > 0 && !HasPods(s) &&
+		!hasGivenAddress(s) && len(ListenerVIPs(s, f)) == 0
+}
+
+// hasGivenAddress reports whether somebody gave the service an address.
+func hasGivenAddress(s *federation.Service) bool {
+	for _, prefixes := range s.ClusterVIPs.All() {
 		if slices.ContainsFunc(prefixes, func(vip netip.Prefix) bool { return !federation.IsAllocatedVIP(vip.Addr()) }) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // PortNumbers are those of the services' TCP-based ports.

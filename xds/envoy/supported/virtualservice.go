@@ -141,7 +141,7 @@ func (n *valueNotes) httpRoute(path string, route *networking.HTTPRoute, meshOnl
 		}
 	}
 	if route.GetRedirect() != nil {
-		_, err := virtualservice.Redirect(route.GetRedirect(), 0)
+		_, err := virtualservice.Redirect(route.GetRedirect(), 0, false)
 		n.note(path, err)
 	}
 	if route.GetDirectResponse() != nil {

@@ -26,8 +26,8 @@ var redirectCodes = map[uint32]routev3.RedirectAction_RedirectResponseCode{
 	http.StatusPermanentRedirect: routev3.RedirectAction_PERMANENT_REDIRECT,
 }
 
-// Redirect answers requests with a redirect; port is the one that they came to.
-func Redirect(in *networking.HTTPRedirect, port uint16) (*routev3.Route_Redirect, error) {
+// Redirect answers requests with a redirect; port is the one that they came to, over TLS or not.
+func Redirect(in *networking.HTTPRedirect, port uint16, tls bool) (*routev3.Route_Redirect, error) {
 	code, ok := redirectCodes[in.GetRedirectCode()]
 	if !ok {
 		return nil, fmt.Errorf(".redirect.redirectCode: %d is no redirect that Envoy makes", in.GetRedirectCode())
@@ -43,15 +43,28 @@ func Redirect(in *networking.HTTPRedirect, port uint16) (*routev3.Route_Redirect
 	if in.GetScheme() != "" {
 		out.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: in.GetScheme()}
 	}
-	switch p := in.GetRedirectPort().(type) {
-	case *networking.HTTPRedirect_Port:
-		out.PortRedirect = p.Port
-	case *networking.HTTPRedirect_DerivePort:
-		if p.DerivePort == networking.HTTPRedirect_FROM_REQUEST_PORT {
-			out.PortRedirect = uint32(port)
-		}
-	}
+	out.PortRedirect = redirectPort(in, port, tls)
 	return &routev3.Route_Redirect{Redirect: out}, nil
+}
+
+// redirectPort is the port that the redirect names; 0: none, as that of the scheme is meant.
+func redirectPort(in *networking.HTTPRedirect, from uint16, tls bool) uint32 {
+	port := in.GetPort()
+	if in.GetDerivePort() == networking.HTTPRedirect_FROM_REQUEST_PORT {
+		port = uint32(from)
+	}
+	scheme := in.GetScheme()
+	if scheme == "" && tls {
+		scheme = "https"
+	}
+	standard := uint32(80)
+	if scheme == "https" {
+		standard = 443
+	}
+	if port == standard {
+		return 0
+	}
+	return port
 }
 
 // DirectResponse answers requests itself.

@@ -16,13 +16,13 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// SetRetries gives the route its retries: without any said, the default ones;
-// with zero attempts, none.
+// SetRetries gives the route, which has its hash policies, its retries: without any said, the default
+// ones; with zero attempts, none.
 func SetRetries(action *routev3.RouteAction, in *networking.HTTPRetry) error {
 	if in != nil && in.GetAttempts() <= 0 {
 		return nil
 	}
-	policy := RetryPolicy()
+	policy := RetryPolicy(action.GetCluster() != "" && len(action.GetHashPolicy()) > 0)
 	action.RetryPolicy = policy
 	if in == nil {
 		return nil
@@ -32,8 +32,8 @@ func SetRetries(action *routev3.RouteAction, in *networking.HTTPRetry) error {
 	if in.GetRetryOn() != "" {
 		policy.RetryOn, policy.RetriableStatusCodes = retryConditions(in.GetRetryOn())
 	}
-	if in.GetRetryIgnorePreviousHosts() != nil && !in.GetRetryIgnorePreviousHosts().GetValue() {
-		policy.RetryHostPredicate, policy.HostSelectionRetryMaxAttempts = nil, 0
+	if in.GetRetryIgnorePreviousHosts() != nil {
+		setHosts(policy, !in.GetRetryIgnorePreviousHosts().GetValue())
 	}
 	if in.GetRetryRemoteLocalities().GetValue() {
 		policy.RetryPriority = &routev3.RetryPolicy_RetryPriority{
@@ -71,13 +71,23 @@ func retryConditions(list string) (conditions string, codes []uint32) {
 // or may be repeated by the rules of gRPC.
 const retryOn = "connect-failure,refused-stream,reset-before-request,unavailable,cancelled"
 
-// RetryPolicy tries an endpoint that was not tried before, if there is one.
-func RetryPolicy() *routev3.RetryPolicy {
-	return &routev3.RetryPolicy{
-		RetryOn: retryOn, NumRetries: wrapperspb.UInt32(2), HostSelectionRetryMaxAttempts: 5,
-		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
-			Name:       "envoy.retry_host_predicates.previous_hosts",
-			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: resource.Any(&previoushostsv3.PreviousHostsPredicate{})},
-		}},
+// RetryPolicy tries an endpoint that was not tried before, if there is one; the same again where a
+// hash of the request decides about its endpoint.
+func RetryPolicy(hashed bool) *routev3.RetryPolicy {
+	policy := &routev3.RetryPolicy{RetryOn: retryOn, NumRetries: wrapperspb.UInt32(2)}
+	setHosts(policy, hashed)
+	return policy
+}
+
+// setHosts says whether a request may be tried again at the same endpoint.
+func setHosts(policy *routev3.RetryPolicy, again bool) {
+	if again {
+		policy.RetryHostPredicate, policy.HostSelectionRetryMaxAttempts = nil, 0
+		return
 	}
+	policy.HostSelectionRetryMaxAttempts = 5
+	policy.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{
+		Name:       "envoy.retry_host_predicates.previous_hosts",
+		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: resource.Any(&previoushostsv3.PreviousHostsPredicate{})},
+	}}
 }
