@@ -34,6 +34,40 @@ func proxyConfigOf(t *testing.T, patch string) *string {
 	return value
 }
 
+// hubConfigOf is the hub's config file on the page.
+func hubConfigOf(t *testing.T, page string) string {
+	t.Helper()
+	all := blocksOf(page, "yaml")
+	at := slices.IndexFunc(all, func(block string) bool { return strings.Contains(block, "\nidentity:") })
+	if at < 0 {
+		t.Fatal("the page has no config file")
+	}
+	return all[at]
+}
+
+// agentAddress is where a page sends Istio's agent: for its configuration, or for its certificate.
+var agentAddress = regexp.MustCompile(`(?:discoveryAddress|CA_ADDR)\W+[^\s"\\]+:\d+`)
+
+// TestU29AgentsAreSentWhereTheyUseTLS: at port 15010 an agent asks for certificates in plain
+// text. Objects of the guide's cluster are for the mesh, so that its services are, too.
+func TestU29AgentsAreSentWhereTheyUseTLS(t *testing.T) {
+	seen := 0
+	for _, name := range []string{"move-from-istio.md", "istio-agent.md"} {
+		for _, address := range agentAddress.FindAllString(read(t, name), -1) {
+			if seen++; strings.HasSuffix(address, ":15010") {
+				t.Errorf("%s: %s", name, address)
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("the pages have %d addresses", seen)
+	}
+	sources := regexp.MustCompile(`(?s)sources:\n  - cluster: c1\n.*?\n\x60`).FindString(read(t, "move-from-istio.md"))
+	if !strings.Contains(sources, "scope: MESH") || !strings.Contains(sources, "istio-system") {
+		t.Errorf("the sources are %q", sources)
+	}
+}
+
 // TestU18TheGuideFromIstioFitsItself: the address that pods are given is that of the config
 // file, moving back removes exactly what moving set, and every manifest is applied in files
 // that exist.
@@ -43,7 +77,7 @@ func TestU18TheGuideFromIstioFitsItself(t *testing.T) {
 		XDS struct{ Addr string }
 		TLS struct{ Names []string }
 	}
-	if err := yaml.Unmarshal([]byte(blocksOf(page, "yaml")[0]), &config); err != nil {
+	if err := yaml.Unmarshal([]byte(hubConfigOf(t, page)), &config); err != nil {
 		t.Fatal(err)
 	}
 	patches := patchOfPods.FindAllStringSubmatch(page, -1)

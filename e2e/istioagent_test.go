@@ -54,13 +54,14 @@ func (w *agentWorld) sidecars(client *agentPod) {
 	}
 }
 
-// gateway has a caller without a proxy come by the gateway, with TLS.
+// gateway has a caller without a proxy come by the gateway, with a certificate that the gateway
+// verifies. The server gets to know the caller by what the gateway says (U28).
 func (w *agentWorld) gateway() {
 	t := w.t
 	authority := testbed.NewAuthority(t, "the web")
 	chain, key := authority.Issue(testbed.Subject{Name: "web", Hosts: []string{"web.example.com"}})
-	w.kube.Apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: web-cert, namespace: shop}\ntype: kubernetes.io/tls\ndata: {tls.crt: %s, tls.key: %s}\n",
-		base64.StdEncoding.EncodeToString(chain), base64.StdEncoding.EncodeToString(key)))
+	w.kube.Apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: web-cert, namespace: shop}\ntype: kubernetes.io/tls\ndata: {tls.crt: %s, tls.key: %s, ca.crt: %s}\n",
+		base64.StdEncoding.EncodeToString(chain), base64.StdEncoding.EncodeToString(key), base64.StdEncoding.EncodeToString(authority.PEM)))
 	(&hub{Hub: w.hub}).change(t, "apply", map[string]any{"manifests": []string{`
 apiVersion: networking.istio.io/v1
 kind: Gateway
@@ -68,7 +69,7 @@ metadata: {name: web, namespace: shop}
 spec:
   selector: {app: ingress}
   servers:
-  - {port: {number: 8443, name: https, protocol: HTTPS}, hosts: [web.example.com], tls: {mode: SIMPLE, credentialName: web-cert}}
+  - {port: {number: 8443, name: https, protocol: HTTPS}, hosts: [web.example.com], tls: {mode: MUTUAL, credentialName: web-cert}}
 ---
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -98,8 +99,9 @@ spec:
 		if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 			return fmt.Errorf("status %d: %w", response.StatusCode, err)
 		}
-		if seen := answer.Header.Get("X-Forwarded-Client-Cert"); !strings.Contains(seen, "URI=spiffe://cluster.local/ns/shop/sa/ingress") {
-			return fmt.Errorf("the server sees the caller %q", seen)
+		client, caller, _ := strings.Cut(answer.Header.Get("X-Forwarded-Client-Cert"), ",")
+		if !strings.Contains(client, `Subject="CN=caller"`) || !strings.Contains(caller, "URI=spiffe://cluster.local/ns/shop/sa/ingress") {
+			return fmt.Errorf("the server sees the client %q and the caller %q", client, caller)
 		}
 		return nil
 	})

@@ -22,10 +22,11 @@ import (
 )
 
 // debugType is the type of all that istioctl asks about the hub itself. Its resources are
-// pages in JSON; syncType has the status of each proxy.
+// pages in JSON; syncType has the status of each proxy, dumpType what one proxy was sent.
 const (
 	debugType envoy.Type = "istio.io/debug"
 	syncType             = debugType + "/syncz"
+	dumpType             = debugType + "/config_dump"
 )
 
 // asksAboutHub reports whether the request is one of istioctl.
@@ -170,26 +171,46 @@ func inspect(ctx context.Context, debug *istiodebug.Debug, r request) ([]*anypb.
 		return nil, err
 	}
 	defer done()
-	switch {
-	case r.kind == syncType:
+	if r.kind == syncType {
 		return inspectProxies(debug)
-	case r.kind != debugType:
-		return nil, status.Errorf(codes.Unimplemented, "this hub does not serve %s; it serves %s, and the pages of %s that the page list names",
-			printable(string(r.kind)), syncType, debugType)
-	case len(r.names) != 1:
-		return nil, status.Errorf(codes.InvalidArgument, "name one page of %s, such as syncz", debugType)
 	}
-	page, err := debug.Page(r.names[0])
+	ask := map[envoy.Type]func(*istiodebug.Debug, string) ([]*anypb.Any, error){debugType: inspectPage, dumpType: inspectProxy}[r.kind]
+	switch {
+	case ask == nil:
+		return nil, status.Errorf(codes.Unimplemented, "this hub does not serve %s; it serves %s, %s, and the pages of %s that the page list names",
+			printable(string(r.kind)), syncType, dumpType, debugType)
+	case len(r.names) != 1:
+		return nil, status.Errorf(codes.InvalidArgument, "name one page of %s, such as syncz, or one proxy of %s", debugType, dumpType)
+	}
+	resources, err := ask(debug, r.names[0])
+	switch {
+	case errors.Is(err, istiodebug.ErrNoProxy):
+		return nil, status.Error(codes.NotFound, printable(err.Error()))
+	case err != nil:
+		return nil, status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return resources, nil
+}
+
+// inspectPage makes a page in JSON.
+func inspectPage(debug *istiodebug.Debug, name string) ([]*anypb.Any, error) {
+	page, err := debug.Page(name)
 	if errors.Is(err, istiodebug.ErrNoPage) {
 		page, err = []byte(err.Error()), nil
 	}
 	if err != nil {
-		return nil, status.Error(codes.ResourceExhausted, err.Error())
+		return nil, err
 	}
 	return []*anypb.Any{{TypeUrl: string(debugType), Value: page}}, nil
 }
 
-// inspectProxies packs the status of each proxy.
+// inspectProxy makes the parts of the config dump of a proxy.
+func inspectProxy(debug *istiodebug.Debug, name string) ([]*anypb.Any, error) {
+	dump, err := debug.ConfigDump(name)
+	return dump.GetConfigs(), err
+}
+
+// inspectProxies packs the status of each proxy, under the name that Istio's tools know.
 func inspectProxies(debug *istiodebug.Debug) ([]*anypb.Any, error) {
 	all, err := debug.Statuses(istiodebug.Everyone)
 	if err != nil {
@@ -197,6 +218,7 @@ func inspectProxies(debug *istiodebug.Debug) ([]*anypb.Any, error) {
 	}
 	resources := make([]*anypb.Any, 0, len(all))
 	for _, one := range all {
+		one.Node.Id = istiodebug.Name(one.GetNode().GetId())
 		packed, err := anypb.New(one)
 		if err != nil {
 			return nil, status.Error(codes.Internal, "the answer cannot be encoded")

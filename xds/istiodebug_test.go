@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
@@ -35,10 +36,15 @@ func (i inspects) Identify(context.Context) (Caller, error) {
 // debugHub answers Istio's tools.
 func debugHub(t *testing.T, access Access) *hub {
 	t.Helper()
-	return newHub(t, func(o *Options) {
+	var h *hub
+	h = newHub(t, func(o *Options) {
 		o.Access = access
-		o.Debug = istiodebug.New(istiodebug.Options{Snapshots: o.Snapshots, Fleet: o.Fleet, Hub: "hub-1", Build: istiodebug.Build{Version: "1.2.3"}})
+		o.Debug = istiodebug.New(istiodebug.Options{
+			Snapshots: o.Snapshots, Fleet: o.Fleet, Hub: "hub-1", Build: istiodebug.Build{Version: "1.2.3"},
+			Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return h.server.ConfigDump(stream) },
+		})
 	})
+	return h
 }
 
 // asked is one answer to istioctl.
@@ -81,6 +87,9 @@ func TestU13EachTypeOfAProxyHasItsState(t *testing.T) {
 	if err := r.GetResources()[0].UnmarshalTo(&one); err != nil {
 		t.Fatal(err)
 	}
+	if name := one.GetNode().GetId(); name != "web-1.shop" {
+		t.Errorf("the proxy is called %q", name)
+	}
 	got := map[string]statusv3.ConfigStatus{}
 	for _, c := range one.GetGenericXdsConfigs() {
 		got[c.GetTypeUrl()] = c.GetConfigStatus()
@@ -110,11 +119,12 @@ func TestU13PagesAreJSON(t *testing.T) {
 	}
 	var names []string
 	page("list", &names)
-	if len(names) != 4 {
+	if len(names) != 5 {
 		t.Fatalf("the list is %v", names)
 	}
+	h.fleet.Connect(fleet.Proxy{NodeID: "sidecar~10.1.0.9~web-1.shop~x", Cluster: "c1"})
 	for _, name := range names {
-		page(name, new(any))
+		page(name+"?proxyID=web-1.shop", new(any))
 	}
 	var clusters []struct{ ID, SyncStatus string }
 	page("clusterz", &clusters)
@@ -142,7 +152,10 @@ func TestU13WhoIsNotNamedGetsNothing(t *testing.T) {
 	}{
 		"not named":     {inspects(false), "istio.io/debug/syncz", nil, codes.PermissionDenied},
 		"a page":        {inspects(false), "istio.io/debug", []string{"registryz"}, codes.PermissionDenied},
-		"unknown type":  {inspects(true), "istio.io/debug/config_dump", []string{"web-1.shop"}, codes.Unimplemented},
+		"unknown type":  {inspects(true), "istio.io/debug/adsz", nil, codes.Unimplemented},
+		"no proxy":      {inspects(true), "istio.io/debug/config_dump", []string{"web-1.shop"}, codes.NotFound},
+		"proxy unnamed": {inspects(true), "istio.io/debug/config_dump", nil, codes.InvalidArgument},
+		"not for all":   {inspects(false), "istio.io/debug/config_dump", []string{"web-1.shop"}, codes.PermissionDenied},
 		"no page":       {inspects(true), "istio.io/debug", nil, codes.InvalidArgument},
 		"several pages": {inspects(true), "istio.io/debug", []string{"syncz", "list"}, codes.InvalidArgument},
 	} {

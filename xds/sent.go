@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"isthmus.dev/isthmus/federation"
@@ -78,6 +79,15 @@ func (r *resource) content(kind envoy.Type) fleet.Content {
 
 // redacted is the resource as indented JSON without what Envoy holds to be sensitive.
 func (r *resource) redacted(kind envoy.Type) ([]byte, error) {
+	m, err := r.unsensitive(kind)
+	if err != nil {
+		return nil, err
+	}
+	return indented(m), nil
+}
+
+// unsensitive is the resource without what Envoy holds to be sensitive.
+func (r *resource) unsensitive(kind envoy.Type) (proto.Message, error) {
 	m, err := (&anypb.Any{TypeUrl: string(kind), Value: r.value()}).UnmarshalNew()
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %q: %w", kind, r.name, err)
@@ -85,5 +95,5 @@ func (r *resource) redacted(kind envoy.Type) ([]byte, error) {
 	if err := redact(m.ProtoReflect()); err != nil {
 		return nil, fmt.Errorf("redacting %s %q: %w", kind, r.name, err)
 	}
-	return indented(m), nil
+	return m, nil
 }

@@ -114,9 +114,9 @@ func TestU13IstioctlAsksTheHub(t *testing.T) {
 		args string
 		want []string
 	}{
-		{"proxy-status --revision default", []string{"web-1.shop", "c1", "1.32.0", "2 (CDS,LDS)"}},
+		{"proxy-status --revision default", []string{"\nweb-1.shop ", "c1", "1.32.0", "2 (CDS,LDS)"}},
 		{"proxy-status -v 1 --revision default", []string{"web-1.shop", "SYNCED (", "STALE (", "IGNORED"}},
-		{"x internal-debug syncz --revision default", []string{`"proxy": "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"`}},
+		{"x internal-debug syncz --revision default", []string{`"proxy": "web-1.shop"`, `"node_id": "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"`}},
 		{"x internal-debug clusterz --revision default", []string{`"id": "c1"`}},
 		{"x internal-debug --list --revision default", []string{"clusterz", "registryz", "syncz"}},
 		{"x version", []string{"development", "1.32.0"}},
@@ -132,8 +132,23 @@ func TestU13IstioctlAsksTheHub(t *testing.T) {
 			}
 		}
 	}
+	r.compares()
 	if output, err := r.as("spiffe://cluster.local/ns/shop/sa/web", "proxy-status", "--revision", "default"); err == nil || strings.Contains(output, "web-1.shop") {
 		t.Errorf("a workload that is not named gets %s, %v", output, err)
+	}
+}
+
+// compares has istioctl compare a proxy that has what it was sent with what the hub sent.
+func (r *istioctlRig) compares() {
+	r.t.Helper()
+	dump, err := r.as(mayAsk, "x", "internal-debug", "config_dump?proxyID=web-1.shop", "--revision", "default")
+	if err != nil {
+		r.t.Fatalf("%v\n%s", err, dump)
+	}
+	file := write(r.t, filepath.Join(r.t.TempDir(), "dump"), dump)
+	output, err := r.as(mayAsk, "proxy-status", "web-1.shop", "--file", file, "--revision", "default")
+	if err != nil || !strings.Contains(output, "Clusters Match\nListeners Match\nRoutes Match") || !strings.Contains(dump, "BlackHoleCluster") {
+		r.t.Errorf("istioctl compares %s: %s, %v", dump, output, err)
 	}
 }
 

@@ -30,8 +30,10 @@ func (d *Debug) Handler(allow func(*http.Request) error) http.Handler {
 }
 
 func (d *Debug) servePage(w http.ResponseWriter, r *http.Request) {
-	body, err := d.pageInTurn(r.Context(), strings.TrimPrefix(r.URL.Path, prefix))
+	body, err := d.pageInTurn(r.Context(), strings.TrimPrefix(r.URL.Path, prefix)+"?"+r.URL.RawQuery)
 	switch {
+	case errors.Is(err, ErrNoProxy):
+		http.Error(w, err.Error(), http.StatusNotFound)
 	case errors.Is(err, ErrNoPage):
 		http.NotFound(w, r)
 	case r.Context().Err() != nil: // the caller left

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 )
@@ -34,6 +36,8 @@ type Options struct {
 	Fleet     *fleet.Fleet
 	Hub       string // the name of this hub among several
 	Build     Build
+	// Dump is what a stream was sent last, without what is sensitive; a Server of xds knows it.
+	Dump func(fleet.Key) (*adminv3.ConfigDump, error)
 }
 
 // Debug answers. It may be used by several goroutines.

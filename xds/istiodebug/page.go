@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -22,10 +23,11 @@ type page struct {
 	each   func(*Debug, adder) error
 }
 
-// pages are all, by name.
-func pages() []page {
+// pages are all, by name. A page about one proxy is about the given one.
+func pages(proxy string) []page {
 	return []page{
 		{name: "clusterz", each: (*Debug).clusters},
+		{name: "config_dump", object: true, each: func(d *Debug, add adder) error { return d.configuration(proxy, add) }},
 		{name: "endpointz", object: true, each: (*Debug).endpoints},
 		{name: "list", each: (*Debug).names},
 		{name: "registryz", each: (*Debug).services},
@@ -36,10 +38,15 @@ func pages() []page {
 // ErrNoPage is the error of an unknown name. istioctl looks for this text.
 var ErrNoPage = errors.New("404 page not found")
 
-// Page returns the page of that name. What follows a question mark is ignored.
+// Page returns the page of that name. What follows a question mark is a query: proxyID names
+// a proxy, and all else is ignored.
 func (d *Debug) Page(name string) ([]byte, error) {
-	name, _, _ = strings.Cut(name, "?")
-	for _, p := range pages() {
+	name, query, _ := strings.Cut(name, "?")
+	asked, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, ErrNoPage
+	}
+	for _, p := range pages(asked.Get("proxyID")) {
 		if p.name == name {
 			return p.write(d)
 		}
@@ -89,7 +96,7 @@ func (p page) write(d *Debug) ([]byte, error) {
 
 // names lists the other pages.
 func (d *Debug) names(add adder) error {
-	for _, p := range pages() {
+	for _, p := range pages("") {
 		if p.name == "list" {
 			continue
 		}
@@ -104,6 +111,7 @@ func (d *Debug) names(add adder) error {
 type proxyPage struct {
 	Cluster      federation.ClusterID `json:"cluster_id"`
 	Proxy        string               `json:"proxy"`
+	NodeID       string               `json:"node_id"`
 	Type         string               `json:"proxy_type,omitempty"`
 	Version      string               `json:"proxy_version,omitempty"`
 	IstioVersion string               `json:"istio_version,omitempty"`
@@ -121,7 +129,7 @@ type typePage struct {
 func (d *Debug) proxies(add adder) error {
 	for p := range d.o.Fleet.Latest().Proxies() {
 		one := proxyPage{
-			Cluster: p.Cluster, Proxy: p.NodeID, Type: p.Type, Version: p.Version, IstioVersion: p.MeshVersion,
+			Cluster: p.Cluster, Proxy: Name(p.NodeID), NodeID: p.NodeID, Type: p.Type, Version: p.Version, IstioVersion: p.MeshVersion,
 			Resources: map[string]typePage{},
 		}
 		for typeURL, sync := range p.Sync {

@@ -60,9 +60,9 @@ func (s server) bytesTo(number uint16) *listenerv3.Filter {
 func (s server) requestsTo(number uint16, certified bool) *listenerv3.Filter {
 	m := listener.NewInlineHTTP(s.view, fmt.Sprintf("inbound_%d", number), s.ports[number].cluster(number))
 	s.policies.Requests(m, s.tokens.Requests)
-	if certified {
-		m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
-		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Uri: true}
+	if certified { // as in Istio: what gateways say about their clients stays before what the caller's certificate says
+		m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_APPEND_FORWARD
+		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Subject: wrapperspb.Bool(true), Uri: true, Dns: true}
 	}
 	return resource.Filter(resource.HTTPFilter, m)
 }

@@ -1,0 +1,108 @@
+package xds
+
+import (
+	"cmp"
+	"slices"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
+)
+
+// dumpedResource is a resource as a config dump has it.
+type dumpedResource struct {
+	name, version string
+	body          *anypb.Any
+}
+
+// dumpPart is the part of a config dump with the resources of one type.
+type dumpPart struct {
+	kind envoy.Type
+	of   func([]dumpedResource) proto.Message
+}
+
+// dumpParts are those that Istio's tools compare with the proxy's own, in Envoy's order.
+func dumpParts() []dumpPart {
+	return []dumpPart{{envoy.ClusterType, clustersDump}, {envoy.ListenerType, listenersDump}, {envoy.RouteType, routesDump}}
+}
+
+// ConfigDump is what a stream was sent last, in the form of Envoy's own config dump and, as
+// there, without what is sensitive. It waits neither for the stream nor for a build.
+func (s *Server) ConfigDump(stream fleet.Key) (*adminv3.ConfigDump, error) {
+	dump := &adminv3.ConfigDump{}
+	for _, part := range dumpParts() {
+		resources, err := s.dumped(stream, part.kind)
+		if err != nil {
+			return nil, err
+		}
+		packed, err := anypb.New(part.of(resources))
+		if err != nil {
+			return nil, err
+		}
+		dump.Configs = append(dump.Configs, packed)
+	}
+	return dump, nil
+}
+
+// dumped are the resources of a type that the stream was sent last, by name.
+func (s *Server) dumped(stream fleet.Key, kind envoy.Type) ([]dumpedResource, error) {
+	var all []dumpedResource
+	for _, r := range s.toldOf(stream, kind).sent() {
+		m, err := r.unsensitive(kind)
+		if err != nil {
+			return nil, err
+		}
+		body, err := anypb.New(m)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, dumpedResource{r.name, r.version, body})
+	}
+	slices.SortFunc(all, func(a, b dumpedResource) int { return cmp.Compare(a.name, b.name) })
+	return all, nil
+}
+
+// sent are the resources that were sent last, for who is not the stream's goroutine.
+func (s *slots) sent() []*resource {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*resource
+	for _, e := range s.all() {
+		if e.sent != nil && !e.sent.late && e.sent.hasBody() {
+			all = append(all, e.sent)
+		}
+	}
+	return all
+}
+
+func clustersDump(all []dumpedResource) proto.Message {
+	dump := &adminv3.ClustersConfigDump{}
+	for _, r := range all {
+		dump.DynamicActiveClusters = append(dump.DynamicActiveClusters, &adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: r.version, Cluster: r.body})
+	}
+	return dump
+}
+
+func listenersDump(all []dumpedResource) proto.Message {
+	dump := &adminv3.ListenersConfigDump{}
+	for _, r := range all {
+		dump.DynamicListeners = append(dump.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{
+			Name: r.name, ActiveState: &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: r.version, Listener: r.body},
+		})
+	}
+	return dump
+}
+
+func routesDump(all []dumpedResource) proto.Message {
+	dump := &adminv3.RoutesConfigDump{}
+	for _, r := range all {
+		dump.DynamicRouteConfigs = append(dump.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: r.version, RouteConfig: r.body})
+	}
+	return dump
+}
