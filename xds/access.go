@@ -101,6 +101,7 @@ func (c *xdsClient) identify(ctx context.Context) error {
 func (c *xdsClient) meet(said *corev3.Node) error {
 	node, err := envoy.ParseNodeOf(said, c.caller.Given)
 	if err != nil {
+		c.node.ID = printable(said.GetId()) // for the log: operators look for the pod
 		return status.Error(codes.InvalidArgument, printable(err.Error()))
 	}
 	c.node, c.claimed = node, node.Cluster

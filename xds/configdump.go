@@ -29,12 +29,12 @@ func dumpParts() []dumpPart {
 	return []dumpPart{{envoy.ClusterType, clustersDump}, {envoy.ListenerType, listenersDump}, {envoy.RouteType, routesDump}}
 }
 
-// ConfigDump is what a stream was sent last, in the form of Envoy's own config dump and, as
-// there, without what is sensitive. It waits neither for the stream nor for a build.
-func (s *Server) ConfigDump(stream fleet.Key) (*adminv3.ConfigDump, error) {
+// ConfigDump is what a stream of the server was sent last, in the form of Envoy's own config
+// dump and, as there, without what is sensitive. It waits neither for the stream nor for a build.
+func ConfigDump(s *Server, stream fleet.Key) (*adminv3.ConfigDump, error) {
 	dump := &adminv3.ConfigDump{}
 	for _, part := range dumpParts() {
-		resources, err := s.dumped(stream, part.kind)
+		resources, err := dumpedOf(s.toldOf(stream, part.kind), part.kind)
 		if err != nil {
 			return nil, err
 		}
@@ -47,10 +47,10 @@ func (s *Server) ConfigDump(stream fleet.Key) (*adminv3.ConfigDump, error) {
 	return dump, nil
 }
 
-// dumped are the resources of a type that the stream was sent last, by name.
-func (s *Server) dumped(stream fleet.Key, kind envoy.Type) ([]dumpedResource, error) {
+// dumpedOf are the resources of a type that a stream was sent last, by name; nil: none.
+func dumpedOf(told *slots, kind envoy.Type) ([]dumpedResource, error) {
 	var all []dumpedResource
-	for _, r := range s.toldOf(stream, kind).sent() {
+	for _, r := range sentLast(told) {
 		m, err := r.unsensitive(kind)
 		if err != nil {
 			return nil, err
@@ -65,8 +65,8 @@ func (s *Server) dumped(stream fleet.Key, kind envoy.Type) ([]dumpedResource, er
 	return all, nil
 }
 
-// sent are the resources that were sent last, for who is not the stream's goroutine.
-func (s *slots) sent() []*resource {
+// sentLast are the resources that were sent last, for other goroutines than the stream's.
+func sentLast(s *slots) []*resource {
 	if s == nil {
 		return nil
 	}

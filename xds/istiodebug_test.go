@@ -41,7 +41,7 @@ func debugHub(t *testing.T, access Access) *hub {
 		o.Access = access
 		o.Debug = istiodebug.New(istiodebug.Options{
 			Snapshots: o.Snapshots, Fleet: o.Fleet, Hub: "hub-1", Build: istiodebug.Build{Version: "1.2.3"},
-			Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return h.server.ConfigDump(stream) },
+			Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return ConfigDump(h.server, stream) },
 		})
 	})
 	return h

@@ -97,13 +97,19 @@ func (g *Guard) LastProof(i Identity, cluster federation.ClusterID) time.Time {
 	return i.Proven
 }
 
+// noCluster tells a proxy of an installation of Istio, too, what to do: its cluster has another
+// name there.
+func noCluster(said federation.ClusterID) error {
+	return fmt.Errorf("no cluster %q is attached to this hub: attach it, or give the attached cluster this alias", said)
+}
+
 // belongs checks that the cluster exists, and that its workloads have identities
 // of the caller's trust domain.
 func (g *Guard) belongs(i Identity, cluster federation.ClusterID) error {
 	standing := g.o.Clusters.Standing(cluster)
 	switch {
 	case !standing.Attached && cluster != g.o.Hub:
-		return fmt.Errorf("no cluster %q is attached to this hub", cluster)
+		return noCluster(cluster)
 	case standing.TrustDomain != i.Workload.TrustDomain:
 		return fmt.Errorf("the trust domain of the cluster %q is %q, and that of %s is another", cluster, standing.TrustDomain, i.Workload)
 	}

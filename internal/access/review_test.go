@@ -95,7 +95,7 @@ func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
 		"good":                   {call{token: good, cluster: "c1"}, "", codes.OK},
 		"bound to a pod":         {call{token: bound, cluster: "c1"}, "", codes.OK},
 		"of another cluster":     {call{token: good, cluster: "c2"}, "does not accept", codes.Unauthenticated},
-		"of an unknown cluster":  {call{token: good, cluster: "c9"}, `no cluster "c9"`, codes.Unauthenticated},
+		"of an unknown cluster":  {call{token: good, cluster: "c9"}, `no cluster "c9" is attached to this hub: attach it, or give the attached cluster this alias`, codes.Unauthenticated},
 		"of a frozen cluster":    {call{token: good, cluster: "frozen"}, "is frozen", codes.Unavailable},
 		"another cluster's UID":  {call{token: good, cluster: "other"}, "another cluster answers", codes.Unavailable},
 		"no link":                {call{token: good, cluster: "linkless"}, "no link", codes.Unavailable},

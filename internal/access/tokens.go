@@ -115,7 +115,7 @@ func (t *Tokens) judge(cluster federation.ClusterID, token Token) (Standing, err
 	standing := t.o.Clusters.Standing(cluster)
 	switch {
 	case !standing.Attached:
-		return Standing{}, refusal{fmt.Sprintf("no cluster %q is attached to this hub", cluster)}
+		return Standing{}, refusal{noCluster(cluster).Error()}
 	case standing.Frozen != "":
 		return Standing{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, standing.Frozen)
 	}

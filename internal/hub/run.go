@@ -177,7 +177,7 @@ func (r *rooms) openProxies(context.Context) error {
 	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: sheets.Store{Hub: replica, Leases: r.mesh.Stored}, Logger: r.logger})
 	r.debug = istiodebug.New(istiodebug.Options{
 		Snapshots: r.snapshots, Fleet: r.fleet, Hub: replica, Build: istiodebug.Build{Version: version.Version, Revision: version.Revision(), Go: runtime.Version()},
-		Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return r.proxies.ConfigDump(stream) },
+		Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return xds.ConfigDump(r.proxies, stream) },
 	})
 	r.members = registration.New(registration.Options{
 		Snapshots: r.snapshots, Views: r.mesh.Views, Registrar: r.mesh.Engine, Leases: r.mesh.Stored, Hub: r.settings.ClusterID,

@@ -36,7 +36,7 @@ type Options struct {
 	Fleet     *fleet.Fleet
 	Hub       string // the name of this hub among several
 	Build     Build
-	// Dump is what a stream was sent last, without what is sensitive; a Server of xds knows it.
+	// Dump is what a stream was sent last, without what is sensitive; xds.ConfigDump does.
 	Dump func(fleet.Key) (*adminv3.ConfigDump, error)
 }
 

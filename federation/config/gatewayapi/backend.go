@@ -34,56 +34,87 @@ func (v *routeView) fate() string {
 	return "; its connections are closed"
 }
 
+// backendKind is a kind of backends.
+type backendKind struct {
+	federation.Kind
+	// service is the one that an object of the kind means; nil: its name is a hostname, which
+	// all may use.
+	service func(federation.ObjectKey) federation.ServiceKey
+}
+
+func backendKinds() []backendKind {
+	return []backendKind{
+		{federation.Kind{Name: "Service"}, federation.ExportedService},
+		{federation.ServiceImportKind, federation.ClusterSetService},
+		{federation.Kind{Group: "networking.istio.io", Name: "Hostname"}, nil},
+	}
+}
+
+// backendKindOf is the kind of a reference; false: there are no such backends.
+func backendKindOf(ref gateway.BackendObjectReference) (kind federation.Kind, of backendKind, is bool) {
+	kind.Name = "Service"
+	if ref.Group != nil {
+		kind.Group = string(*ref.Group)
+	}
+	if ref.Kind != nil {
+		kind.Name = string(*ref.Kind)
+	}
+	all := backendKinds()
+	at := slices.IndexFunc(all, func(k backendKind) bool { return k.Kind == kind })
+	if at < 0 {
+		return kind, backendKind{}, false
+	}
+	return kind, all[at], true
+}
+
+// ports are those of the services that have the host which an object of the kind means.
+func (k backendKind) ports(r *federation.Reader, of federation.ObjectKey) (host federation.Hostname, ports []federation.ServicePort) {
+	if k.service != nil {
+		key := k.service(of)
+		if svc, exists := r.Spec(key); exists {
+			ports = svc.Ports
+		}
+		return key.Hostname, ports
+	}
+	host = federation.Hostname(of.Name)
+	for _, svc := range r.ByHostname(host) {
+		ports = append(ports, svc.Ports...)
+	}
+	return host, ports
+}
+
 // resolve finds the service of a reference. What is wrong is added to the faults.
-func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectReference, field string, why *faults) (b backend) {
+func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectReference, field string, why *faults) backend {
 	fate := v.fate()
 	refuse := func(reason gateway.RouteConditionReason, format string, args ...any) backend {
 		why.add(resolved, string(reason), field, format+fate, args...)
 		return backend{}
 	}
-	group, kind, namespace := "", "Service", namespaceOf(v.Key, ref.Namespace)
-	if ref.Group != nil {
-		group = string(*ref.Group)
-	}
-	if ref.Kind != nil {
-		kind = string(*ref.Kind)
-	}
-	hostname := kind == "Hostname" && group == "networking.istio.io"
+	name, namespace := string(ref.Name), namespaceOf(v.Key, ref.Namespace)
+	kind, of, is := backendKindOf(ref)
 	switch {
-	case !hostname && (group != "" || kind != "Service"):
-		return refuse(gateway.RouteReasonInvalidKind, "backends of the kind %s are not supported; use a Service", federation.Quote(kind))
-	case !hostname && !v.mesh && namespace != v.Key.Namespace && !permitted(r, v.Key, namespace, group, kind, string(ref.Name)):
-		return refuse(gateway.RouteReasonRefNotPermitted, "no ReferenceGrant of namespace %s lets a %s of namespace %s use the Service %s", namespace, v.Key.Kind, v.Key.Namespace, ref.Name)
+	case !is:
+		return refuse(gateway.RouteReasonInvalidKind, "backends of the kind %s are not supported; use a Service or a ServiceImport", federation.Quote(kind.Name))
+	case of.service != nil && !v.mesh && namespace != v.Key.Namespace && !permitted(r, v.Key, namespace, kind.Group, kind.Name, name):
+		return refuse(gateway.RouteReasonRefNotPermitted, "no ReferenceGrant of namespace %s lets a %s of namespace %s use the %s %s", namespace, v.Key.Kind, v.Key.Namespace, kind.Name, name)
 	case ref.Port == nil:
-		return refuse(gateway.RouteReasonBackendNotFound, "the backend %s has no port", ref.Name)
+		return refuse(gateway.RouteReasonBackendNotFound, "the backend %s has no port", name)
 	}
-	var ports []federation.ServicePort
-	if hostname {
-		b.host = string(ref.Name)
-		for _, svc := range r.ByHostname(federation.Hostname(ref.Name)) {
-			ports = append(ports, svc.Ports...)
-		}
-	} else {
-		host := federation.ResolveHost(string(ref.Name), namespace)
-		b.host = string(host)
-		if svc, exists := r.Spec(federation.ServiceKey{Hostname: host, Namespace: namespace}); exists {
-			ports = svc.Ports
-		}
-	}
+	host, ports := of.ports(r, federation.ObjectKey{Namespace: namespace, Name: name})
 	if len(ports) == 0 {
-		return refuse(gateway.RouteReasonBackendNotFound, "there is no service %s", b.host)
+		return refuse(gateway.RouteReasonBackendNotFound, "there is no service %s", host)
 	}
-	b.port = *ref.Port
+	b := backend{host: string(host), port: *ref.Port}
 	at := slices.IndexFunc(ports, func(p federation.ServicePort) bool {
 		return int32(p.Number) == b.port && (!v.isUDP() || p.Protocol.Transport() == federation.TransportUDP)
 	})
 	if at < 0 {
-		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d%s", b.host, b.port, v.needs())
+		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d%s", host, b.port, v.needs())
 	}
-	if hostname || v.mesh || v.isUDP() {
+	if kind.Name != "Service" || v.mesh || v.isUDP() {
 		return b
 	}
-	policy := policyFor(r, namespace, string(ref.Name), ports[at].Name)
+	policy := policyFor(r, namespace, name, ports[at].Name)
 	if policy == nil {
 		return b
 	}
