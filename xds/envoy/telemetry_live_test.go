@@ -53,10 +53,14 @@ spec: {action: AUDIT, selector: {matchLabels: {app: web}}, rules: [{to: [{operat
 ---
 kind: AuthorizationPolicy
 metadata: {name: denied, namespace: shop}
-spec: {action: DENY, selector: {matchLabels: {app: web}}, rules: [{to: [{operation: {paths: [/denied], ports: ["8080"]}}]}]}`
+spec: {action: DENY, selector: {matchLabels: {app: web}}, rules: [{to: [{operation: {paths: [/denied], ports: ["8080"]}}]}]}
+---
+kind: PeerAuthentication
+metadata: {name: web, namespace: shop}
+spec: {selector: {matchLabels: {app: web}}, mtls: {mode: STRICT}}`
 
 // TestK26RealProxiesLog: lines come where the closest object says, for the requests that its
-// expression selects; what cannot be used is left out alone.
+// expression selects; what cannot be used is left out alone. A connection that the proxy refuses has a line, too (K70).
 func TestK26RealProxiesLog(t *testing.T) {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "mesh")
 	endpoint := at("10.7.0.2", 8080)
@@ -74,6 +78,10 @@ func TestK26RealProxiesLog(t *testing.T) {
 	for _, path := range []string{"/fine", "/audited", "/denied"} {
 		front.Get("http://10.96.0.1"+path, "X-Tag", "said")
 	}
+	plain, _ := pod(t, network, "10.7.0.30", nil)
+	if !refusesRequests(t, plain, "10.7.0.2:8080") {
+		t.Error("plain text is not refused")
+	}
 	for _, want := range []struct {
 		of   *testbed.Envoy
 		file string
@@ -81,7 +89,7 @@ func TestK26RealProxiesLog(t *testing.T) {
 		not  string
 	}{
 		{client, "all.log", []string{"/fine 200 0\n", "/audited 200 0\n", "/denied 403 0\n"}, "-"},
-		{sidecar, "all.log", []string{"/denied 403 0\n"}, "200"},
+		{sidecar, "all.log", []string{"/denied 403 0\n", "- 0 0\n"}, "200"},
 		{sidecar, "default.log", []string{`"GET /fine HTTP/`, `"GET /denied HTTP/`, ` 403 - rbac_access_denied`}, ""},
 		{sidecar, "object.log", []string{`"path":"/audited"`, `"hinted":true`}, "/fine"},
 	} {

@@ -135,6 +135,12 @@ func routesOf(v *facet.View, r *route.Rule, domain string) []*routev3.Route {
 	return routes
 }
 
+// takesEverything reports whether the route matches all requests, by a prefix or an expression.
 func takesEverything(route *routev3.Route) bool {
-	return proto.Equal(route.GetMatch(), resource.AnyPath())
+	match := route.GetMatch()
+	if match.GetSafeRegex().GetRegex() == ".*" {
+		match = proto.CloneOf(match)
+		match.PathSpecifier = resource.AnyPath().GetPathSpecifier()
+	}
+	return proto.Equal(match, resource.AnyPath())
 }

@@ -89,6 +89,29 @@ func entry(name string, config proto.Message, expression string) *accesslogv3.Ac
 	return l
 }
 
+// unmatched are the logs of connections that no chain of a listener takes, such as plain text
+// where a workload takes mutual TLS only. They come to what listens at a port.
+func unmatched(logs []logger) []*accesslogv3.AccessLog {
+	var all []*accesslogv3.AccessLog
+	for _, log := range logs {
+		if log.tcp == nil {
+			continue
+		}
+		l := proto.CloneOf(log.tcp)
+		refused := &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
+			ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{"NR"}},
+		}}
+		if l.GetFilter() != nil {
+			refused = &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_AndFilter{
+				AndFilter: &accesslogv3.AndFilter{Filters: []*accesslogv3.AccessLogFilter{refused, l.GetFilter()}},
+			}}
+		}
+		l.Filter = refused
+		all = append(all, l)
+	}
+	return all
+}
+
 // located is a server of Envoy's access log service.
 type located interface {
 	GetService() string

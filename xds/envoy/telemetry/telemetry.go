@@ -70,6 +70,9 @@ func applyLogs(v *facet.View, l *listenerv3.Listener) {
 			v.CausedBy(o, chain.GetFilters()[0])
 		}
 	}
+	if l.GetBindToPort() == nil && l.GetUdpListenerConfig() == nil {
+		l.AccessLog = unmatched(logs)
+	}
 }
 
 // add has the filter that ends a chain log and trace.
