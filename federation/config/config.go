@@ -25,6 +25,8 @@ type Object struct {
 	Expires  time.Time // when it goes unless it is renewed; zero: never
 	// Credentials are a grant of the source, never of the manifest.
 	Credentials federation.CredentialGrant
+
+	read *read // what was read before it was written; nil: nothing
 }
 
 // alike reports whether the objects mean the same, whatever their revisions.

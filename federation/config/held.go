@@ -100,17 +100,30 @@ func hold(o *Object, domain string, labels *labelSets) *held {
 	return h
 }
 
+// documentOf is what the hub reads of an object, and its spec if that was decoded already.
+func documentOf(o *Object) (d document, spec any, err error) {
+	if before := o.read.take(); before != nil {
+		d.Spec, spec = before.spec, before.decoded
+		err = json.Unmarshal(before.metadata, &d.Metadata)
+	} else {
+		err = json.Unmarshal(o.Manifest, &d)
+	}
+	if err != nil {
+		return d, nil, fmt.Errorf("its manifest cannot be read: %w", err)
+	}
+	return d, spec, nil
+}
+
 func title(key federation.ObjectKey) string { return key.Title() }
 
 func decode(o *Object) (*federation.Object, error) {
 	if hasNUL(o.Manifest) {
 		return nil, errNUL
 	}
-	var d document
-	if err := json.Unmarshal(o.Manifest, &d); err != nil {
-		return nil, fmt.Errorf("its manifest cannot be read: %w", err)
+	d, spec, err := documentOf(o)
+	if err == nil && spec == nil {
+		spec, err = kind.Decode(o.Key.Of(), d.Spec)
 	}
-	spec, err := kind.Decode(o.Key.Of(), d.Spec)
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ func (o *Object) CheckName() error {
 	return o.checkName(m.APIVersion, m.Kind, m.Metadata.Namespace, m.Metadata.Name)
 }
 
-// CheckNameOf is CheckName for an object whose manifest was written from this value.
-func (o *Object) CheckNameOf(value map[string]any) error {
+// checkNameOf is CheckName for an object whose manifest was written from this value.
+func (o *Object) checkNameOf(value map[string]any) error {
 	text := func(of map[string]any, name string) string { s, _ := of[name].(string); return s }
 	metadata, _ := value["metadata"].(map[string]any)
 	return o.checkName(text(value, "apiVersion"), text(value, "kind"), text(metadata, "namespace"), text(metadata, "name"))

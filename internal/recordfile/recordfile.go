@@ -153,12 +153,25 @@ func (f File) Create(header Header, records []Record) error {
 }
 
 func (f File) fill(path string, header Header, records []Record) error {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, NoStatistics: true})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, NoStatistics: true, InitialMmapSize: room(records)})
 	if err != nil {
 		return err
 	}
 	return errors.Join(db.Update(func(tx *bbolt.Tx) error { return f.apply(tx, header, Digest{}, records) }), db.Close())
 }
+
+// room is the memory to map for a file of these records: whenever bbolt has to map more, it
+// copies what it has so far. Half of each page may stay empty.
+func room(records []Record) int {
+	size := 0
+	for _, r := range records {
+		size += 2 * (len(r.Key) + len(r.Value) + overhead)
+	}
+	return min(size, maxSize)
+}
+
+// overhead is about what bbolt takes for a record beside its key and value.
+const overhead = 32
 
 // Update writes the records that changed into a file that exists, and the header.
 func (f File) Update(header Header, records []Record) error {

@@ -57,7 +57,7 @@ func TestM07ServicesAreValidServiceEntries(t *testing.T) {
 				if m.GetMetadata().GetAnnotations()[mcp.OriginAnnotation] != "ORIGIN123" {
 					t.Errorf("%s does not say where it comes from", r.Name)
 				}
-				if _, problems := admits.Admit(manifest(t, m), nil); len(problems) > 0 {
+				if _, problems := admits.Admit(manifest(t, m)); len(problems) > 0 {
 					t.Errorf("%s is not valid: %+v", r.Name, problems)
 				}
 				return false

@@ -18,12 +18,12 @@ import (
 // anything admits what the suite makes up, without what a server writes.
 type anything struct{}
 
-func (anything) Admit(wanted, _ map[string]any) (map[string]any, []schema.Problem) {
+func (anything) Admit(wanted map[string]any) (schema.Admitted, []schema.Problem) {
 	metadata := wanted["metadata"].(map[string]any)
-	return map[string]any{
+	return schema.Admitted{Object: map[string]any{
 		"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "spec": wanted["spec"],
 		"metadata": map[string]any{"name": metadata["name"], "namespace": metadata["namespace"]},
-	}, nil
+	}}, nil
 }
 
 // written is a source, and the API server that it reads.

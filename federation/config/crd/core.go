@@ -42,22 +42,22 @@ func WithCoreKinds(of Schema) Schema { return coreKinds{of} }
 type coreKinds struct{ Schema }
 
 // Admit is part of Schema.
-func (c coreKinds) Admit(wanted, old map[string]any) (map[string]any, []schema.Problem) {
+func (c coreKinds) Admit(wanted map[string]any) (schema.Admitted, []schema.Problem) {
 	name, _ := wanted["kind"].(string)
 	kept := keeps[federation.Kind{Name: name}]
 	if wanted["apiVersion"] != "v1" || kept == nil {
-		return c.Schema.Admit(wanted, old)
+		return c.Schema.Admit(wanted)
 	}
 	spec := kept(wanted)
 	if spec == nil {
-		return nil, nil
+		return schema.Admitted{}, nil
 	}
 	from, _ := wanted["metadata"].(map[string]any)
 	metadata := map[string]any{"name": from["name"]}
 	if namespace, has := from["namespace"]; has {
 		metadata["namespace"] = namespace
 	}
-	return map[string]any{"apiVersion": "v1", "kind": name, "metadata": metadata, "spec": spec}, nil
+	return schema.Admitted{Object: map[string]any{"apiVersion": "v1", "kind": name, "metadata": metadata, "spec": spec}}, nil
 }
 
 // onlyByName reports whether objects of the kind are read only by sources that name it: a

@@ -30,12 +30,12 @@ func TestG51ConfigMapsAreCertificates(t *testing.T) {
 		"with another type": {map[string]any{"ca.crt": int64(1)}, nil},
 		"without data":      {nil, nil},
 	} {
-		got, problems := of.Admit(configMap(test.data), nil)
-		if diff := cmp.Diff(test.want, got); diff != "" || len(problems) > 0 {
+		got, problems := of.Admit(configMap(test.data))
+		if diff := cmp.Diff(test.want, got.Object); diff != "" || len(problems) > 0 {
 			t.Errorf("%s: %v, %s", name, problems, diff)
 		}
 	}
-	_, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "shop"}}, nil)
+	_, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "shop"}})
 	if len(problems) == 0 {
 		t.Error("a Secret is admitted")
 	}
@@ -51,9 +51,9 @@ func TestG59NamespacesAreLabels(t *testing.T) {
 		},
 		"without": {map[string]any{"name": "shop"}, map[string]any{"labels": map[string]any(nil)}},
 	} {
-		got, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": test.metadata, "status": map[string]any{"phase": "Active"}}, nil)
+		got, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": test.metadata, "status": map[string]any{"phase": "Active"}})
 		want := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}, "spec": test.want}
-		if diff := cmp.Diff(want, got); diff != "" || len(problems) > 0 {
+		if diff := cmp.Diff(want, got.Object); diff != "" || len(problems) > 0 {
 			t.Errorf("%s: %v, %s", name, problems, diff)
 		}
 	}
@@ -69,7 +69,7 @@ func TestG59SourcesNameCoreKinds(t *testing.T) {
 		"apiVersion": "isthmus.dev/v1", "kind": "MeshSettings", "metadata": map[string]any{"name": "default"},
 		"spec": map[string]any{"sources": []any{map[string]any{"cluster": "c1", "namespaces": []any{"*"}, "kinds": names}}},
 	}
-	_, problems := kind.Schema{Set: kinds(t)}.Admit(settings, nil)
+	_, problems := kind.Schema{Set: kinds(t)}.Admit(settings)
 	if len(problems) > 0 {
 		t.Errorf("the settings are refused: %+v", problems)
 	}

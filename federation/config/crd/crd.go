@@ -20,7 +20,7 @@ import (
 // Schema validates objects and fills in their defaults; kind.Schema does. It is used by
 // several goroutines at once. An object that it neither gives nor rejects is of no use.
 type Schema interface {
-	Admit(wanted, old map[string]any) (map[string]any, []schema.Problem)
+	Admit(wanted map[string]any) (schema.Admitted, []schema.Problem)
 }
 
 // Options say what is read and how. Zero fields from Limits on have the defaults named

@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -60,21 +59,17 @@ func (s *Source) admit(kind schema.Kind, at listwatch.Key, in *unstructured.Unst
 	from, _ := in.Object["metadata"].(map[string]any)
 	wanted := maps.Clone(in.Object)
 	wanted["metadata"] = maps.Clone(from)
-	value, refused := s.o.Schema.Admit(wanted, nil)
-	if len(refused) > 0 || value == nil {
+	admitted, refused := s.o.Schema.Admit(wanted)
+	if len(refused) > 0 || admitted.Object == nil {
 		return nil, refused
 	}
-	metadata, _ := value["metadata"].(map[string]any)
+	metadata, _ := admitted.Object["metadata"].(map[string]any)
 	for _, field := range []string{"uid", "creationTimestamp"} {
 		if set, has := from[field]; has {
 			metadata[field] = set
 		}
 	}
-	text, err := json.Marshal(value)
-	object := &config.Object{Key: keyOf(kind.Kind, at), APIVersion: kind.APIVersion(), Manifest: text}
-	if err == nil {
-		err = object.CheckNameOf(value)
-	}
+	object, err := config.NewObject(keyOf(kind.Kind, at), kind.APIVersion(), admitted)
 	if err != nil {
 		return nil, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}}
 	}

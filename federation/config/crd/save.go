@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/recordfile"
 )
@@ -121,7 +122,9 @@ func (k *shelf) write(w saving) error {
 	for of, i := range w.things {
 		r := recordfile.Record{Bucket: objectBucket, Key: of.keptKey()}
 		if i != nil && i.object != nil {
-			text, err := json.Marshal(keptObject{i.uid, i.object.APIVersion, i.object.Manifest})
+			text, err := schema.JSON(map[string]any{
+				"uid": string(i.uid), "apiVersion": i.object.APIVersion, "manifest": json.RawMessage(i.object.Manifest),
+			})
 			if err != nil {
 				return fmt.Errorf("writing %s as JSON: %w", i.object.Key.Title(), err)
 			}

@@ -26,8 +26,8 @@ func (anything) Lookup(apiVersion, kind string) (schema.Kind, *schema.Problem) {
 	return schema.Kind{Kind: federation.Kind{Group: group, Name: kind}, Namespaced: true, Storage: version}, nil
 }
 
-func (anything) Admit(wanted, _ map[string]any) (map[string]any, []schema.Problem) {
-	return wanted, nil
+func (anything) Admit(wanted map[string]any) (schema.Admitted, []schema.Problem) {
+	return schema.Admitted{Object: wanted}, nil
 }
 
 // mounted is a ConfigMap: its objects are in several files, which are replaced

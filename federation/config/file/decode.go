@@ -2,7 +2,6 @@ package file
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 
 	"isthmus.dev/isthmus/federation"
@@ -57,16 +56,12 @@ func admit(s Schema, name string, d manifest.Document) (*config.Object, []config
 		return nil, refusals(name, d, []schema.Problem{*unknown})
 	}
 	key := identify(kind, d.Value)
-	value, refused := s.Admit(d.Value, nil)
+	admitted, refused := s.Admit(d.Value)
 	if len(refused) > 0 {
 		return nil, refusals(name, d, refused)
 	}
-	value["metadata"].(map[string]any)["uid"] = uidOf(key)
-	text, err := json.Marshal(value)
-	object := &config.Object{Key: key, APIVersion: kind.APIVersion(), Manifest: text}
-	if err == nil {
-		err = object.CheckNameOf(value)
-	}
+	admitted.Object["metadata"].(map[string]any)["uid"] = uidOf(key)
+	object, err := config.NewObject(key, kind.APIVersion(), admitted)
 	if err != nil {
 		return nil, refusals(name, d, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}})
 	}

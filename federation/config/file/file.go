@@ -20,7 +20,7 @@ import (
 // several goroutines at once.
 type Schema interface {
 	Lookup(apiVersion, kind string) (schema.Kind, *schema.Problem)
-	Admit(wanted, old map[string]any) (map[string]any, []schema.Problem)
+	Admit(wanted map[string]any) (schema.Admitted, []schema.Problem)
 }
 
 // Options say what is read and how. Zero fields from Settle on have the defaults

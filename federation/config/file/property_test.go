@@ -24,7 +24,9 @@ func (lax) Lookup(apiVersion, kind string) (schema.Kind, *schema.Problem) {
 	return schema.Kind{Kind: federation.Kind{Group: "example", Name: kind}, Namespaced: true, Storage: apiVersion}, nil
 }
 
-func (lax) Admit(wanted, _ map[string]any) (map[string]any, []schema.Problem) { return wanted, nil }
+func (lax) Admit(wanted map[string]any) (schema.Admitted, []schema.Problem) {
+	return schema.Admitted{Object: wanted}, nil
+}
 
 // desk is a folder, what the source made of it, and what it should have made.
 type desk struct {

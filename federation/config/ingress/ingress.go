@@ -95,7 +95,7 @@ func (s *Source) StatusTrouble(id federation.ClusterID, problems []config.Proble
 type essence struct{}
 
 // Admit is part of crd.Schema.
-func (essence) Admit(wanted, _ map[string]any) (map[string]any, []schema.Problem) {
+func (essence) Admit(wanted map[string]any) (schema.Admitted, []schema.Problem) {
 	from, _ := wanted["metadata"].(map[string]any)
 	metadata := map[string]any{"name": from["name"]}
 	if namespace, has := from["namespace"]; has {
@@ -104,7 +104,9 @@ func (essence) Admit(wanted, _ map[string]any) (map[string]any, []schema.Problem
 	if annotations, has := from["annotations"].(map[string]any); has && annotations[classAnnotation] != nil {
 		metadata["annotations"] = map[string]any{classAnnotation: annotations[classAnnotation]}
 	}
-	return map[string]any{"apiVersion": networkingv1.SchemeGroupVersion.String(), "kind": wanted["kind"], "metadata": metadata, "spec": wanted["spec"]}, nil
+	return schema.Admitted{Object: map[string]any{
+		"apiVersion": networkingv1.SchemeGroupVersion.String(), "kind": wanted["kind"], "metadata": metadata, "spec": wanted["spec"],
+	}}, nil
 }
 
 // update takes what was read.

@@ -25,7 +25,8 @@ func asRead(t testing.TB, of federation.ClusterID, documents string) (events []c
 		if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 			t.Fatal(err)
 		}
-		value, _ := essence{}.Admit(in, nil)
+		admitted, _ := essence{}.Admit(in)
+		value := admitted.Object
 		metadata := value["metadata"].(map[string]any)
 		metadata["creationTimestamp"] = fmt.Sprintf("2026-01-01T00:00:%02dZ", i)
 		if at, has := in["metadata"].(map[string]any)["creationTimestamp"]; has {
@@ -313,7 +314,7 @@ spec:
 				if err := json.Unmarshal(e.New.Manifest, &in); err != nil {
 					t.Fatal(err)
 				}
-				if _, problems := (kind.Schema{Set: set}).Admit(in, nil); len(problems) > 0 || e.New.CheckName() != nil {
+				if _, problems := (kind.Schema{Set: set}).Admit(in); len(problems) > 0 || e.New.CheckName() != nil {
 					t.Errorf("%s would be refused: %v", e.New.Key.Title(), problems)
 				}
 			}

@@ -1,7 +1,6 @@
 package kind
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -26,18 +25,33 @@ func CheckSpec(key federation.ObjectKey, spec any) []validation.Problem {
 
 // Check checks an object that passed its schema.
 func Check(key federation.ObjectKey, object map[string]any) []validation.Problem {
-	if Of(key.Of()).check == nil {
-		return nil
+	_, problems := check(key, object)
+	return problems
+}
+
+// check is Check, and what it decoded. A spec that cannot be decoded is a problem only where
+// there are rules; elsewhere its reader reports it.
+func check(key federation.ObjectKey, object map[string]any) (schema.Admitted, []validation.Problem) {
+	a, err := decodeObject(key.Of(), object)
+	switch {
+	case Of(key.Of()).check == nil:
+		return a, nil
+	case err != nil:
+		return a, []validation.Problem{{Code: schema.Invalid, Field: "spec", Message: err.Error()}}
 	}
-	raw, err := json.Marshal(object["spec"])
-	if err != nil {
-		return []validation.Problem{{Code: schema.Invalid, Field: "spec", Message: err.Error()}}
+	return a, append(CheckSpec(key, a.Spec), CheckMetadata(key, object)...)
+}
+
+// decodeObject decodes the spec of an object.
+func decodeObject(kind federation.Kind, object map[string]any) (a schema.Admitted, err error) {
+	a.Object = object
+	if spec, has := object["spec"]; has {
+		a.JSON, err = schema.JSON(spec)
 	}
-	spec, err := Decode(key.Of(), raw)
-	if err != nil {
-		return []validation.Problem{{Code: schema.Invalid, Field: "spec", Message: err.Error()}}
+	if err == nil {
+		a.Spec, err = Decode(kind, a.JSON)
 	}
-	return append(CheckSpec(key, spec), CheckMetadata(key, object)...)
+	return a, err
 }
 
 // CheckMetadata checks the metadata of an object whose spec has rules.
@@ -51,7 +65,12 @@ func CheckMetadata(key federation.ObjectKey, object map[string]any) []validation
 
 // Refuse says why an object that passed its schema is refused nevertheless.
 func Refuse(key federation.ObjectKey, object map[string]any) []validation.Problem {
-	return slices.DeleteFunc(Check(key, object), func(p validation.Problem) bool { return p.Code == validation.NoEffect })
+	return breaking(Check(key, object))
+}
+
+// breaking are the problems for which an object is refused.
+func breaking(all []validation.Problem) []validation.Problem {
+	return slices.DeleteFunc(all, func(p validation.Problem) bool { return p.Code == validation.NoEffect })
 }
 
 // Schema is a schema with the rules of the kinds, for sources whose objects nobody
@@ -60,15 +79,16 @@ type Schema struct{ *schema.Set }
 
 // Admit validates an object as the schema does, then by the rules of its kind. It takes
 // wanted over, which is changed.
-func (s Schema) Admit(wanted, old map[string]any) (map[string]any, []validation.Problem) {
-	object, problems := s.Take(wanted, old)
+func (s Schema) Admit(wanted map[string]any) (schema.Admitted, []validation.Problem) {
+	object, problems := s.Take(wanted, nil)
 	if len(problems) > 0 {
-		return nil, problems
+		return schema.Admitted{}, problems
 	}
-	if problems := Refuse(KeyOf(object), object); len(problems) > 0 {
-		return nil, problems
+	a, found := check(KeyOf(object), object)
+	if problems := breaking(found); len(problems) > 0 {
+		return schema.Admitted{}, problems
 	}
-	return object, nil
+	return a, nil
 }
 
 // KeyOf is the key by which the row of an object is found.

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -142,27 +141,23 @@ func (s *Source) admit(t *table, name string, m *mcpapi.Resource) (object *confi
 	if err != nil {
 		return nil, []config.Problem{{Code: codeUndecodable, Message: message("it is not a %s: %v", t.kind.Name, err)}}
 	}
-	value, refused := s.o.Schema.Admit(map[string]any{
+	admitted, refused := s.o.Schema.Admit(map[string]any{
 		"apiVersion": t.kind.APIVersion(), "kind": t.kind.Name, "spec": plain,
 		"metadata": metadataOf(key, m.GetMetadata()),
-	}, nil)
+	})
 	for _, p := range refused {
 		problems = append(problems, config.Problem{Code: string(p.Code), Field: p.Field, Message: cut(p.Message)})
 	}
 	if len(refused) > 0 {
 		return nil, problems
 	}
-	if metadata, has := value["metadata"].(map[string]any); has {
+	if metadata, has := admitted.Object["metadata"].(map[string]any); has {
 		metadata["uid"] = uidOf(key)
 		if created := m.GetMetadata().GetCreateTime(); created.IsValid() {
 			metadata["creationTimestamp"] = created.AsTime().UTC().Format(time.RFC3339)
 		}
 	}
-	manifest, err := json.Marshal(value)
-	object = &config.Object{Key: key, APIVersion: t.kind.APIVersion(), Manifest: manifest}
-	if err == nil {
-		err = object.CheckNameOf(value)
-	}
+	object, err = config.NewObject(key, t.kind.APIVersion(), admitted)
 	if err != nil {
 		return nil, []config.Problem{{Code: codeUndecodable, Message: cut(err.Error())}}
 	}

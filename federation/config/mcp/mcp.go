@@ -31,7 +31,7 @@ const OriginAnnotation = federation.MeshGroup + "/origin"
 
 // Schema validates objects and fills in their defaults; kind.Schema does.
 type Schema interface {
-	Admit(wanted, old map[string]any) (map[string]any, []schema.Problem)
+	Admit(wanted map[string]any) (schema.Admitted, []schema.Problem)
 }
 
 // Server is where a source reads.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -16,6 +17,13 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 )
+
+// Admitted is an object that may be stored, and what was read of it on the way.
+type Admitted struct {
+	Object map[string]any  // as Set.Admit gives it; nil: it is of no use
+	JSON   json.RawMessage // its spec; nil: it has none, or it was not written
+	Spec   any             // that JSON in the Go type of its kind; nil: it was not decoded
+}
 
 // Admit gives the whole object as it is to be stored: in the kind's storage
 // version, with defaults filled in. It reports all problems at once; with one,
@@ -67,9 +75,12 @@ func renamed(object map[string]any, apiVersion string) map[string]any {
 	return result
 }
 
-// admit takes the object over. It and old are of this version. Prepare is what
-// has to be done before it can be validated.
-func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[string]any) []Problem) (map[string]any, []Problem) {
+// preparing is what has to be done before an object can be validated. It reports whether the
+// object is known to conform to its schema.
+type preparing func(*compiled, map[string]any) (conforms bool, problems []Problem)
+
+// admit takes the object over. It and old are of this version.
+func (v *version) admit(object, old map[string]any, prepare preparing) (map[string]any, []Problem) {
 	c, err := v.schema()
 	if err != nil {
 		return nil, []Problem{{Internal, "", err.Error()}}
@@ -78,8 +89,9 @@ func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[
 	dropNulls(object)
 	problems := v.readMetadata(object)
 	restore()
-	problems = append(problems, prepare(c, object)...)
-	more, err := v.validate(c, object, old)
+	conforms, found := prepare(c, object)
+	problems = append(problems, found...)
+	more, err := v.validate(c, object, old, conforms)
 	if err != nil {
 		return nil, []Problem{{Internal, "", err.Error()}}
 	}
@@ -93,30 +105,31 @@ func (v *version) admit(object, old map[string]any, prepare func(*compiled, map[
 
 // decode does what Kubernetes does when it reads an object: unknown fields go,
 // nulls without meaning go, defaults come.
-func (v *version) decode(c *compiled, object map[string]any) []Problem {
+func (v *version) decode(c *compiled, object map[string]any) (conforms bool, problems []Problem) {
 	if c.readsAsItIs(object) {
-		return nil
+		return true, nil
 	}
-	problems := c.prune(object)
+	problems = c.prune(object)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
 	if err, _ := objectmeta.CoerceWithOptions(nil, object, c.structural, false, objectmeta.CoerceOptions{}); err != nil {
 		problems = append(problems, Problem{Invalid, err.Field, cut(err.ErrorBody())})
 	}
 	fillIn(c, object)
-	return problems
+	return false, problems
 }
 
-// readsAsItIs reports that decode would change nothing of an object, as is the case for most.
+// readsAsItIs reports that decode would change nothing of an object, which conforms to its
+// schema, as is the case for most.
 func (c *compiled) readsAsItIs(object map[string]any) bool {
 	return !c.defaults && !c.embeds && c.whole().isPlainObject(object)
 }
 
 // complete does what Kubernetes does after a merge. A null that the merge left
 // stays, as there.
-func (v *version) complete(c *compiled, object map[string]any) []Problem {
-	problems := c.prune(object)
+func (v *version) complete(c *compiled, object map[string]any) (conforms bool, problems []Problem) {
+	problems = c.prune(object)
 	fillIn(c, object)
-	return problems
+	return false, problems
 }
 
 // setManagersAside takes the managed fields away until the returned function is
@@ -149,7 +162,7 @@ func setMetadata(object map[string]any, meta *metav1.ObjectMeta) error {
 
 // validate runs the schema, the list types and the CEL rules. The error is a
 // defect of the definition.
-func (v *version) validate(c *compiled, object, old map[string]any) ([]Problem, error) {
+func (v *version) validate(c *compiled, object, old map[string]any, conforms bool) ([]Problem, error) {
 	var errs field.ErrorList
 	var ratchet []cel.Option
 	var same *common.CorrelatedObject
@@ -158,7 +171,7 @@ func (v *version) validate(c *compiled, object, old map[string]any) ([]Problem, 
 		ratchet = append(ratchet, cel.WithRatcheting(same))
 	}
 	switch {
-	case c.whole().conforms(object):
+	case conforms || c.whole().conforms(object):
 	case old == nil:
 		errs = validation.ValidateCustomResource(nil, object, c.validator)
 	default:

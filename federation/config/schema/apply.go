@@ -75,7 +75,7 @@ func (s *Set) Replace(live, wanted map[string]any, o ApplyOptions) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	if problems := v.decode(c, object); len(problems) > 0 {
+	if _, problems := v.decode(c, object); len(problems) > 0 {
 		_, problems = s.Admit(wanted, live)
 		return Result{Problems: problems}, nil
 	}

@@ -113,17 +113,22 @@ func (l *level) isPlain(value any) bool {
 	return true
 }
 
-// isPlainObject is isPlain for a whole object, apart from its metadata.
+// isPlainObject is isPlain for a whole object, whose metadata only has to conform.
 func (l *level) isPlainObject(object map[string]any) bool {
 	if !l.accepts(object) || l.preserves {
 		return false
 	}
 	for name, member := range object {
-		if name == "apiVersion" || name == "kind" || name == "metadata" {
-			continue
-		}
-		if at := l.member(name); at == nil || !at().isPlain(member) {
-			return false
+		at := l.member(name)
+		switch name {
+		case "apiVersion", "kind", "metadata":
+			if at != nil && !at().conforms(member) {
+				return false
+			}
+		default:
+			if at == nil || !at().isPlain(member) {
+				return false
+			}
 		}
 	}
 	return true

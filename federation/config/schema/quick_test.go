@@ -27,7 +27,7 @@ func TestPropertyPlainObjectsReadAsTheyAre(t *testing.T) {
 		plain++
 		before, whole := runtime.DeepCopyJSON(object), *c
 		whole.embeds = true // nothing is taken to be plain
-		if problems := v.decode(&whole, object); len(problems) > 0 {
+		if _, problems := v.decode(&whole, object); len(problems) > 0 {
 			t.Fatalf("problems %v of %v", problems, before)
 		}
 		if diff := cmp.Diff(before, object); diff != "" {

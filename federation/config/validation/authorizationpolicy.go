@@ -25,7 +25,7 @@ var authorizationRules = []rule[*api.AuthorizationPolicy]{
 
 // AuthorizationPolicy checks a spec of the kind.
 func AuthorizationPolicy(_ string, p *api.AuthorizationPolicy) []Problem {
-	const at = path("spec")
+	at := spec
 	found := append(apply(at, p, authorizationRules), attachment(at, p)...)
 	if p.GetAction() == api.AuthorizationPolicy_CUSTOM {
 		found = append(found, each(at.field("rules"), p.GetRules(), customRule)...)

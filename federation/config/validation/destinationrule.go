@@ -11,7 +11,7 @@ import (
 
 // DestinationRule checks a spec of the kind.
 func DestinationRule(namespace string, d *api.DestinationRule) []Problem {
-	const at = path("spec")
+	at := spec
 	found := invalid(at.field("host"), wildcardHostname(d.GetHost()))
 	found = append(found, exportTo(namespace, at.field("exportTo"), d.GetExportTo())...)
 	found = append(found, optional(at.field("workloadSelector"), d.GetWorkloadSelector(), selector)...)
@@ -30,7 +30,7 @@ func DestinationRule(namespace string, d *api.DestinationRule) []Problem {
 		found = append(found, labels(at.field("labels"), s.GetLabels())...)
 		ofPolicy := optional(at.field("trafficPolicy"), s.GetTrafficPolicy(), trafficPolicy)
 		if d.GetTrafficPolicy().GetOutlierDetection() != nil {
-			inherits := string(at.field("trafficPolicy.loadBalancer.localityLbSetting"))
+			inherits := at.field("trafficPolicy.loadBalancer.localityLbSetting").String()
 			ofPolicy = slices.DeleteFunc(ofPolicy, func(p Problem) bool { return p.Code == NoEffect && p.Field == inherits })
 		}
 		return append(found, ofPolicy...)

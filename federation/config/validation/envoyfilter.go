@@ -8,7 +8,7 @@ import (
 
 // EnvoyFilter checks a spec of the kind.
 func EnvoyFilter(_ string, f *api.EnvoyFilter) []Problem {
-	const at = path("spec")
+	at := spec
 	found := problem(at.field("targetRefs"), schema.Forbidden, when(f.GetWorkloadSelector() != nil && len(f.GetTargetRefs()) > 0,
 		"workloadSelector chooses the proxies: remove one of the two"))
 	found = append(found, optional(at.field("workloadSelector"), f.GetWorkloadSelector(), workloadSelector)...)

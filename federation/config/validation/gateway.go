@@ -12,7 +12,7 @@ import (
 
 // Gateway checks a spec of the kind.
 func Gateway(_ string, g *api.Gateway) []Problem {
-	const at = path("spec")
+	at := spec
 	found := problem(at.field("servers"), schema.Required, when(len(g.GetServers()) == 0, "a gateway has at least one server"))
 	found = append(found, labels(at.field("selector"), g.GetSelector())...)
 	names := map[string]bool{}

@@ -19,7 +19,7 @@ func DryRun(object map[string]any, allowed bool) []Problem {
 	if !is {
 		return nil
 	}
-	at := path("metadata.annotations").entry(dryRun)
+	at := path{name: "metadata.annotations"}.entry(dryRun)
 	if !allowed {
 		return problem(at, schema.Forbidden, when(true, "only an AuthorizationPolicy can be tried out: remove it, or apply with --dry-run=server"))
 	}
@@ -39,4 +39,4 @@ func GatewayName(name string) string {
 }
 
 // Name is the problem that a message about an object's name reports; none without one.
-func Name(message string) []Problem { return invalid("metadata.name", message) }
+func Name(message string) []Problem { return invalid(path{name: "metadata.name"}, message) }

@@ -54,6 +54,9 @@ func wildcardHostname(name string) string {
 }
 
 func isNumber(text string) bool {
+	if text == "" || text[0] > '9' {
+		return false // as most: an error costs more than all else
+	}
 	_, err := strconv.Atoi(text)
 	return err == nil
 }

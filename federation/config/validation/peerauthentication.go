@@ -18,7 +18,7 @@ var peerAuthenticationRules = []rule[*api.PeerAuthentication]{
 
 // PeerAuthentication checks a spec of the kind.
 func PeerAuthentication(_ string, p *api.PeerAuthentication) []Problem {
-	const at = path("spec")
+	at := spec
 	found := apply(at, p, peerAuthenticationRules)
 	found = append(found, optional(at.field("selector"), p.GetSelector(), selector)...)
 	for _, number := range slices.Sorted(maps.Keys(p.GetPortLevelMtls())) {

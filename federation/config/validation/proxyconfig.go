@@ -19,7 +19,7 @@ var proxyConfigRules = []rule[*api.ProxyConfig]{
 
 // ProxyConfig checks a spec of the kind.
 func ProxyConfig(_ string, c *api.ProxyConfig) []Problem {
-	const at = path("spec")
+	at := spec
 	found := apply(at, c, proxyConfigRules)
 	found = append(found, optional(at.field("selector"), c.GetSelector(), selector)...)
 	return append(found, entries(at.field("environmentVariables"), c.GetEnvironmentVariables(), func(at path, name, _ string) []Problem {

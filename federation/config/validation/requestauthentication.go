@@ -11,7 +11,7 @@ import (
 
 // RequestAuthentication checks a spec of the kind.
 func RequestAuthentication(_ string, r *api.RequestAuthentication) []Problem {
-	const at = path("spec")
+	at := spec
 	found := attachment(at, r)
 	return append(found, each(at.field("jwtRules"), r.GetJwtRules(), jwtRule)...)
 }

@@ -4,24 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"isthmus.dev/isthmus/federation/config/schema"
 )
-
-// path is where a value is in an object, written as Kubernetes does.
-type path string
-
-func (p path) field(name string) path {
-	if name == "" {
-		return p
-	}
-	return p + "." + path(name)
-}
-
-func (p path) item(i int) path { return p + "[" + path(strconv.Itoa(i)) + "]" }
-
-func (p path) entry(key string) path { return path(fmt.Sprintf("%s[%s]", p, key)) }
 
 // rule is one rule of a type: a row of the tables in this package. Check says
 // what is wrong and what to do, and nothing where the value is good.
@@ -36,7 +21,7 @@ func apply[T any](at path, value T, rules []rule[T]) []Problem {
 	var found []Problem
 	for _, r := range rules {
 		if message := r.check(value); message != "" {
-			found = append(found, Problem{Code: r.code, Field: string(at.field(r.field)), Message: message})
+			found = append(found, Problem{Code: r.code, Field: at.field(r.field).String(), Message: message})
 		}
 	}
 	return found
@@ -49,9 +34,13 @@ func by[T any](rules []rule[T]) func(path, T) []Problem {
 
 // each checks the items of a list.
 func each[T any](at path, list []T, check func(path, T) []Problem) []Problem {
+	if len(list) == 0 {
+		return nil
+	}
 	var found []Problem
+	at = at.shared()
 	for i, value := range list {
-		found = append(found, check(at.item(i), value)...)
+		found = append(found, check(at.item(i).shared(), value)...)
 	}
 	return found
 }
@@ -70,12 +59,18 @@ func optional[T any](at path, value *T, check func(path, *T) []Problem) []Proble
 	if value == nil {
 		return nil
 	}
-	return check(at, value)
+	return check(at.shared(), value)
 }
 
 // texts checks the texts of a list.
 func texts(at path, list []string, check func(string) string) []Problem {
-	return each(at, list, func(at path, text string) []Problem { return invalid(at, check(text)) })
+	var found []Problem
+	for i, text := range list {
+		if message := check(text); message != "" {
+			found = append(found, invalid(at.item(i), message)...)
+		}
+	}
+	return found
 }
 
 // repeated reports texts that a list has more than once.
@@ -103,7 +98,7 @@ func problem(at path, code schema.Code, message string) []Problem {
 	if message == "" {
 		return nil
 	}
-	return []Problem{{Code: code, Field: string(at), Message: message}}
+	return []Problem{{Code: code, Field: at.String(), Message: message}}
 }
 
 // when is the message if something is wrong.

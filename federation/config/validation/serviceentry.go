@@ -57,7 +57,7 @@ func byName(e *api.ServiceEntry) bool {
 
 // ServiceEntry checks a spec of the kind.
 func ServiceEntry(namespace string, e *api.ServiceEntry) []Problem {
-	const at = path("spec")
+	at := spec
 	found := apply(at, e, serviceEntryRules)
 	found = append(found, texts(at.field("hosts"), e.GetHosts(), func(host string) string { return entryHost(e, host) })...)
 	found = append(found, repeated(at.field("hosts"), e.GetHosts())...)

@@ -12,7 +12,7 @@ import (
 
 // Sidecar checks a spec of the kind.
 func Sidecar(namespace string, s *api.Sidecar) []Problem {
-	const at = path("spec")
+	at := spec
 	empty := len(s.GetIngress()) == 0 && len(s.GetEgress()) == 0 && s.GetOutboundTrafficPolicy() == nil && s.GetInboundConnectionPool() == nil
 	found := problem(at, schema.Required, when(empty, "the object says nothing: write ingress, egress, outboundTrafficPolicy or inboundConnectionPool"))
 	found = append(found, optional(at.field("workloadSelector"), s.GetWorkloadSelector(), workloadSelector)...)

@@ -8,7 +8,7 @@ import (
 
 // Telemetry checks a spec of the kind.
 func Telemetry(_ string, t *api.Telemetry) []Problem {
-	const at = path("spec")
+	at := spec
 	found := attachment(at, t)
 	found = append(found, problem(at.field("tracing"), NoEffect, when(len(t.GetTracing()) > 1, "one item says how requests are traced: keep one"))...)
 	found = append(found, each(at.field("tracing"), t.GetTracing(), tracing)...)

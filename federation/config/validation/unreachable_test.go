@@ -16,7 +16,7 @@ func TestR27ManyRoutes(t *testing.T) {
 		uri := &api.StringMatch{MatchType: &api.StringMatch_Prefix{Prefix: fmt.Sprintf("/%d", i%39_999)}}
 		routes = append(routes, &api.HTTPRoute{Match: []*api.HTTPMatchRequest{{Name: fmt.Sprint(i), Uri: uri}, {Name: "again", Uri: uri}}})
 	}
-	found := unreachable(path("spec.http"), routes)
+	found := unreachable(spec.field("http"), routes)
 	if len(found) != 2 || !strings.Contains(fmt.Sprint(found), "route 0 has the same match") {
 		t.Errorf("found %v", found)
 	}

@@ -39,7 +39,7 @@ func forSidecars(v *api.VirtualService) bool {
 
 // VirtualService checks a spec of the kind.
 func VirtualService(namespace string, v *api.VirtualService) []Problem {
-	const at = path("spec")
+	at := spec
 	found := apply(at, v, virtualServiceRules)
 	found = append(found, texts(at.field("hosts"), v.GetHosts(), virtualHost)...)
 	found = append(found, repeated(at.field("hosts"), v.GetHosts())...)

@@ -7,7 +7,7 @@ import (
 )
 
 // WorkloadEntry checks a spec of the kind.
-func WorkloadEntry(_ string, w *api.WorkloadEntry) []Problem { return workload("spec", w) }
+func WorkloadEntry(_ string, w *api.WorkloadEntry) []Problem { return workload(spec, w) }
 
 var workloadRules = []rule[*api.WorkloadEntry]{
 	{"address", schema.Required, func(w *api.WorkloadEntry) string {

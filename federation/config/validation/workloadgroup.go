@@ -11,7 +11,7 @@ import (
 
 // WorkloadGroup checks a spec of the kind.
 func WorkloadGroup(_ string, g *api.WorkloadGroup) []Problem {
-	const at = path("spec")
+	at := spec
 	found := problem(at.field("template"), schema.Required, when(g.GetTemplate() == nil, "write what the workloads have in common; {} is nothing"))
 	found = append(found, optional(at.field("template"), g.GetTemplate(), groupTemplate)...)
 	found = append(found, labels(at.field("metadata.labels"), g.GetMetadata().GetLabels())...)
