@@ -72,13 +72,13 @@ func (s *Server) unverified(how gateway.Speech) bool {
 	return how == gateway.SpeaksTLS && transport.Unverified(s.spec.GetTls())
 }
 
-// clientDetails are what backends get of the certificate of a client. Of one that is not
-// verified they get the certificate itself, to verify it, and none of its names.
+// clientDetails are what backends get of the certificate of a client: the certificate itself and,
+// unless it is not verified, its names.
 func (s *Server) clientDetails() *hcmv3.HttpConnectionManager_SetCurrentClientCertDetails {
 	if transport.Unverified(s.spec.GetTls()) {
 		return &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Cert: true}
 	}
-	return &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Subject: wrapperspb.Bool(true), Uri: true, Dns: true}
+	return &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Subject: wrapperspb.Bool(true), Cert: true, Uri: true, Dns: true}
 }
 
 // endTLS makes the server's side of TLS. A grant of the Gateway replaces the credentials of
