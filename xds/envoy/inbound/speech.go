@@ -24,7 +24,7 @@ const (
 // only the platform's probes use.
 func portsOfServices(v *facet.View) map[uint16]port {
 	ports := map[uint16]port{}
-	for _, i := range v.Reader.At(v.Facet.At()).Instances() {
+	for _, i := range instances(v) {
 		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 || i.Number == resource.InboundPort {
 			continue
 		}
@@ -34,6 +34,25 @@ func portsOfServices(v *facet.View) map[uint16]port {
 		}
 	}
 	return ports
+}
+
+// instances are those of the workload: of its own cluster, and what configuration of its own
+// namespace names without a cluster, such as a machine.
+func instances(v *facet.View) []federation.Instance {
+	place := v.Facet.At()
+	here := v.Reader.At(place)
+	found := here.Instances()
+	if place.Cluster == "" {
+		return found
+	}
+	anywhere := federation.Place{Network: here.Network(), Addresses: place.Addresses}
+	for _, i := range v.Reader.At(anywhere).Instances() {
+		declared := i.Shard.Provider == federation.External && i.Endpoint.Cluster == ""
+		if declared && i.Service.Key.Namespace == v.Facet.Namespace {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 func speaks(v *facet.View, p federation.ServicePort) speech {
