@@ -106,6 +106,8 @@ func (k kubernetesTokens) proves(ctx context.Context, uid string) error {
 		return nil
 	case errors.As(err, new(listwatch.ForeignError)):
 		return errors.New("another cluster answers at its address")
+	case apierrors.IsUnauthorized(err):
+		return errors.New("its API server does not accept the hub's credentials: rotate them")
 	case errors.As(err, new(listwatch.UnprovenError)) || listwatch.Definite(err) || !errors.As(err, new(listwatch.AccessError)):
 		return errors.New("its API server does not tell which cluster it is of")
 	}

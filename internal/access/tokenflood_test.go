@@ -32,7 +32,7 @@ type slowReviewer struct {
 	mu     sync.Mutex
 	good   Token
 	asked  int
-	become func() (uid string, err error) // nil: it is u1
+	become func() (uid string, err error) // nil: it is u1; no UID: it refuses the hub
 }
 
 func kubeSystem(uid string) corev1.NamespaceList {
@@ -52,6 +52,9 @@ func (s *slowReviewer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if uid == "" {
+		return &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody, Request: r}, nil
 	}
 	var answer any = kubeSystem(uid)
 	if r.Method == http.MethodPost {
@@ -191,6 +194,8 @@ func TestR08OnlyTheKnownClusterReviewsTokens(t *testing.T) {
 			{func() (string, error) { return "u2", nil }, "another cluster answers"},
 			{nil, ""},
 			{func() (string, error) { return "", errors.New("no route to 192.0.2.1") }, "does not tell which cluster it is"},
+			{nil, ""},
+			{func() (string, error) { return "", nil }, "does not accept the hub's credentials"},
 		} {
 			s.mu.Lock()
 			s.become = step.become
