@@ -5,10 +5,13 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
+
+var resource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports"}
 
 const (
 	// mark is the annotation of the ServiceImports that the hub made.
@@ -56,6 +59,13 @@ func read(in *unstructured.Unstructured) found {
 	}
 	slices.Sort(f.clusters)
 	return f
+}
+
+// importsOf is how the ServiceImports of a cluster are read.
+func importsOf(cluster *listwatch.Cluster) listwatch.Resource[found] {
+	r := listwatch.Of(resource.Resource, cluster.Dynamic().Resource(resource), read, found.size)
+	r.Reconcile = true
+	return r
 }
 
 // action is what is to be done about a ServiceImport.

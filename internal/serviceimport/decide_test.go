@@ -53,7 +53,10 @@ func TestG70WhatIsWrittenIsAsItShouldBe(t *testing.T) {
 	key := listwatch.Key{Namespace: "shop", Name: "web"}
 	headless := Import{Spec: Spec{Type: "Headless", Ports: []Port{}}}
 	for _, want := range []Import{web(), headless} {
-		written := manifest(key, &want)
+		written, err := manifest(key, &want)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := decide(&want, read(written), true, true); want.Clusters != nil && got != status || want.Clusters == nil && got != nothing {
 			t.Errorf("after it was created: %d", got)
 		}

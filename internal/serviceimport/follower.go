@@ -19,23 +19,40 @@ type follower struct {
 	log     *slog.Logger
 	cluster *listwatch.Cluster
 	wake    chan struct{}
-	imports *kept[found]
-	spaces  *kept[listwatch.Namespace]
+	imports *listwatch.Mirror[found]
+	spaces  *listwatch.Mirror[listwatch.Namespace]
 
 	// What follows is the writer's alone.
-	version uint64                           // of the snapshot that wanted is of
-	wanted  map[listwatch.Key]Import         // of the services that are exported
-	pauses  map[listwatch.Key]*retry.Backoff // of ServiceImports whose write failed, or that are written again and again
-	wrote   map[step]string                  // what was written last
-	due     map[listwatch.Key]time.Time      // before which they are left alone
-	missing map[listwatch.Key]time.Time      // since when services of ServiceImports are not exported
-	told    map[listwatch.Key]bool           // ServiceImports of others that were logged
+	version uint64                      // of the snapshot that wanted is of
+	wanted  map[listwatch.Key]Import    // of the services that are exported
+	pauses  retry.Pauses[listwatch.Key] // of ServiceImports whose write failed, or that are written again and again
+	wrote   map[step]string             // what was written last
+	missing map[listwatch.Key]time.Time // since when services of ServiceImports are not exported
+	told    map[listwatch.Key]bool      // ServiceImports of others that were logged
 }
 
-func (f *follower) signal() {
+// Changed is part of listwatch.MirrorNews.
+func (f *follower) Changed(listwatch.Key) { f.ChangedAll() }
+
+// ChangedAll is part of listwatch.MirrorNews.
+func (f *follower) ChangedAll() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
+	}
+}
+
+// following logs, once, why what was read may be out of date. Each mirror has one of its own.
+func (f *follower) following() func(error) {
+	told := ""
+	return func(err error) {
+		switch {
+		case err == nil:
+			told = ""
+		case !listwatch.Interrupted(err) && told != err.Error():
+			told = err.Error()
+			f.log.Warn("what is needed to write ServiceImports cannot be read; they may be out of date", slog.Any("err", err))
+		}
 	}
 }
 
@@ -104,9 +121,8 @@ func (f *follower) awaitNews(ctx context.Context, s *federation.Snapshot, wait t
 
 // work does what is to be done now, and returns after how long there may be more.
 func (f *follower) work(ctx context.Context) time.Duration {
-	have, read := f.imports.latest()
-	spaces, listed := f.spaces.latest()
-	if !read || !listed {
+	have, read := f.imports.Keys()
+	if _, listed := f.spaces.Keys(); !read || !listed {
 		return longestPause
 	}
 	for _, key := range f.keys(have) {
@@ -116,15 +132,15 @@ func (f *follower) work(ctx context.Context) time.Duration {
 		case f.options.Owner != nil && !f.options.Owner.Owns():
 			return again
 		}
-		f.settle(ctx, key, have, spaces)
+		f.settle(ctx, key)
 	}
-	return f.untilDue(time.Now())
+	return f.pauses.Wait(time.Now())
 }
 
 // keys are the ServiceImports that there are or should be, in order.
-func (f *follower) keys(have map[listwatch.Key]found) []listwatch.Key {
+func (f *follower) keys(have []listwatch.Key) []listwatch.Key {
 	all := map[listwatch.Key]bool{}
-	for key := range have {
+	for _, key := range have {
 		all[key] = true
 	}
 	for key := range f.wanted {
@@ -134,9 +150,9 @@ func (f *follower) keys(have map[listwatch.Key]found) []listwatch.Key {
 }
 
 // settle does what is to be done about one ServiceImport.
-func (f *follower) settle(ctx context.Context, key listwatch.Key, have map[listwatch.Key]found, spaces map[listwatch.Key]listwatch.Namespace) {
+func (f *follower) settle(ctx context.Context, key listwatch.Key) {
 	now := time.Now()
-	if now.Before(f.due[key]) {
+	if f.pauses.Has(key, now) {
 		return
 	}
 	var want *Import
@@ -144,12 +160,12 @@ func (f *follower) settle(ctx context.Context, key listwatch.Key, have map[listw
 		want = &of
 		delete(f.missing, key)
 	}
-	is, has := have[key]
-	namespace, exists := spaces[listwatch.Key{Name: key.Namespace}]
+	is, has := f.imports.Get(key)
+	namespace, exists := f.spaces.Get(listwatch.Key{Name: key.Namespace})
 	todo := decide(want, is, has, exists && !namespace.Ending)
 	switch todo {
 	case nothing:
-		delete(f.due, key)
+		f.pauses.End(key)
 		return
 	case leave:
 		f.tell(key)
@@ -173,20 +189,9 @@ func (f *follower) waits(key listwatch.Key, now time.Time) bool {
 		f.missing[key], since = now, now
 	}
 	if end := since.Add(f.options.Grace); now.Before(end) {
-		f.due[key] = end
+		f.pauses.Until(key, end)
 		return true
 	}
 	delete(f.missing, key)
 	return false
-}
-
-// untilDue is how long nothing is to be done.
-func (f *follower) untilDue(now time.Time) time.Duration {
-	wait := longestPause
-	for _, at := range f.due {
-		if at.After(now) {
-			wait = min(wait, at.Sub(now))
-		}
-	}
-	return wait
 }

@@ -68,15 +68,15 @@ func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 	}
 	f := &follower{
 		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), cluster: cluster, wake: make(chan struct{}, 1),
-		wanted: map[listwatch.Key]Import{}, pauses: map[listwatch.Key]*retry.Backoff{}, due: map[listwatch.Key]time.Time{},
+		wanted: map[listwatch.Key]Import{}, pauses: retry.Pauses[listwatch.Key]{First: firstPause, Longest: longestPause},
 		missing: map[listwatch.Key]time.Time{}, told: map[listwatch.Key]bool{}, wrote: map[step]string{},
 	}
-	f.imports, f.spaces = &kept[found]{follower: f}, &kept[listwatch.Namespace]{follower: f}
+	imports, spaces := importsOf(cluster), listwatch.Namespaces(cluster)
+	f.imports = listwatch.NewMirror(listwatch.NewBudget(limits, nil).Share(), imports, found.key, f, f.following())
+	f.spaces = listwatch.NewMirror(listwatch.NewBudget(limits, nil).Share(), spaces, listwatch.Namespace.Key, f, f.following())
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() { listwatch.Keep(ctx, cluster, importsOf(cluster), found.key, limits, f.imports) })
-	all.Go(func() {
-		listwatch.Keep(ctx, cluster, listwatch.Namespaces(cluster), listwatch.Namespace.Key, limits, f.spaces)
-	})
+	all.Go(func() { f.imports.Follow(ctx, cluster, imports) })
+	all.Go(func() { f.spaces.Follow(ctx, cluster, spaces) })
 	f.run(ctx)
 }

@@ -11,10 +11,11 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// Spec is what the hub says about an imported service. Other fields are left as they are.
+// Spec is what the hub says about an imported service, as it is written: addresses that there
+// are not are taken away. Other fields are left as they are.
 type Spec struct {
 	Type  string   `json:"type"`
-	IPs   []string `json:"ips,omitempty"`
+	IPs   []string `json:"ips"`
 	Ports []Port   `json:"ports"`
 }
 
@@ -27,6 +28,9 @@ type Port struct {
 
 // digest identifies what the hub says.
 func (s Spec) digest() string {
+	if len(s.IPs) == 0 {
+		s.IPs = nil
+	}
 	text, _ := json.Marshal(s) // strings and numbers
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])

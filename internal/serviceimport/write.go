@@ -3,17 +3,16 @@ package serviceimport
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 
 	"isthmus.dev/isthmus/internal/kube/listwatch"
-	"isthmus.dev/isthmus/internal/retry"
 )
 
 func title(key listwatch.Key) slog.Attr {
@@ -43,16 +42,10 @@ func (f *follower) pause(at step, want *Import, err error) {
 	}
 	undone := f.wrote[at] == wrote && want != nil
 	f.wrote[at] = wrote
-	b := f.pauses[key]
-	if b == nil {
-		b = &retry.Backoff{First: firstPause, Longest: longestPause}
-		f.pauses[key] = b
-	}
 	if err == nil && !undone {
-		b.Reset()
+		f.pauses.Reset(key)
 	}
-	pause := b.Next()
-	f.due[key] = time.Now().Add(pause)
+	pause := f.pauses.Next(key)
 	if err != nil && !listwatch.Interrupted(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 		f.log.Warn("a ServiceImport cannot be written; the hub tries again", title(key), slog.Duration("retryIn", pause), slog.Any("err", err))
 	}
@@ -67,10 +60,13 @@ func (f *follower) write(ctx context.Context, key listwatch.Key, is found, todo 
 		metadata := map[string]any{"uid": is.uid, "resourceVersion": is.version}
 		switch todo {
 		case create:
-			_, err := on.Create(ctx, manifest(key, want), metav1.CreateOptions{})
+			object, err := manifest(key, want)
+			if err == nil {
+				_, err = on.Create(ctx, object, metav1.CreateOptions{})
+			}
 			return err
 		case update:
-			return patch(ctx, on, key.Name, map[string]any{"metadata": metadata, "spec": specOf(want)})
+			return patch(ctx, on, key.Name, map[string]any{"metadata": metadata, "spec": want.Spec})
 		case status:
 			return patch(ctx, on, key.Name, map[string]any{"metadata": metadata, "status": map[string]any{"clusters": clusters(want)}}, "status")
 		case remove:
@@ -91,32 +87,16 @@ func patch(ctx context.Context, on dynamic.ResourceInterface, name string, what 
 	return err
 }
 
-// specOf is the spec as it is written; a field that is nil is taken away.
-func specOf(want *Import) map[string]any {
-	ports := []any{}
-	for _, p := range want.Spec.Ports {
-		port := map[string]any{"protocol": p.Protocol, "port": int64(p.Port)}
-		if p.Name != "" {
-			port["name"] = p.Name
-		}
-		ports = append(ports, port)
-	}
-	spec := map[string]any{"type": want.Spec.Type, "ports": ports, "ips": nil}
-	if len(want.Spec.IPs) > 0 {
-		spec["ips"] = []any{want.Spec.IPs[0]}
-	}
-	return spec
-}
-
 // manifest is the ServiceImport as it is created.
-func manifest(key listwatch.Key, want *Import) *unstructured.Unstructured {
+func manifest(key listwatch.Key, want *Import) (*unstructured.Unstructured, error) {
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want.Spec)
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": resource.GroupVersion().String(), "kind": "ServiceImport", "spec": specOf(want),
+		"apiVersion": resource.GroupVersion().String(), "kind": "ServiceImport", "spec": spec,
 		"metadata": map[string]any{
 			"name": key.Name, "namespace": key.Namespace,
 			"labels": map[string]any{managedBy: "isthmus"}, "annotations": map[string]any{mark: "derived"},
 		},
-	}}
+	}}, err
 }
 
 // clusters is the list of the status.

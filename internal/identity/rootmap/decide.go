@@ -34,7 +34,10 @@ func read(in *corev1.ConfigMap) found {
 	return found{namespace: in.Namespace, version: in.ResourceVersion, mark: in.Annotations[mark], digest: digest(in.Data[key])}
 }
 
-func (f found) key() listwatch.Key { return listwatch.Key{Namespace: f.namespace, Name: Name} }
+// keyIn is the key of the ConfigMap in a namespace.
+func keyIn(namespace string) listwatch.Key { return listwatch.Key{Namespace: namespace, Name: Name} }
+
+func (f found) key() listwatch.Key { return keyIn(f.namespace) }
 
 func (f found) size() int64 { return int64(256 + len(f.namespace)) }
 

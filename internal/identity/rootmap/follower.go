@@ -1,11 +1,11 @@
 package rootmap
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,8 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
@@ -30,34 +31,48 @@ type follower struct {
 	cluster      *listwatch.Cluster
 	mayOverwrite bool
 	wake         chan struct{}
-	spaces       *mirror[listwatch.Namespace]
-	maps         *mirror[found]
+	spaces       *listwatch.Mirror[listwatch.Namespace]
+	maps         *listwatch.Mirror[found]
 
 	mu    sync.Mutex
 	dirty map[string]bool // namespaces
 
 	// What follows is the writer's alone.
-	pauses map[string]*retry.Backoff // of namespaces whose write failed or was undone
-	due    map[string]time.Time      // before which they are left alone
-	told   map[string]bool           // namespaces whose owner was logged
+	pauses retry.Pauses[string] // of namespaces whose write failed or was undone
+	told   map[string]bool      // namespaces whose owner was logged
 }
 
-// touch has the writer look at a namespace.
-func (f *follower) touch(namespace string) {
+// Changed is part of listwatch.MirrorNews: the writer looks at the namespace that the object is,
+// or is in.
+func (f *follower) Changed(k listwatch.Key) { f.touch(cmp.Or(k.Namespace, k.Name)) }
+
+// ChangedAll is part of listwatch.MirrorNews: the writer looks at every namespace that is known.
+func (f *follower) ChangedAll() { f.touch(f.namespaces()...) }
+
+// touch has the writer look at namespaces.
+func (f *follower) touch(namespaces ...string) {
 	f.mu.Lock()
-	f.dirty[namespace] = true
+	for _, name := range namespaces {
+		f.dirty[name] = true
+	}
 	f.mu.Unlock()
 	f.signal()
 }
 
-// touchAll has the writer look at every namespace that is known.
-func (f *follower) touchAll() {
-	for _, name := range f.spaces.names() {
-		f.mu.Lock()
-		f.dirty[name] = true
-		f.mu.Unlock()
+// namespaces are those of the cluster.
+func (f *follower) namespaces() (names []string) {
+	keys, _ := f.spaces.Keys()
+	for _, key := range keys {
+		names = append(names, key.Name)
 	}
-	f.signal()
+	return names
+}
+
+// following logs why what was read may be out of date.
+func (f *follower) following(err error) {
+	if err != nil {
+		f.log.Debug("ConfigMaps with the roots of the mesh may be out of date", slog.Any("err", err))
+	}
 }
 
 func (f *follower) signal() {
@@ -75,11 +90,11 @@ func (f *follower) run(ctx context.Context) {
 		content := f.options.content()
 		if content != last {
 			last = content
-			f.touchAll()
+			f.ChangedAll()
 		}
 		f.work(ctx, content)
 		f.measure(content)
-		timer := time.NewTimer(f.untilDue(time.Now()))
+		timer := time.NewTimer(f.pauses.Wait(time.Now()))
 		select {
 		case <-f.wake:
 		case <-changed:
@@ -92,21 +107,22 @@ func (f *follower) run(ctx context.Context) {
 
 // work looks at each namespace that may have changed and is not paused.
 func (f *follower) work(ctx context.Context, content string) {
-	if !f.spaces.listed() || !f.maps.listed() {
+	_, spaces := f.spaces.Keys()
+	if _, maps := f.maps.Keys(); !spaces || !maps {
 		return
 	}
 	for _, name := range f.take(time.Now()) {
 		if ctx.Err() != nil {
 			return
 		}
-		s, exists := f.spaces.get(name)
-		m, has := f.maps.get(name)
+		s, exists := f.spaces.Get(listwatch.Key{Name: name})
+		m, has := f.maps.Get(keyIn(name))
 		todo := decide(s, exists, m, has, content, f.mayOverwrite)
 		switch todo {
 		case nothing:
 			delete(f.told, name)
 			if !exists {
-				delete(f.pauses, name)
+				f.pauses.Reset(name)
 			}
 			continue
 		case leave:
@@ -126,25 +142,15 @@ func (f *follower) work(ctx context.Context, content string) {
 func (f *follower) take(now time.Time) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.due, func(_ string, at time.Time) bool { return !now.Before(at) })
 	var names []string
 	for name := range f.dirty {
-		if _, paused := f.due[name]; !paused {
+		if !f.pauses.Has(name, now) {
 			names = append(names, name)
 			delete(f.dirty, name)
 		}
 	}
 	slices.Sort(names)
 	return names
-}
-
-// untilDue is how long nothing is to be done.
-func (f *follower) untilDue(now time.Time) time.Duration {
-	wait := longestPause
-	for _, at := range f.due {
-		wait = min(wait, max(at.Sub(now), 0))
-	}
-	return wait
 }
 
 func title(namespace string) string { return "ConfigMap " + namespace + "/" + Name }
@@ -160,19 +166,11 @@ func (f *follower) tell(name string) {
 // pause leaves a namespace alone for some time. It does not fight another writer of the ConfigMap
 // over and over.
 func (f *follower) pause(name string, err error) {
-	b := f.pauses[name]
-	if b == nil {
-		b = &retry.Backoff{First: firstPause, Longest: longestPause}
-		f.pauses[name] = b
-	}
-	pause := b.Next()
-	f.due[name] = time.Now().Add(pause)
+	pause := f.pauses.Next(name)
 	if err == nil {
 		return
 	}
-	f.mu.Lock()
-	f.dirty[name] = true
-	f.mu.Unlock()
+	f.touch(name)
 	if !listwatch.Interrupted(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 		f.log.Warn("a ConfigMap with the roots of the mesh cannot be written; the hub tries again",
 			slog.String("object", title(name)), slog.Duration("retryIn", pause), slog.Any("err", err))
@@ -183,22 +181,17 @@ func (f *follower) pause(name string, err error) {
 func (f *follower) write(ctx context.Context, name string, m found, todo action, content string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return f.cluster.Read(ctx, func(ctx context.Context, client clientset.Interface) error {
-		// The gate may be open for a server that has just taken the place of the known one.
-		if err := f.cluster.Verify(ctx, client, f.cluster.UID()); err != nil {
-			return err
-		}
-		objects := client.CoreV1().ConfigMaps(name)
+	return f.cluster.Write(ctx, func(ctx context.Context, client dynamic.Interface) error {
+		objects := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(name)
+		metadata := map[string]any{"annotations": map[string]any{mark: digest(content)}}
+		object := map[string]any{"metadata": metadata, "data": map[string]any{key: content}}
 		if todo == create {
-			_, err := objects.Create(ctx, &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: Name, Annotations: map[string]string{mark: digest(content)}}, Data: map[string]string{key: content},
-			}, metav1.CreateOptions{})
+			object["apiVersion"], object["kind"], metadata["name"] = "v1", "ConfigMap", Name
+			_, err := objects.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
 			return err
 		}
-		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"resourceVersion": m.version, "annotations": map[string]string{mark: digest(content)}},
-			"data":     map[string]string{key: content},
-		})
+		metadata["resourceVersion"] = m.version
+		patch, err := json.Marshal(object)
 		if err != nil {
 			return fmt.Errorf("writing the patch: %w", err)
 		}
@@ -210,8 +203,8 @@ func (f *follower) write(ctx context.Context, name string, m found, todo action,
 // measure counts the namespaces.
 func (f *follower) measure(content string) {
 	have, others, wanted := 0, 0, digest(content)
-	for _, name := range f.spaces.names() {
-		if m, has := f.maps.get(name); has && m.digest == wanted {
+	for _, name := range f.namespaces() {
+		if m, has := f.maps.Get(keyIn(name)); has && m.digest == wanted {
 			have++
 		} else if has && m.mark != m.digest {
 			others++

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -78,7 +79,11 @@ func newRig(t *testing.T, as func(*rest.Config, *testbed.Kube)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cluster = listwatchtest.Probed(t, client, listwatch.ClusterOptions{Probe: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	custom, err := dynamic.NewForConfigAndClient(config, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.cluster = listwatchtest.Probed(t, client, listwatch.ClusterOptions{Probe: time.Second, Dynamic: custom, Logger: slog.New(slog.DiscardHandler)})
 	return r
 }
 

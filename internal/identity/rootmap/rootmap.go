@@ -70,18 +70,18 @@ func New(o Options) *Writer {
 func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, mayOverwrite bool) {
 	f := &follower{
 		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), id: id, cluster: cluster, mayOverwrite: mayOverwrite,
-		wake: make(chan struct{}, 1), dirty: map[string]bool{}, pauses: map[string]*retry.Backoff{}, due: map[string]time.Time{}, told: map[string]bool{},
+		wake: make(chan struct{}, 1), dirty: map[string]bool{}, pauses: retry.Pauses[string]{First: firstPause, Longest: longestPause}, told: map[string]bool{},
 	}
 	budget := listwatch.NewBudget(limits, nil)
-	f.spaces = newMirror(f, budget.Share(), listwatch.Namespace.Key, listwatch.Namespace.Size)
-	f.maps = newMirror(f, budget.Share(), found.key, found.size)
 	spaces := listwatch.Namespaces(cluster)
 	maps := listwatch.Of("configmaps", cluster.Client().CoreV1().ConfigMaps(""), read, found.size)
 	maps.Fields, maps.Reconcile = listwatch.Named(Name), true
+	f.spaces = listwatch.NewMirror(budget.Share(), spaces, listwatch.Namespace.Key, f, f.following)
+	f.maps = listwatch.NewMirror(budget.Share(), maps, found.key, f, f.following)
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() { listwatch.Follow(ctx, cluster, spaces, f.spaces.share, f.spaces) })
-	all.Go(func() { listwatch.Follow(ctx, cluster, maps, f.maps.share, f.maps) })
+	all.Go(func() { f.spaces.Follow(ctx, cluster, spaces) })
+	all.Go(func() { f.maps.Follow(ctx, cluster, maps) })
 	f.run(ctx)
 }
 
