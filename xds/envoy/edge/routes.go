@@ -138,9 +138,9 @@ func routesOf(v *facet.View, r *route.Rule, domain string) []*routev3.Route {
 // takesEverything reports whether the route matches all requests, by a prefix or an expression.
 func takesEverything(route *routev3.Route) bool {
 	match := route.GetMatch()
-	if match.GetSafeRegex().GetRegex() == ".*" {
+	if match.GetSafeRegex().GetRegex() == ".*" || match.GetCaseSensitive() != nil && match.GetPrefix() == "/" {
 		match = proto.CloneOf(match)
-		match.PathSpecifier = resource.AnyPath().GetPathSpecifier()
+		match.PathSpecifier, match.CaseSensitive = resource.AnyPath().GetPathSpecifier(), nil
 	}
 	return proto.Equal(match, resource.AnyPath())
 }
