@@ -53,15 +53,29 @@ func external(port uint16, protocol federation.Protocol, endpoints ...string) *f
 }
 
 // A caller without DNS capture reaches an allowed HTTPS host, which has an allocated
-// VIP, at any address by the name of the server; other hosts stay blocked.
+// VIP, at any address by the name of the server, and a TCP service without an address by its
+// port (K65); other hosts and ports stay blocked.
 func TestR20AllocatedVIPsDoNotHideServerNames(t *testing.T) {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "live")
 	outside(t, network, authority, "10.7.0.2", 443)
 	entry := external(443, federation.HTTPS, "10.7.0.2")
 	entry.VIPs = vips("240.240.0.9/32", "2001:2::9/128")
+	db, _ := pod(t, network, "10.7.0.4", nil)
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "db", Namespace: db, TCP: []int{5432, 6000, 6001}})
+	anywhere := external(6000, federation.TCP)
+	anywhere.Resolution = federation.Passthrough
 	w := newWorld().attach("c1", "").say("c1", key("api.example.com"), entry).
+		entries([]federation.Hostname{"db.example.com", "any.example.com"}, external(5432, federation.TCP, "10.7.0.4"), anywhere).
 		config(t, "kind: MeshSettings\nspec: {outboundTrafficPolicy: {mode: REGISTRY_ONLY}}")
 	caller, _ := pod(t, network, "10.7.0.9", w.snapshot)
+	for _, address := range []string{"10.7.0.3:5432", "10.7.0.4:6000"} {
+		if got := sayLine(t, caller, address); got != "db hello\n" {
+			t.Errorf("%s answers %q", address, got)
+		}
+	}
+	if !refusedLine(t, caller, "10.7.0.4:6001") {
+		t.Error("a port that no entry allows is reached")
+	}
 	if name, err := secureGet(t, caller, authority, "https://10.7.0.3/", "api.example.com"); name != "10.7.0.2" {
 		t.Errorf("the allowed host is answered by %q (%v), want its endpoint 10.7.0.2", name, err)
 	}
