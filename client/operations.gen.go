@@ -3182,6 +3182,8 @@ const (
 	ResolutionPassthrough Resolution = "PASSTHROUGH"
 	// It resolves one name and uses the first address.
 	ResolutionDnsRoundRobinLb Resolution = "DNS_ROUND_ROBIN_LB"
+	// It resolves the name that the caller asks for, which the hostname covers as a wildcard.
+	ResolutionDynamicDns Resolution = "DYNAMIC_DNS"
 )
 
 var AllResolution = []Resolution{
@@ -3189,6 +3191,7 @@ var AllResolution = []Resolution{
 	ResolutionDnsLb,
 	ResolutionPassthrough,
 	ResolutionDnsRoundRobinLb,
+	ResolutionDynamicDns,
 }
 
 // What to restore.

@@ -3,7 +3,9 @@ package federation
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -120,6 +122,29 @@ func (p AddressPolicy) refuseOwn(ip netip.Addr, port uint16) string {
 	}
 	return ""
 }
+
+// RefusedRanges are the addresses that Refuse refuses at every port, for those who cannot ask it.
+// IPv4 addresses mapped into IPv6 are refused as a whole: no name needs them.
+func (p AddressPolicy) RefusedRanges() []netip.Prefix {
+	ranges := slices.Clone(refusedRanges)
+	if !p.AllowLoopback {
+		ranges = append(ranges, loopbackRanges...)
+	}
+	for _, ip := range slices.SortedFunc(maps.Keys(metadataAddresses), netip.Addr.Compare) {
+		ranges = append(ranges, netip.PrefixFrom(ip, ip.BitLen()))
+	}
+	return ranges
+}
+
+var (
+	refusedRanges = []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/32"), netip.MustParsePrefix("::/128"),
+		netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("ff00::/8"),
+		netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"),
+		netip.MustParsePrefix("255.255.255.255/32"), netip.MustParsePrefix("::ffff:0:0/96"),
+	}
+	loopbackRanges = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+)
 
 // RefuseHost is Refuse for names, before any resolution: names of this machine
 // and of cloud metadata services, and addresses written as names, also in the

@@ -64,7 +64,7 @@ func differ(a, b view) string {
 }
 
 func drawShard(t *rapid.T) *Shard {
-	s := &Shard{Resolution: Resolution(rapid.IntRange(0, 2).Draw(t, "resolution"))}
+	s := &Shard{Resolution: Resolution(rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(t, "resolution"))}
 	for i := range rapid.IntRange(0, 3).Draw(t, "ports") {
 		s.Ports = append(s.Ports, Port{
 			Name:     rapid.SampledFrom([]string{"http", "web", "grpc", ""}).Draw(t, "name"),

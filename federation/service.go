@@ -18,7 +18,12 @@ const (
 	DNSLB           Resolution = 1 // resolves the endpoints' names, uses every answer
 	Passthrough     Resolution = 2 // goes to the address that the caller asked for
 	DNSRoundRobinLB Resolution = 3 // resolves one name, uses the first answer
+	DynamicDNS      Resolution = 4 // resolves the name of which the hostname, a wildcard, is the pattern and for which the caller asks
 )
+
+// DynamicDNSEntries is the name under which the ServiceEntries are found whose services have the
+// resolution DynamicDNS.
+const DynamicDNSEntries = "resolution:DYNAMIC_DNS"
 
 func (r Resolution) String() string {
 	switch r {
@@ -28,6 +33,8 @@ func (r Resolution) String() string {
 		return "PASSTHROUGH"
 	case DNSRoundRobinLB:
 		return "DNS_ROUND_ROBIN_LB"
+	case DynamicDNS:
+		return "DYNAMIC_DNS"
 	}
 	return "CLIENT_SIDE_LB"
 }

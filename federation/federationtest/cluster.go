@@ -199,7 +199,7 @@ func locality(s string) federation.Locality {
 
 func resolution(t testing.TB, name string) federation.Resolution {
 	t.Helper()
-	for _, r := range []federation.Resolution{federation.ClientSideLB, federation.DNSLB, federation.Passthrough, federation.DNSRoundRobinLB} {
+	for _, r := range []federation.Resolution{federation.ClientSideLB, federation.DNSLB, federation.Passthrough, federation.DNSRoundRobinLB, federation.DynamicDNS} {
 		if name == r.String() || name == "" {
 			return r
 		}

@@ -5019,6 +5019,8 @@ enum Resolution {
   PASSTHROUGH
   "It resolves one name and uses the first address."
   DNS_ROUND_ROBIN_LB
+  "It resolves the name that the caller asks for, which the hostname covers as a wildcard."
+  DYNAMIC_DNS
 }
 
 "The virtual addresses of a service in one cluster."

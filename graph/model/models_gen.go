@@ -2060,6 +2060,8 @@ const (
 	ResolutionPassthrough Resolution = "PASSTHROUGH"
 	// It resolves one name and uses the first address.
 	ResolutionDNSRoundRobinLb Resolution = "DNS_ROUND_ROBIN_LB"
+	// It resolves the name that the caller asks for, which the hostname covers as a wildcard.
+	ResolutionDynamicDNS Resolution = "DYNAMIC_DNS"
 )
 
 var AllResolution = []Resolution{
@@ -2067,11 +2069,12 @@ var AllResolution = []Resolution{
 	ResolutionDNSLb,
 	ResolutionPassthrough,
 	ResolutionDNSRoundRobinLb,
+	ResolutionDynamicDNS,
 }
 
 func (e Resolution) IsValid() bool {
 	switch e {
-	case ResolutionClientSideLb, ResolutionDNSLb, ResolutionPassthrough, ResolutionDNSRoundRobinLb:
+	case ResolutionClientSideLb, ResolutionDNSLb, ResolutionPassthrough, ResolutionDNSRoundRobinLb, ResolutionDynamicDNS:
 		return true
 	}
 	return false

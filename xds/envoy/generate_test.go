@@ -46,7 +46,7 @@ func drawKey(t *rapid.T) federation.ServiceKey {
 
 func drawShard(t *rapid.T) *federation.Shard {
 	s := &federation.Shard{
-		Resolution: federation.Resolution(rapid.IntRange(0, 3).Draw(t, "resolution")),
+		Resolution: federation.Resolution(rapid.IntRange(0, 4).Draw(t, "resolution")),
 		ExportTo:   rapid.SampledFrom([][]string{nil, nil, {"."}, {"shop"}, {"shop", "other"}, {"*"}}).Draw(t, "exportTo"),
 	}
 	s.ExternalName = rapid.SampledFrom([]federation.Hostname{"", "", "", "web.shop.svc.cluster.local", "web.shop.svc", "api.example.com", "db.example.com"}).Draw(t, "external name")

@@ -107,14 +107,20 @@ func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *notes
 		r.resolution = federation.DNSLB
 	case networking.ServiceEntry_DNS_ROUND_ROBIN:
 		r.resolution = federation.DNSRoundRobinLB
+	case networking.ServiceEntry_DYNAMIC_DNS:
+		r.resolution = federation.DynamicDNS
 	default:
-		n.Add(codeNotHonoured, "spec.resolution", "the resolution %s is not supported and the entry is ignored; use NONE, STATIC, DNS or DNS_ROUND_ROBIN", in)
+		n.Add(codeNotHonoured, "spec.resolution", "the resolution %s is not supported and the entry is ignored; use NONE, STATIC, DNS, DNS_ROUND_ROBIN or DYNAMIC_DNS", in)
 		return false
 	}
 	return true
 }
 
 func (r *Reading) readAddresses(e Entry, n *notes) {
+	if r.isDynamic() {
+		r.ignoreAddresses(e, n)
+		return
+	}
 	for i, text := range e.Spec.GetAddresses() {
 		prefix, err := parsePrefix(text)
 		switch {
@@ -149,6 +155,9 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
 			n.Add(codePort, at("spec.ports", i)+".number", "%d is not a port number; the port is left out, use 1 to 65535", p.GetNumber())
 			continue
 		}
+		if r.isDynamic() && !r.takesDynamic(at("spec.ports", i), p, n) {
+			continue
+		}
 		protocol := federation.ParseProtocol(p.GetProtocol())
 		if protocol == federation.Unsupported {
 			n.Add(codeProtocol, at("spec.ports", i)+".protocol", "protocol %s is not known and the port is treated as TCP; use HTTP, HTTPS, GRPC, HTTP2, MONGO, TCP, TLS or UDP", federation.Quote(p.GetProtocol()))
@@ -156,7 +165,7 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
 		}
 		undeclared := p.GetProtocol() == "" && federation.MayDetect(number)
 		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol, Undeclared: undeclared})
-		target, ok := portNumber(cmp.Or(p.GetTargetPort(), p.GetNumber()))
+		target, ok := portNumber(cmp.Or(r.targetOf(p), p.GetNumber()))
 		if !ok {
 			target = number
 			n.Add(codePort, at("spec.ports", i)+".targetPort", "%d is not a port number; %d is used", p.GetTargetPort(), number)
@@ -183,6 +192,10 @@ func (r *Reading) targetPorts() map[string]uint16 {
 
 // readMembers reads who serves: endpoints, a selector, or each host itself.
 func (r *Reading) readMembers(spec *networking.ServiceEntry, n *notes) {
+	if r.isDynamic() {
+		ignoreMembers(spec, n)
+		return
+	}
 	inline, selector := spec.GetEndpoints(), spec.GetWorkloadSelector().GetLabels()
 	switch {
 	case len(inline) > 0 && spec.GetWorkloadSelector() != nil:

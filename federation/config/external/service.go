@@ -56,8 +56,7 @@ func Service(key federation.ServiceKey, entries []*Reading, allocated []netip.Ad
 	for _, r := range slices.SortedFunc(slices.Values(entries), (*Reading).compare) {
 		n := notesOn(r.key)
 		switch {
-		case r.itself && isWildcard(key.Hostname):
-			n.Add(codeWildcard, "spec.hosts", "the wildcard %s cannot be resolved and is left out; name endpoints, or use the resolution NONE", federation.Quote(string(key.Hostname)))
+		case !r.usableFor(key.Hostname, n):
 		case first == nil:
 			first, shard = r, r.shard(key, allocated)
 		default:

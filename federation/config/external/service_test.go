@@ -1,6 +1,7 @@
 package external_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -147,7 +148,7 @@ func TestServiceEntryResolutions(t *testing.T) {
 		{name: "round robin takes one", spec: "resolution: DNS_ROUND_ROBIN\nendpoints: [{address: a.example.com}, {address: b.example.com}]", resolution: federation.DNSRoundRobinLB, endpoints: []string{"a.example.com"}, problems: []string{"ENDPOINT_UNUSED spec.endpoints[1]"}},
 		{name: "none", spec: "resolution: NONE\naddresses: [10.1.0.0/16]", resolution: federation.Passthrough},
 		{name: "none takes no endpoints", spec: "endpoints: [{address: 10.0.0.1}]", resolution: federation.Passthrough, problems: []string{"ENDPOINT_UNUSED spec.endpoints"}},
-		{name: "dynamic", spec: "resolution: DYNAMIC_DNS", gone: true, problems: []string{"NOT_HONOURED spec.resolution"}},
+		{name: "dynamic for one name", spec: "resolution: DYNAMIC_DNS", gone: true, problems: []string{"NOT_HONOURED spec.hosts"}},
 		{name: "socket", spec: "resolution: STATIC\nendpoints: [{address: 'unix:///run/s.sock'}]", endpoints: []string{"unix:/run/s.sock"}},
 		{name: "abstract socket", spec: "resolution: STATIC\nendpoints: [{address: 'unix://@s'}]", endpoints: []string{"unix:@s"}},
 		{name: "a name needs DNS", spec: "resolution: STATIC\nendpoints: [{address: a.example.com}]", problems: []string{"ENDPOINT_UNUSED spec.endpoints[0].address"}},
@@ -274,5 +275,44 @@ func TestAutomaticVIPs(t *testing.T) {
 		if wants := external.WantsVIP(shop(c.host), []*external.Reading{r}); got != c.wants || wants != c.wants {
 			t.Errorf("%q: has an automatic VIP %v, wants one %v; want %v", c.spec, got, wants, c.wants)
 		}
+	}
+}
+
+// TestK59EntriesOfNamesThatCallersAskFor: a wildcard is one service without endpoints, and what
+// has no effect is a problem.
+func TestK59EntriesOfNamesThatCallersAskFor(t *testing.T) {
+	for _, c := range []struct {
+		name, spec string
+		ports      []string
+		problems   []string
+	}{
+		{name: "all protocols", spec: "ports: [{number: 80, name: a, protocol: HTTP}, {number: 81, name: b, protocol: GRPC}, {number: 443, name: c, protocol: HTTPS}, {number: 8443, name: d, protocol: TLS}]", ports: []string{"80 HTTP", "81 GRPC", "443 HTTPS", "8443 TLS"}},
+		{name: "inside of the mesh", spec: "location: MESH_INTERNAL\nports: [{number: 80, name: a, protocol: HTTP}]", ports: []string{"80 HTTP"}},
+		{
+			name: "connections without a name", spec: "ports: [{number: 80, name: a, protocol: HTTP}, {number: 81, name: b}, {number: 82, name: c, protocol: MONGO}, {number: 83, name: d, protocol: UDP}]",
+			ports: []string{"80 HTTP"}, problems: []string{"NOT_HONOURED spec.ports[1].protocol", "NOT_HONOURED spec.ports[2].protocol", "NOT_HONOURED spec.ports[3].protocol"},
+		},
+		{name: "another port", spec: "ports: [{number: 443, name: a, protocol: TLS, targetPort: 8443}]", ports: []string{"443 TLS"}, problems: []string{"NOT_HONOURED spec.ports[0].targetPort"}},
+		{name: "endpoints", spec: "ports: [{number: 443, name: a, protocol: TLS}]\nendpoints: [{address: 10.0.0.1}]\naddresses: [10.0.0.2]", ports: []string{"443 TLS"}, problems: []string{"NOT_HONOURED spec.addresses", "ENDPOINT_UNUSED spec.endpoints"}},
+		{name: "selector", spec: "ports: [{number: 443, name: a, protocol: TLS}]\nworkloadSelector: {labels: {a: b}}", ports: []string{"443 TLS"}, problems: []string{"ENDPOINT_UNUSED spec.workloadSelector"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := entry(t, "h", 0, "hosts: ['*.example.com']\nresolution: DYNAMIC_DNS\n"+c.spec)
+			shards, problems := external.Services([]external.Entry{e}, nil)
+			if diff := cmp.Diff(c.problems, codes(problems)); diff != "" {
+				t.Errorf("problems: %s", diff)
+			}
+			s := shards[shop("*.example.com")]
+			if s == nil || s.Resolution != federation.DynamicDNS || len(s.Endpoints)+len(s.VIPs) > 0 || s.Selector != nil {
+				t.Fatalf("the service is %+v", s)
+			}
+			var ports []string
+			for _, p := range s.Ports {
+				ports = append(ports, fmt.Sprintf("%d %s", p.Number, p.Protocol))
+			}
+			if diff := cmp.Diff(c.ports, ports); diff != "" {
+				t.Errorf("ports: %s", diff)
+			}
+		})
 	}
 }

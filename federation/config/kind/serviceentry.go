@@ -12,8 +12,14 @@ import (
 var ServiceEntry = federation.Kind{Group: networkingGroup, Name: "ServiceEntry"}
 
 var _ = add(of[networking.ServiceEntry]{
-	kind:  ServiceEntry,
-	names: func(_ Decoded, s *networking.ServiceEntry) []string { return lowerCase(s.GetHosts()) },
+	kind: ServiceEntry,
+	names: func(_ Decoded, s *networking.ServiceEntry) []string {
+		found := lowerCase(s.GetHosts())
+		if s.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS {
+			found = append(found, federation.DynamicDNSEntries)
+		}
+		return found
+	},
 	translate: func(d Decoded, s *networking.ServiceEntry) Meaning {
 		for _, e := range s.GetEndpoints() {
 			if e != nil {

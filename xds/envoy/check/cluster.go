@@ -42,8 +42,8 @@ func validateDiscovery(c *clusterv3.Cluster) error {
 }
 
 func validateBalancing(c *clusterv3.Cluster) error {
-	if c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED && c.GetType() != clusterv3.Cluster_ORIGINAL_DST {
-		return fmt.Errorf("lb_policy: CLUSTER_PROVIDED is for ORIGINAL_DST clusters alone")
+	if c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED && c.GetClusterType() == nil && c.GetType() != clusterv3.Cluster_ORIGINAL_DST {
+		return fmt.Errorf("lb_policy: CLUSTER_PROVIDED is for ORIGINAL_DST clusters and for those that are an extension alone")
 	}
 	if ring := c.GetRingHashLbConfig(); ring.GetMinimumRingSize() != nil {
 		most := uint64(MaxRingSize)

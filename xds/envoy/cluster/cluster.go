@@ -90,8 +90,10 @@ func Build(v *facet.View, name string) proto.Message {
 	}
 	c := New(name)
 	c.Metadata = istioMetadata(d)
-	setDiscovery(v, c, d)
-	Balance(v, c, d)
+	if !d.Dynamic() {
+		setDiscovery(v, c, d)
+		Balance(v, c, d)
+	}
 	destinationrule.SetLimits(c, d.Policy)
 	destinationrule.SetOutlierDetection(c, d.Policy.GetOutlierDetection())
 	speaks, asCaller := d.Requests()
@@ -104,6 +106,9 @@ func Build(v *facet.View, name string) proto.Message {
 	case destinationrule.IsTLS(d.Policy.GetTls()):
 		d.Service, _ = v.Reader.Accounts(d.Service.Key)
 		c.TransportSocket = transport.TLSSocket(d.Policy.GetTls(), d.Server(d.Port.Protocol.IsHTTP()), options)
+	}
+	if d.Dynamic() {
+		setDynamic(v, c, d, options)
 	}
 	if options != nil {
 		setProtocols(c, options)

@@ -60,7 +60,7 @@ func gatewayTCP(v *facet.View, p *listenPort, s *Server) []*listenerv3.Filter {
 				break
 			}
 			if takes {
-				return r.TCPSplit(route.GetRoute())
+				return r.TCPSplit(route.GetRoute(), nil)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func passThrough(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterCh
 				return before
 			})
 			if len(names) > 0 {
-				chains = append(chains, &listenerv3.FilterChain{FilterChainMatch: forServers(names), Filters: r.TCPSplit(route.GetRoute())})
+				chains = append(chains, &listenerv3.FilterChain{FilterChainMatch: forServers(names), Filters: r.TCPSplit(route.GetRoute(), names)})
 			}
 		}
 	}

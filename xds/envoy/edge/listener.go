@@ -171,12 +171,15 @@ func gatewayHTTP(v *facet.View, p *listenPort, s *Server) *listenerv3.Filter {
 	return resource.Filter(resource.HTTPFilter, m)
 }
 
+// anyPort: VirtualServices send what comes to a gateway to services on any port.
+const anyPort = 0
+
 // mostStreams are those that a client may have in a connection.
 const mostStreams = 100
 
 // gatewayRequests is the same before it is a filter.
 func gatewayRequests(v *facet.View, p *listenPort, s *Server, statPrefix string) *hcmv3.HttpConnectionManager {
-	m := listener.NewRoutedHTTP(v, statPrefix, p.routesName(s))
+	m := listener.NewRoutedHTTP(v, statPrefix, p.routesName(s), anyPort)
 	p.policiesFor(s).Requests(m, p.tokens.Requests)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET

@@ -98,11 +98,11 @@ func virtualHost(v *facet.View, domain string, h *host, p *listenPort) *routev3.
 	for _, r := range h.rules {
 		found := routesOf(v, r, domain)
 		r.NoteCauses(name)
-		for _, route := range found {
-			if takesEverything(route) {
-				last = append(last, route)
+		for _, made := range found {
+			if takesEverything(route.Unguarded(made)) {
+				last = append(last, made)
 			} else {
-				routes = append(routes, route)
+				routes = append(routes, made)
 			}
 		}
 	}

@@ -17,14 +17,17 @@ import (
 )
 
 // RoutedHTTP takes its routes from RDS. What routes say of faults and of CORS is
-// done in front of them.
-func RoutedHTTP(v *facet.View, statPrefix, routes string) *listenerv3.Filter {
-	return resource.Filter(resource.HTTPFilter, NewRoutedHTTP(v, statPrefix, routes))
+// done in front of them. Requests go to services on the port, or on any if it is 0.
+func RoutedHTTP(v *facet.View, statPrefix, routes string, port uint16) *listenerv3.Filter {
+	return resource.Filter(resource.HTTPFilter, NewRoutedHTTP(v, statPrefix, routes, port))
 }
 
 // NewRoutedHTTP is the same before it is a filter.
-func NewRoutedHTTP(v *facet.View, statPrefix, routes string) *hcmv3.HttpConnectionManager {
+func NewRoutedHTTP(v *facet.View, statPrefix, routes string, port uint16) *hcmv3.HttpConnectionManager {
 	m := newHTTP(v, statPrefix)
+	if facet.ResolvesNames(v, port) {
+		m.HttpFilters = append([]*hcmv3.HttpFilter{resource.DynamicHTTP(resource.DynamicNames(v.Reader.Settings().Addresses))}, m.HttpFilters...)
+	}
 	m.HttpFilters = append([]*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}), resource.InHTTP(resource.CORSFilter, &corsv3.Cors{})}, m.HttpFilters...)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}}
 	return m

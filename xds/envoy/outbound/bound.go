@@ -44,7 +44,7 @@ func Bound(v *facet.View, name string) *listenerv3.Listener {
 	}
 	own := e.view(v, node.ScopeOwn)
 	if e.requests(v) {
-		l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, "outbound_"+name, name)}}}
+		l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(own, "outbound_"+name, name, e.number)}}}
 	} else {
 		withConnections(own, l, e.connections(own))
 	}

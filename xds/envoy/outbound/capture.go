@@ -48,6 +48,6 @@ func HTTPProxy(v *facet.View, name string) *listenerv3.Listener {
 		return nil
 	}
 	l := listener.New(name, "127.0.0.1", v.Facet.Port)
-	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, resource.HTTPProxyRoutes, resource.HTTPProxyRoutes)}}}
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, resource.HTTPProxyRoutes, resource.HTTPProxyRoutes, 0)}}}
 	return l
 }

@@ -76,7 +76,7 @@ func portFilter(v *facet.View, number uint16) *listenerv3.Filter {
 	if !service.SpeaksHTTP(v, number) {
 		return nil
 	}
-	return listener.RoutedHTTP(v, "outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)))
+	return listener.RoutedHTTP(v, "outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)), number)
 }
 
 // ownerAt is the service that owns the port of a VIP, where it is the facet's:

@@ -68,7 +68,7 @@ func tcpTo(v *facet.View, t target) []*listenerv3.Filter {
 	applyTCP(v, proxy, t)
 	f := resource.Filter(resource.TCPProxyFilter, proxy)
 	v.Made(f, t.Service)
-	return asBytes(v, f, &t)
+	return resolving(v, &t, asBytes(v, f, &t))
 }
 
 // connections compiles the routes for TLS if the port speaks it, and else those for
@@ -84,7 +84,7 @@ func (r *Rule) connections(to netip.Prefix, tls bool) (Connections, error) {
 			return c, fmt.Errorf("tcp[%d]%w", i, err)
 		}
 		if found {
-			c.Rest = r.TCPSplit(in.GetRoute())
+			c.Rest = r.TCPSplit(in.GetRoute(), nil)
 			break
 		}
 	}
@@ -114,7 +114,7 @@ func (r *Rule) tlsConnections(to netip.Prefix) (Connections, error) {
 				}
 			}
 			if len(servers) > 0 {
-				c.Named = append(c.Named, NamedConnections{servers, r.TCPSplit(route.GetRoute())})
+				c.Named = append(c.Named, NamedConnections{servers, r.TCPSplit(route.GetRoute(), servers)})
 			}
 		}
 	}
@@ -151,8 +151,9 @@ func (r *Rule) ConcernsConnection(m connectionMatch) bool {
 }
 
 // TCPSplit sends connections to destinations by weight. Those to a destination
-// that does not exist are closed.
-func (r *Rule) TCPSplit(destinations []*networking.RouteDestination) []*listenerv3.Filter {
+// that does not exist are closed. The servers are those for which the connections are, as far as
+// their TLS says it.
+func (r *Rule) TCPSplit(destinations []*networking.RouteDestination, servers []string) []*listenerv3.Filter {
 	if len(destinations) > 1 {
 		destinations = slices.DeleteFunc(slices.Clone(destinations), func(d *networking.RouteDestination) bool { return d.GetWeight() <= 0 })
 	}
@@ -168,7 +169,7 @@ func (r *Rule) TCPSplit(destinations []*networking.RouteDestination) []*listener
 	var first *target
 	for _, d := range destinations {
 		cluster := resource.BlackHoleCluster
-		if to, missing := r.target(d.GetDestination()); missing != "" {
+		if to, missing := r.connectionTarget(d.GetDestination(), servers, len(destinations) > 1); missing != "" {
 			r.View.LeaveOut(r.missing(missing))
 		} else if cluster = to.cluster(); first == nil {
 			first = &to
@@ -187,7 +188,19 @@ func (r *Rule) TCPSplit(destinations []*networking.RouteDestination) []*listener
 	f := resource.Filter(resource.TCPProxyFilter, proxy)
 	r.View.CausedBy(r.Object, f)
 	r.View.Made(f, nil)
-	return asBytes(r.View, f, first)
+	return resolving(r.View, first, asBytes(r.View, f, first))
+}
+
+// connectionTarget is target for connections to the servers, which one destination gets or several share.
+func (r *Rule) connectionTarget(d *networking.Destination, servers []string, shared bool) (to target, missing string) {
+	to, missing = r.target(d)
+	switch {
+	case missing != "" || !to.isDynamic():
+		return to, missing
+	case shared:
+		return to, fmt.Sprintf("the destination %s resolves the names that callers ask for, and shares connections with no other", to.Service.Key.Hostname)
+	}
+	return to, to.askedFor(servers)
 }
 
 // asBytes has the proxy of the target tell connections from requests, where nothing says what

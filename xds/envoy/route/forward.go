@@ -18,8 +18,8 @@ import (
 )
 
 // ForwardTo sends requests to the destinations of a route. Where its only one does
-// not exist, it answers with 503 and says so.
-func (r *Rule) forward(route *routev3.Route, in *networking.HTTPRoute) error {
+// not exist, it answers with 503 and says so. It returns those that exist.
+func (r *Rule) forward(route *routev3.Route, in *networking.HTTPRoute) (targets []target, err error) {
 	action := &routev3.RouteAction{Timeout: in.GetTimeout()}
 	if action.Timeout == nil {
 		action.Timeout = durationpb.New(0)
@@ -27,23 +27,27 @@ func (r *Rule) forward(route *routev3.Route, in *networking.HTTPRoute) error {
 	destinations := virtualservice.Weighted(in.GetRoute())
 	switch len(destinations) {
 	case 0:
-		return fmt.Errorf(".route: there is no destination with a weight")
+		return nil, fmt.Errorf(".route: there is no destination with a weight")
 	case 1:
 		to, missing := r.target(destinations[0].GetDestination())
 		if missing != "" {
 			r.View.LeaveOut(r.missing(missing))
 			route.Action = resource.Refuse(http.StatusServiceUnavailable, missing)
-			return nil
+			return nil, nil
 		}
+		targets = []target{to}
 		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to.cluster()}
 		action.HashPolicy = hashPoliciesOf(r.View, to)
 		virtualservice.SetRouteHeaders(route, destinations[0].GetHeaders())
 	default:
-		action.ClusterSpecifier, action.HashPolicy = r.split(destinations)
+		action.ClusterSpecifier, targets = r.split(destinations)
+		for _, to := range targets {
+			action.HashPolicy = append(action.HashPolicy, hashPoliciesOf(r.View, to)...)
+		}
 	}
 	route.Action = &routev3.Route_Route{Route: action}
 	if err := virtualservice.SetRetries(action, in.GetRetries()); err != nil {
-		return err
+		return nil, err
 	}
 	r.setMirrors(action, in)
 	if host := virtualservice.HostHeader(in.GetHeaders()); host != "" {
@@ -51,22 +55,22 @@ func (r *Rule) forward(route *routev3.Route, in *networking.HTTPRoute) error {
 	} else if host := virtualservice.HostHeader(destinations[0].GetHeaders()); host != "" && len(destinations) == 1 {
 		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: host}
 	}
-	return virtualservice.SetRewrite(action, in.GetRewrite())
+	return targets, virtualservice.SetRewrite(action, in.GetRewrite())
 }
 
 // split keeps the share of a destination that does not exist: its requests fail,
 // those of others are not more than they should be.
-func (r *Rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.RouteAction_WeightedClusters, []*routev3.RouteAction_HashPolicy) {
+func (r *Rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.RouteAction_WeightedClusters, []target) {
 	out := &routev3.WeightedCluster{}
 	scale := virtualservice.ScaleOf(destinations)
-	var hashing []*routev3.RouteAction_HashPolicy
+	var targets []target
 	for _, d := range destinations {
 		cluster := resource.BlackHoleCluster
-		if to, missing := r.target(d.GetDestination()); missing != "" {
+		if to, missing := r.shareTarget(d); missing != "" {
 			r.View.LeaveOut(r.missing(missing))
 		} else {
 			cluster = to.cluster()
-			hashing = append(hashing, hashPoliciesOf(r.View, to)...)
+			targets = append(targets, to)
 		}
 		w := &routev3.WeightedCluster_ClusterWeight{Name: cluster, Weight: wrapperspb.UInt32(max(uint32(d.GetWeight())/scale, 1))}
 		virtualservice.SetWeightHeaders(w, d.GetHeaders())
@@ -75,7 +79,16 @@ func (r *Rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.
 		}
 		out.Clusters = append(out.Clusters, w)
 	}
-	return &routev3.RouteAction_WeightedClusters{WeightedClusters: out}, hashing
+	return &routev3.RouteAction_WeightedClusters{WeightedClusters: out}, targets
+}
+
+// shareTarget is target for a share of the requests.
+func (r *Rule) shareTarget(d *networking.HTTPRouteDestination) (to target, missing string) {
+	to, missing = r.target(d.GetDestination())
+	if missing == "" && to.isDynamic() && virtualservice.HostHeader(d.GetHeaders()) != "" {
+		missing = fmt.Sprintf("the destination %s resolves the host of the request before its share is known: change the host for the whole route", to.Service.Key.Hostname)
+	}
+	return to, missing
 }
 
 func (r *Rule) missing(why string) resource.Reason {
@@ -115,7 +128,8 @@ func (r *Rule) target(d *networking.Destination) (to target, missing string) {
 	if d.GetSubset() != "" && !r.View.HasSubset(owner.Service, d.GetSubset()) {
 		return to, fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
 	}
-	return target{owner, d.GetSubset()}, ""
+	to = target{owner, d.GetSubset()}
+	return to, r.unresolved(to)
 }
 
 // Datagrams is where datagrams go: Envoy sends those of a listener to one cluster. Of several

@@ -10,6 +10,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/check"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
@@ -34,7 +35,7 @@ func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 	if h.Service == nil && h.target == nil {
 		return nil
 	}
-	return []*routev3.Route{serviceRoute(v, h)}
+	return serviceRoutes(v, h)
 }
 
 // Routes compiles the routes that the facet's proxies have; none where every
@@ -83,10 +84,12 @@ func (r *Rule) httpRoute(in *networking.HTTPRoute) ([]*routev3.Route, error) {
 		if r.View.Facet.Agent {
 			route.Metadata = resource.IstioMetadata(cmp.Or(r.root, r.Object))
 		}
-		if err := r.act(route, in); err != nil {
+		targets, err := r.act(route, in)
+		if err != nil {
 			return nil, err
 		}
-		routes = append(routes, route)
+		r.refuseRewrite(route, targets)
+		routes = append(routes, guarded(r.View, route, targets)...)
 	}
 	return routes, nil
 }
@@ -110,8 +113,9 @@ func isSource(v *facet.View, namespace string, labels map[string]string) bool {
 	return (namespace == "" || namespace == c.Namespace) && c.Labels(labels)
 }
 
-// act sets what the route does with a request.
-func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) error {
+// act sets what the route does with a request, and returns the targets to which that may go.
+func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) ([]target, error) {
+	var targets []target
 	var err error
 	switch {
 	case in.GetRedirect() != nil:
@@ -119,23 +123,21 @@ func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) error {
 	case in.GetDirectResponse() != nil:
 		route.Action, err = virtualservice.DirectResponse(in.GetDirectResponse())
 	default:
-		err = r.forward(route, in)
+		targets, err = r.forward(route, in)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	virtualservice.SetRouteHeaders(route, in.GetHeaders())
-	if err := virtualservice.AddFilters(route, in); err != nil {
-		return err
-	}
-	return nil
+	return targets, virtualservice.AddFilters(route, in)
 }
 
-// serviceRoute sends every request to the service.
-func serviceRoute(v *facet.View, h *Host) *routev3.Route {
+// serviceRoutes send every request to the service.
+func serviceRoutes(v *facet.View, h *Host) []*routev3.Route {
 	to := cmp.Or(h.Service, h.target)
 	route := resource.ForwardTo(resource.ClusterName(to.Key.Hostname, h.Number))
 	route.GetRoute().HashPolicy = hashPolicies(v, to, h.Number, "")
 	route.GetRoute().RetryPolicy = virtualservice.RetryPolicy(len(route.GetRoute().GetHashPolicy()) > 0)
-	return route
+	port, _ := service.TCPPort(to, h.Number)
+	return guarded(v, route, []target{{service.ServedPort{Service: to, Port: port}, ""}})
 }

@@ -1,6 +1,8 @@
 package route
 
 import (
+	"fmt"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1"
@@ -34,6 +36,9 @@ func (r *Rule) mirror(action *routev3.RouteAction, to *networking.Destination, p
 		return
 	}
 	copied, missing := r.target(to)
+	if missing == "" && copied.isDynamic() {
+		missing = fmt.Sprintf("the destination %s resolves the names of requests, and not those of copies", copied.Service.Key.Hostname)
+	}
 	if missing != "" {
 		r.View.LeaveOut(r.missing("mirror: " + missing))
 		return

@@ -1,0 +1,128 @@
+package envoy_test
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+)
+
+// startNames answers questions for IPv4 addresses of the names until the test ends.
+func startNames(t *testing.T, in *testbed.Namespace, address string, names map[string]string) {
+	t.Helper()
+	var conn net.PacketConn
+	err := in.Run(func() (err error) {
+		conn, err = net.ListenPacket("udp", address)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		packet := make([]byte, 512)
+		for {
+			n, from, err := conn.ReadFrom(packet)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo(answerOf(packet[:n], names), from)
+		}
+	}()
+}
+
+// answerOf answers the one question of a DNS request: with an address, with none for other types,
+// or that there is no such name.
+func answerOf(request []byte, names map[string]string) []byte {
+	const header, ofType, noError, noName = 12, 4, 0x8180, 0x8183
+	var labels []string
+	end := header
+	for end < len(request) && request[end] != 0 {
+		next := end + 1 + int(request[end])
+		labels = append(labels, string(request[end+1:next]))
+		end = next
+	}
+	question := request[header : end+1+ofType]
+	address, known := names[strings.ToLower(strings.Join(labels, "."))]
+	flags, answers := uint16(noName), uint16(0)
+	var record []byte
+	if known {
+		flags = noError
+		if question[len(question)-3] == 1 { // the type A
+			answers, record = 1, append([]byte{0xc0, header, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4}, netip.MustParseAddr(address).AsSlice()...)
+		}
+	}
+	answer := append([]byte{}, request[:2]...)
+	for _, field := range []uint16{flags, 1, answers, 0, 0} {
+		answer = binary.BigEndian.AppendUint16(answer, field)
+	}
+	return append(append(answer, question...), record...)
+}
+
+// askAt has the proxy of the bootstrap resolve the names that callers ask for at a server of the test.
+func askAt(config []byte, server string) []byte {
+	resolver := `"typedDnsResolverConfig": {"name": "envoy.network.dns_resolver.cares", "typedConfig": {
+		"@type": "type.googleapis.com/envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig",
+		"resolvers": [{"socketAddress": {"address": "` + server + `", "portValue": 53, "protocol": "UDP"}}]}}, `
+	return regexp.MustCompile(`"dnsLookupFamily"`).ReplaceAll(config, []byte(resolver+`"dnsLookupFamily"`))
+}
+
+// dynamicEntry is a ServiceEntry of which proxies resolve the names.
+func dynamicEntry(port uint16, protocol federation.Protocol) *federation.Shard {
+	entry := external(port, protocol)
+	entry.Resolution = federation.DynamicDNS
+	return entry
+}
+
+// The sidecar of a captured workload resolves the names of a wildcard for which the workload asks,
+// in requests and in TLS, whatever address it dialed. It goes to no other port, no other name, and
+// to no address of the machine.
+func TestK59NamesThatCallersAskForAreResolved(t *testing.T) {
+	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "live")
+	outside(t, network, authority, "10.7.0.2", 443)
+	plain, _ := pod(t, network, "10.7.0.3", nil)
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "plain", Namespace: plain, HTTP: []int{80, 8081}})
+	startNames(t, plain, "10.7.0.3:53", map[string]string{
+		"tls.example.com": "10.7.0.2", "a.plain.example.com": "10.7.0.3", "local.example.com": "127.0.0.1", "example.org": "10.7.0.3",
+	})
+	both := dynamicEntry(80, federation.HTTP)
+	both.Ports = append(both.Ports, federation.Port{Name: "tls", Number: 443, Protocol: federation.TLS})
+	world := newWorld().apply(federation.Edit{Settings: &federation.Settings{}}).attach("c1", "").say("c1", key("*.example.com"), both).snapshot
+	caller := testbed.NewNamespace(t, "caller")
+	caller.Join(network, "10.7.0.9")
+	loopback := netip.MustParseAddr("127.0.0.1")
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "workload", Namespace: caller, Address: loopback, HTTP: []int{80}})
+	testbed.StartEcho(t, testbed.EchoOptions{
+		Name: "workload", Namespace: caller, Address: loopback, HTTP: []int{443},
+		TLS: authority.TLS(testbed.Subject{Name: "workload", Hosts: []string{"*.example.com"}}),
+	})
+	n := parse(t, "sidecar~10.7.0.9~pod.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
+	config := askAt(sidecarConfig(t, n, world), "10.7.0.3")
+	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "caller", Config: config, Namespace: caller}).WaitReady(time.Minute)
+	caller.Capture(testbed.ProxyUID)
+
+	for host, want := range map[string]int{
+		"a.plain.example.com":      200,
+		"A.Plain.Example.com:80":   200,
+		"a.plain.example.com:8081": 421, // another port
+		"local.example.com":        503, // an address of the machine
+		"unknown.example.com":      503,
+	} {
+		r := caller.Get("http://192.0.2.1/", "Host", host)
+		if r.Err != nil || r.Status != want || want == 200 && r.Echo(t).Name != "plain" {
+			t.Errorf("a request for %s: answered with %d %q %v, want %d", host, r.Status, r.Body, r.Err, want)
+		}
+	}
+	if name, err := secureGet(t, caller, authority, "https://192.0.2.1/", "tls.example.com"); err != nil || name != "10.7.0.2" {
+		t.Errorf("TLS for tls.example.com: %q answers, %v", name, err)
+	}
+	if name, err := secureGet(t, caller, authority, "https://192.0.2.1/", "local.example.com"); err == nil {
+		t.Errorf("TLS for local.example.com: %q answers, though the address is that of the machine", name)
+	}
+}
