@@ -21,7 +21,7 @@ func TestG74ThingsArePausedApart(t *testing.T) {
 		if wait := p.Wait(time.Now()); wait != pause {
 			t.Errorf("the wait is %v, want %v", wait, pause)
 		}
-		time.Sleep(pause)
+		Sleep(t.Context(), pause)
 		if p.Has("b", time.Now()) || !p.Has("a", time.Now()) {
 			t.Error("not the pause of b alone has ended")
 		}
