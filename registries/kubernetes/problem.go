@@ -22,6 +22,7 @@ const (
 	codeFault       = federation.CodeHubFault
 
 	codeInternalPolicy = "INTERNAL_TRAFFIC_POLICY_NOT_SUPPORTED"
+	codeAffinity       = "SESSION_AFFINITY_NOT_SUPPORTED"
 )
 
 // notes are the problems of one object.

@@ -64,16 +64,20 @@ func parseService(in *corev1.Service, domain string) *service {
 		out.fromOutside(in, &n)
 		out.selects(in)
 	}
-	noteInternalPolicy(in, &n)
+	noteUnsupported(in, &n)
 	out.record = record{k: k, version: in.ResourceVersion, problems: n.All()}
 	return out
 }
 
-// noteInternalPolicy reports that callers do not stay on their own node, as the
-// Service wants: nodes are not told apart.
-func noteInternalPolicy(in *corev1.Service, n *notes) {
+// noteUnsupported reports what the Service wants and does not get. Callers do not stay on their
+// own node, as nodes are not told apart. That a client stays with an endpoint is for
+// DestinationRules to say, as in Istio.
+func noteUnsupported(in *corev1.Service, n *notes) {
 	if policy := in.Spec.InternalTrafficPolicy; policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal {
 		n.Add(codeInternalPolicy, "spec.internalTrafficPolicy", "%s is not supported: callers on every node are sent to the endpoints of all nodes; trafficDistribution keeps them in a zone", *policy)
+	}
+	if in.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		n.Add(codeAffinity, "spec.sessionAffinity", "%s is not supported: proxies choose an endpoint for each request or connection; a DestinationRule with consistentHash.useSourceIp keeps clients", in.Spec.SessionAffinity)
 	}
 }
 

@@ -311,6 +311,17 @@ func TestR31InternalTrafficPolicyLocalIsReported(t *testing.T) {
 	}
 }
 
+// TestR85SessionAffinityIsReported: a Service whose clients shall stay with an endpoint.
+func TestR85SessionAffinityIsReported(t *testing.T) {
+	for affinity, want := range map[string]map[string]string{
+		"None": {}, "ClientIP": {"Service shop/Web spec.sessionAffinity": "a DestinationRule with consistentHash.useSourceIp"},
+	} {
+		m := newModel("")
+		world(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], sessionAffinity: "+affinity+", ports: [{name: http, port: 80}]}")
+		wantProblems(t, full(m), want)
+	}
+}
+
 const serviceYAML = `apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop, annotations: {networking.istio.io/exportTo: "., blue"}}
