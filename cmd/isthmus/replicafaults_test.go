@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,11 +51,20 @@ func memberFaults() []memberFault {
 	return all
 }
 
+// quotaFor is room for what is written in so many rounds, in bytes. The writers do not pause, and
+// all that they wrote stays as history; several rounds wait for the trouble of each fault.
+func quotaFor(rounds int) int {
+	if rounds == 1 {
+		return 24 << 20
+	}
+	return rounds * 64 << 20
+}
+
 // TestR74TwoHubsOnThreeMembersKeepEveryChange: two hubs write through every fault of
 // their store. No acknowledged change is lost, none is made twice, and both tell the
 // same history.
 func TestR74TwoHubsOnThreeMembersKeepEveryChange(t *testing.T) {
-	store := testbed.StartEtcdCluster(t, 3, "--quota-backend-bytes=25165824")
+	store := testbed.StartEtcdCluster(t, 3, fmt.Sprintf("--quota-backend-bytes=%d", quotaFor(*faultRounds)))
 	key := filepath.Join(shortDir(t), "seal.key")
 	var hubs []*hubUnderTest
 	for range 2 {
