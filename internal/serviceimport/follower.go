@@ -121,11 +121,10 @@ func (f *follower) awaitNews(ctx context.Context, s *federation.Snapshot, wait t
 
 // work does what is to be done now, and returns after how long there may be more.
 func (f *follower) work(ctx context.Context) time.Duration {
-	have, read := f.imports.Keys()
-	if _, listed := f.spaces.Keys(); !read || !listed {
+	if !f.imports.Complete() || !f.spaces.Complete() {
 		return longestPause
 	}
-	for _, key := range f.keys(have) {
+	for _, key := range f.keys(f.imports.Keys()) {
 		switch {
 		case ctx.Err() != nil:
 			return 0

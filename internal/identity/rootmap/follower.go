@@ -61,8 +61,7 @@ func (f *follower) touch(namespaces ...string) {
 
 // namespaces are those of the cluster.
 func (f *follower) namespaces() (names []string) {
-	keys, _ := f.spaces.Keys()
-	for _, key := range keys {
+	for _, key := range f.spaces.Keys() {
 		names = append(names, key.Name)
 	}
 	return names
@@ -107,8 +106,7 @@ func (f *follower) run(ctx context.Context) {
 
 // work looks at each namespace that may have changed and is not paused.
 func (f *follower) work(ctx context.Context, content string) {
-	_, spaces := f.spaces.Keys()
-	if _, maps := f.maps.Keys(); !spaces || !maps {
+	if !f.spaces.Complete() || !f.maps.Complete() {
 		return
 	}
 	for _, name := range f.take(time.Now()) {

@@ -45,11 +45,18 @@ func (m *Mirror[T]) Get(k Key) (value T, exists bool) {
 	return value, exists
 }
 
-// Keys are those of all objects, in any order; false: nothing was listed yet.
-func (m *Mirror[T]) Keys() (all []Key, listed bool) {
+// Keys are those of all objects, in any order.
+func (m *Mirror[T]) Keys() []Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Collect(maps.Keys(m.has.now)), m.listed
+	return slices.Collect(maps.Keys(m.has.now))
+}
+
+// Complete reports whether the objects were listed.
+func (m *Mirror[T]) Complete() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.listed
 }
 
 // Listed is part of Sink.
