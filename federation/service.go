@@ -181,6 +181,9 @@ func (s *Service) Port(number uint16) (ServicePort, bool) {
 	return s.Ports[i], true
 }
 
+// IsDynamic reports whether proxies resolve the names for which callers of the service ask.
+func (s *Service) IsDynamic() bool { return s.Resolution == DynamicDNS }
+
 // VisibleFrom reports whether workloads of the namespace may see the service
 // (ConfigScope of seeds 1.2: "." is PRIVATE, the default is PUBLIC).
 func (s *Service) VisibleFrom(namespace string) bool {

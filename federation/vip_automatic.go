@@ -53,5 +53,5 @@ func (s *Service) IsAutomatic(vip netip.Addr) bool {
 // HasAutomaticVIPs reports whether callers of other clusters know the service by
 // automatic VIPs: it is of the mesh, and the proxy chooses its endpoint.
 func (s *Service) HasAutomaticVIPs() bool {
-	return !s.MeshExternal && s.Resolution != Passthrough && s.Resolution != DynamicDNS
+	return !s.MeshExternal && s.Resolution != Passthrough && !s.IsDynamic()
 }

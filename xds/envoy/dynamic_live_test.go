@@ -80,6 +80,13 @@ func dynamicEntry(port uint16, protocol federation.Protocol) *federation.Shard {
 	return entry
 }
 
+// resolveNames adds a ServiceEntry of which proxies resolve the names, and its service.
+func (w *world) resolveNames(t fataler, entry *federation.Shard) *world {
+	t.Helper()
+	w.config(t, `{kind: ServiceEntry, metadata: {name: apis, namespace: shop}, spec: {hosts: ["*.example.com"], resolution: DYNAMIC_DNS}}`)
+	return w.say("c1", key("*.example.com"), entry)
+}
+
 // The sidecar of a captured workload resolves the names of a wildcard for which the workload asks,
 // in requests and in TLS, whatever address it dialed. It goes to no other port, no other name, and
 // to no address of the machine.
@@ -93,7 +100,7 @@ func TestK59NamesThatCallersAskForAreResolved(t *testing.T) {
 	})
 	both := dynamicEntry(80, federation.HTTP)
 	both.Ports = append(both.Ports, federation.Port{Name: "tls", Number: 443, Protocol: federation.TLS})
-	world := newWorld().apply(federation.Edit{Settings: &federation.Settings{}}).attach("c1", "").say("c1", key("*.example.com"), both).snapshot
+	world := newWorld().apply(federation.Edit{Settings: &federation.Settings{}}).attach("c1", "").resolveNames(t, both).snapshot
 	caller := testbed.NewNamespace(t, "caller")
 	caller.Join(network, "10.7.0.9")
 	loopback := netip.MustParseAddr("127.0.0.1")

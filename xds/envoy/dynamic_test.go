@@ -30,7 +30,7 @@ func TestK61OnlyNamesOfTheEntryAreResolved(t *testing.T) {
 			if strings.HasPrefix(name, "a port") {
 				port = 90
 			}
-			w := newWorld().attach("c1", "").say("c1", key("*.example.com"), dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"), tcp(port, federation.HTTP, "10.96.0.1/32"))
+			w := newWorld().attach("c1", "").resolveNames(t, dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"), tcp(port, federation.HTTP, "10.96.0.1/32"))
 			w.config(t, "kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [web.shop], "+c.routes+"}")
 			n := parse(t, "sidecar~10.1.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
 			var reasons []string
@@ -51,7 +51,7 @@ func TestK61OnlyNamesOfTheEntryAreResolved(t *testing.T) {
 func TestK61ListenersResolveForThoseWhoSeeTheEntry(t *testing.T) {
 	entry := dynamicEntry(80, federation.HTTP)
 	entry.ExportTo = []string{"."}
-	world := newWorld().attach("c1", "").say("c1", key("*.example.com"), entry).say("c1", key("web.shop"), httpOn(80, "10.96.0.1/32"))
+	world := newWorld().attach("c1", "").resolveNames(t, entry).say("c1", key("web.shop"), httpOn(80, "10.96.0.1/32"))
 	for namespace, want := range map[string]bool{"shop": true, "other": false} {
 		n := parse(t, "sidecar~10.1.0.9~a."+namespace+"~"+namespace+".svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
 		l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, world.snapshot), "0.0.0.0_80")

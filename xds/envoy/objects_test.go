@@ -132,8 +132,6 @@ func indexNames(spec any) (names []string) {
 				names = append(names, "export:"+namespace)
 			}
 		}
-	case *networking.ServiceEntry:
-		names = spec.GetHosts()
 	}
 	return names
 }

@@ -90,7 +90,7 @@ func Build(v *facet.View, name string) proto.Message {
 	}
 	c := New(name)
 	c.Metadata = istioMetadata(d)
-	if !d.Dynamic() {
+	if !d.Service.IsDynamic() {
 		setDiscovery(v, c, d)
 		Balance(v, c, d)
 	}
@@ -107,7 +107,7 @@ func Build(v *facet.View, name string) proto.Message {
 		d.Service, _ = v.Reader.Accounts(d.Service.Key)
 		c.TransportSocket = transport.TLSSocket(d.Policy.GetTls(), d.Server(d.Port.Protocol.IsHTTP()), options)
 	}
-	if d.Dynamic() {
+	if d.Service.IsDynamic() {
 		setDynamic(v, c, d, options)
 	}
 	if options != nil {

@@ -73,9 +73,6 @@ func ruledHere(v *facet.View, s *federation.Service) bool {
 	return v.Facet.Scope != node.ScopeOwn || destinationrule.Differ(s, v.Callers(), v.Reader)
 }
 
-// Dynamic reports whether connections go to the names that callers ask for.
-func (d Destination) Dynamic() bool { return d.Service.Resolution == federation.DynamicDNS }
-
 // EDS reports whether the destination's endpoints come by EDS.
 func (d Destination) EDS() bool {
 	known := d.Service.Resolution == federation.ClientSideLB || d.Service.Resolution == federation.Passthrough

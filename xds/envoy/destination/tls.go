@@ -59,7 +59,7 @@ func (d Destination) Server(http bool) transport.Server {
 // Mutual reports whether connections to the destination are mutual TLS wherever the
 // endpoint takes it.
 func (d Destination) Mutual() bool {
-	return d.Identity && !d.Service.MeshExternal && !d.Dynamic() && (d.Policy.GetTls() == nil || d.DemandsMutual())
+	return d.Identity && !d.Service.MeshExternal && !d.Service.IsDynamic() && (d.Policy.GetTls() == nil || d.DemandsMutual())
 }
 
 // DemandsMutual reports whether the rules want mutual TLS of every endpoint.

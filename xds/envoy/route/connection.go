@@ -195,7 +195,7 @@ func (r *Rule) TCPSplit(destinations []*networking.RouteDestination, servers []s
 func (r *Rule) connectionTarget(d *networking.Destination, servers []string, shared bool) (to target, missing string) {
 	to, missing = r.target(d)
 	switch {
-	case missing != "" || !to.isDynamic():
+	case missing != "" || !to.Service.IsDynamic():
 		return to, missing
 	case shared:
 		return to, fmt.Sprintf("the destination %s resolves the names that callers ask for, and shares connections with no other", to.Service.Key.Hostname)

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
@@ -24,9 +23,6 @@ import (
 // A dynamic target resolves the name for which the caller asks, and Envoy would resolve any: the
 // caller says the host and the port. So what leads to it says which it takes: the names of the
 // service's wildcard, at the port of the service (ADR 163).
-
-// isDynamic reports whether the proxy resolves the names for which callers of the target ask.
-func (t target) isDynamic() bool { return t.Service.Resolution == federation.DynamicDNS }
 
 // anyLabels begins the expression for the hosts of a wildcard.
 const anyLabels = `(?i)[a-z0-9_-]+(\.[a-z0-9_-]+)*`
@@ -47,7 +43,7 @@ func (t target) hosts(v *facet.View) string {
 
 // dynamic are those of the targets that resolve names.
 func dynamic(targets []target) []target {
-	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !t.isDynamic() })
+	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !t.Service.IsDynamic() })
 }
 
 // guarded are the route to dynamic targets for the hosts that they take, and the refusal of
@@ -125,7 +121,7 @@ func Unguarded(route *routev3.Route) *routev3.Route {
 func (r *Rule) unresolved(t target) string {
 	host, v := t.Service.Key.Hostname, r.View
 	switch {
-	case !t.isDynamic():
+	case !t.Service.IsDynamic():
 	case v.Facet.GRPC:
 		return fmt.Sprintf("the destination %s is a wildcard, of which gRPC clients resolve no names", host)
 	case len(r.Gateways) == 0 && v.Facet.Scope == node.ScopeRoutes && r.Port != 0 && !facet.ResolvesNames(v, r.Port):
@@ -152,7 +148,7 @@ func (t target) askedFor(servers []string) string {
 // resolving puts in front of the filters what resolves the names that connections to the target
 // ask for.
 func resolving(v *facet.View, t *target, filters []*listenerv3.Filter) []*listenerv3.Filter {
-	if t == nil || !t.isDynamic() {
+	if t == nil || !t.Service.IsDynamic() {
 		return filters
 	}
 	return append([]*listenerv3.Filter{resource.DynamicSNI(resource.DynamicNames(v.Reader.Settings().Addresses), t.Port.Number)}, filters...)

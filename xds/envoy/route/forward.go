@@ -85,7 +85,7 @@ func (r *Rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.
 // shareTarget is target for a share of the requests.
 func (r *Rule) shareTarget(d *networking.HTTPRouteDestination) (to target, missing string) {
 	to, missing = r.target(d.GetDestination())
-	if missing == "" && to.isDynamic() && virtualservice.HostHeader(d.GetHeaders()) != "" {
+	if missing == "" && to.Service.IsDynamic() && virtualservice.HostHeader(d.GetHeaders()) != "" {
 		missing = fmt.Sprintf("the destination %s resolves the host of the request before its share is known: change the host for the whole route", to.Service.Key.Hostname)
 	}
 	return to, missing

@@ -36,7 +36,7 @@ func (r *Rule) mirror(action *routev3.RouteAction, to *networking.Destination, p
 		return
 	}
 	copied, missing := r.target(to)
-	if missing == "" && copied.isDynamic() {
+	if missing == "" && copied.Service.IsDynamic() {
 		missing = fmt.Sprintf("the destination %s resolves the names of requests, and not those of copies", copied.Service.Key.Hostname)
 	}
 	if missing != "" {
