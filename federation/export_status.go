@@ -101,6 +101,7 @@ var noConflict = Condition{Type: ConditionConflict, Reason: "NoConflicts", Messa
 var exportReasons = map[ConflictKind]string{
 	ConflictPortNumber: "PortConflict", ConflictPortName: "PortConflict", ConflictPortProtocol: "PortConflict",
 	ConflictHeadless: "TypeConflict", ConflictResolution: "TypeConflict",
+	ConflictAffinity: "SessionAffinityConflict", ConflictAffinityConfig: "SessionAffinityConfigConflict",
 }
 
 // exportConflict tells of the disagreements that involve the cluster.

@@ -120,6 +120,39 @@ func TestN02TheOldestExportDecides(t *testing.T) {
 	}
 }
 
+// TestG78ExportsOfDifferentAffinityConflict: the message names the field and the clusters.
+// Services that are not exported may differ, and for headless ones the fields mean nothing.
+func TestG78ExportsOfDifferentAffinityConflict(t *testing.T) {
+	stays := func(seconds uint32, of Resolution) *Shard {
+		s := web("10.96.0.1", endpoint("10.1.0.1", 8080))
+		s.Affinity.Seconds, s.Resolution = seconds, of
+		return s
+	}
+	for _, c := range []struct {
+		one, two *Shard
+		want     string
+	}{
+		{stays(0, ClientSideLB), stays(60, ClientSideLB), "SessionAffinityConflict: the oldest export decides: sessionAffinity is ClientIP in c2 and None in c1"},
+		{
+			stays(600, ClientSideLB), stays(60, ClientSideLB),
+			"SessionAffinityConfigConflict: the oldest export decides: sessionAffinityConfig.clientIP.timeoutSeconds is 60 in c2 and 600 in c1",
+		},
+		{stays(60, ClientSideLB), stays(60, ClientSideLB), "NoConflicts: " + noConflict.Message},
+		{stays(0, Passthrough), stays(60, Passthrough), "NoConflicts: " + noConflict.Message},
+	} {
+		s := after(reports("c1", exportedHost, c.one), reports("c2", exportedHost, c.two), objectsEdit(export("c1", 2), export("c2", 1)))
+		for _, cluster := range []ClusterID{"c1", "c2"} {
+			status := ExportStatusOf(s.Read(), export(cluster, 1).Key)[0].Condition(ConditionConflict)
+			if got := status.Reason + ": " + status.Message; got != c.want {
+				t.Errorf("the export of %s has %q, want %q", cluster, got, c.want)
+			}
+		}
+		if svc, _ := s.Service(key(exportedHost, "ns")); len(svc.Conflicts) > 0 {
+			t.Errorf("the services themselves are in conflict: %v", svc.Conflicts)
+		}
+	}
+}
+
 func conditionsOf(s *Snapshot, export ObjectKey) string {
 	var parts []string
 	for _, status := range ExportStatusOf(s.Read(), export) {

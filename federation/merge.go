@@ -94,6 +94,7 @@ func (m *merger) compare(key ShardKey, shard *Shard) {
 	if !slices.Equal(shard.ExportTo, m.svc.ExportTo) {
 		m.conflict(ConflictExportTo, key.Cluster, fmt.Sprintf("exportTo is %q in %s and %q in %s", m.svc.ExportTo, m.first, shard.ExportTo, key.Cluster))
 	}
+	m.compareAffinity(key.Cluster, m.svc.Affinity(), shard.Affinity)
 }
 
 func (m *merger) resolution(key ShardKey, shard *Shard) Resolution {

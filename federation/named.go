@@ -128,7 +128,7 @@ func (s *Shard) under(of Hostname) *Shard {
 	return &Shard{
 		NameOf: of, Ports: s.Ports, Resolution: s.Resolution, MeshExternal: s.MeshExternal, ExportTo: s.ExportTo,
 		ServiceAccounts: s.ServiceAccounts, Created: s.Created, UID: s.UID, Labels: s.Labels, TrafficDistribution: s.TrafficDistribution,
-		Endpoints: s.Endpoints,
+		Affinity: s.Affinity, Endpoints: s.Endpoints,
 	}
 }
 

@@ -52,6 +52,7 @@ type Shard struct {
 	UID                 string            `json:"uid,omitempty"`
 	Labels              map[string]string `json:"labels,omitempty"`
 	TrafficDistribution string            `json:"trafficDistribution,omitempty"` // as Kubernetes spells it
+	Affinity            ClientAffinity    `json:"affinity,omitzero"`
 	Endpoints           []Endpoint        `json:"endpoints,omitempty"`
 	// External are the addresses at which the cluster says that the service is
 	// reached from outside. They are of use for gateways of networks alone.
@@ -117,7 +118,7 @@ func (s *Shard) specEqual(o *Shard) bool {
 	return slices.Equal(s.Ports, o.Ports) && slices.Equal(s.VIPs, o.VIPs) && s.Resolution == o.Resolution &&
 		s.MeshExternal == o.MeshExternal && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.ServiceAccounts, o.ServiceAccounts) && s.Created.Equal(o.Created) && s.UID == o.UID &&
-		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution && slices.Equal(s.External, o.External) &&
+		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution && s.Affinity == o.Affinity && slices.Equal(s.External, o.External) &&
 		slices.Equal(s.Aliases, o.Aliases) && s.ExternalName == o.ExternalName && s.NameOf == o.NameOf &&
 		s.Selector.Equal(o.Selector) && slices.EqualFunc(s.Bound, o.Bound, boundEqual)
 }
@@ -215,6 +216,8 @@ const (
 	ConflictPortProtocol   ConflictKind = "PORT_PROTOCOL"
 	ConflictPortName       ConflictKind = "PORT_NAME"
 	ConflictPortNumber     ConflictKind = "PORT_NUMBER" // of an exported service
+	ConflictAffinity       ConflictKind = "SESSION_AFFINITY"        // of an exported service
+	ConflictAffinityConfig ConflictKind = "SESSION_AFFINITY_CONFIG" // of an exported service
 	ConflictResolution     ConflictKind = "RESOLUTION"
 	ConflictHeadless       ConflictKind = "HEADLESS"
 	ConflictMeshExternal   ConflictKind = "MESH_EXTERNAL"

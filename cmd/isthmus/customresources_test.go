@@ -15,10 +15,10 @@ import (
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
-// installIstio has the server serve Istio's kinds of which the names are.
-func installIstio(t *testing.T, server *testbed.Kube, names ...string) {
+// installKinds has the server serve the kinds of a module of which the names are.
+func installKinds(t *testing.T, server *testbed.Kube, module string, names ...string) {
 	t.Helper()
-	packed, err := os.Open("../../federation/config/schema/crds/istio.json.gz")
+	packed, err := os.Open("../../federation/config/schema/crds/" + module + ".json.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ spec: {sources: [{cluster: home, namespaces: [shop]%s}]}
 func TestG04CustomResourceChangesARoute(t *testing.T) {
 	t.Parallel()
 	home, access := startHome(t, "custom-resources.yaml", "status.yaml")
-	installIstio(t, home, "virtualservices.networking.istio.io")
+	installKinds(t, home, "istio", "virtualservices.networking.istio.io")
 	home.Apply(strings.Split(attachedService, "---\n")...)
 	home.Apply(fmt.Sprintf(customRoute, "first"))
 	h := startHub(t)

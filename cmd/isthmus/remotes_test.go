@@ -16,7 +16,13 @@ import (
 // manifests alone.
 func startHome(t *testing.T, manifests ...string) (*testbed.Kube, testbed.Access) {
 	t.Helper()
-	home := testbed.StartKube(t, testbed.KubeOptions{Name: "home"})
+	return startReader(t, "home", manifests...)
+}
+
+// startReader is startHome with a name for the API server.
+func startReader(t *testing.T, name string, manifests ...string) (*testbed.Kube, testbed.Access) {
+	t.Helper()
+	home := testbed.StartKube(t, testbed.KubeOptions{Name: name})
 	for _, file := range append([]string{"reader.yaml"}, manifests...) {
 		manifest, err := os.ReadFile("../../deploy/kubernetes/" + file)
 		if err != nil {

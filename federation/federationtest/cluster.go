@@ -33,6 +33,7 @@ type serviceFile struct {
 	MeshExternal        bool                  `json:"meshExternal"`
 	ExportTo            []string              `json:"exportTo"`
 	TrafficDistribution string                `json:"trafficDistribution"`
+	AffinitySeconds     uint32                `json:"affinitySeconds"`
 	Endpoints           []endpointFile        `json:"endpoints"`
 	Labels              map[string]string     `json:"labels"`
 	External            []federation.Address  `json:"external"`
@@ -144,6 +145,7 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 	shard := &federation.Shard{
 		Ports: svc.Ports, Resolution: resolution(t, svc.Resolution), MeshExternal: svc.MeshExternal,
 		ExportTo: svc.ExportTo, TrafficDistribution: svc.TrafficDistribution, Labels: svc.Labels, External: svc.External,
+		Affinity: federation.ClientAffinity{Seconds: svc.AffinitySeconds},
 		Aliases: svc.Aliases, ExternalName: svc.ExternalName,
 	}
 	if sel := svc.Selector; sel != nil {

@@ -16,7 +16,12 @@ type Clusters struct {
 	remotes    *prometheus.GaugeVec
 	unreadable *prometheus.CounterVec
 	rootMaps   *prometheus.GaugeVec
+	imports    *prometheus.CounterVec
+	unimported *prometheus.CounterVec
 }
+
+// importFailures are the reasons for which a ServiceImport is not written.
+var importFailures = []string{"conflict", "forbidden", "refused", "unreachable"}
 
 func newClusters(r *prometheus.Registry) *Clusters {
 	return &Clusters{
@@ -27,6 +32,8 @@ func newClusters(r *prometheus.Registry) *Clusters {
 		remotes:    gauge(r, "cluster_remotes", "Clusters that objects of a cluster name, by the kind of object.", "cluster", "kind"),
 		unreadable: counter(r, "cluster_remotes_unreadable_total", "Times that the objects of a cluster that name others could not be read.", "cluster", "kind"),
 		rootMaps:   gauge(r, "cluster_root_configmaps", "Namespaces of a cluster by the content of their ConfigMap with the roots of the mesh (current, others).", "cluster", "content"),
+		imports:    counter(r, "cluster_serviceimport_writes_total", "ServiceImports that this hub created, changed or deleted in a cluster.", "cluster"),
+		unimported: counter(r, "cluster_serviceimport_write_failures_total", "Writes of a ServiceImport that failed.", "cluster", "reason"),
 	}
 }
 
@@ -68,9 +75,21 @@ func (m *Clusters) RootMaps(cluster federation.ClusterID, have, others int) {
 	m.rootMaps.WithLabelValues(string(cluster), "others").Set(float64(others))
 }
 
+// ImportWrote counts a ServiceImport that was written into a cluster.
+func (m *Clusters) ImportWrote(cluster federation.ClusterID) {
+	m.imports.WithLabelValues(string(cluster)).Inc()
+}
+
+// ImportFailed counts one that was not, by the reason.
+func (m *Clusters) ImportFailed(cluster federation.ClusterID, reason string) {
+	m.unimported.WithLabelValues(string(cluster), reason).Inc()
+}
+
 // Attached shows what is counted of a cluster, so that the first event is an increase.
 func (m *Clusters) Attached(cluster federation.ClusterID) {
 	m.unusable.WithLabelValues(string(cluster))
+	m.imports.WithLabelValues(string(cluster))
+	zero(m.unimported, []string{string(cluster)}, importFailures)
 }
 
 // Detached forgets a cluster.
@@ -80,4 +99,6 @@ func (m *Clusters) Detached(cluster federation.ClusterID) {
 	m.remotes.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
 	m.unreadable.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
 	m.rootMaps.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
+	m.imports.DeleteLabelValues(string(cluster))
+	m.unimported.DeletePartialMatch(prometheus.Labels{"cluster": string(cluster)})
 }

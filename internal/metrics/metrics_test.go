@@ -101,8 +101,15 @@ func TestADetachedClusterIsForgotten(t *testing.T) {
 	m.Registries.Event("c1", time.Now())
 	m.Registries.Phase("c1", "SYNCED")
 	m.Consul.Request("c1", "token")
+	m.Clusters.Attached("c1")
+	m.Clusters.ImportWrote("c1")
+	m.Clusters.ImportFailed("c1", "forbidden")
+	wants(t, scrape(t, m), `isthmus_cluster_serviceimport_writes_total{cluster="c1"} 1`,
+		`isthmus_cluster_serviceimport_write_failures_total{cluster="c1",reason="forbidden"} 1`,
+		`isthmus_cluster_serviceimport_write_failures_total{cluster="c1",reason="refused"} 0`)
 	m.Registries.Detached("c1")
 	m.Consul.Detached("c1")
+	m.Clusters.Detached("c1")
 	if text := scrape(t, m); strings.Contains(text, `"c1"`) {
 		t.Errorf("still shown:\n%s", text)
 	}

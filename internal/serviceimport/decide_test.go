@@ -1,7 +1,9 @@
 package serviceimport
 
 import (
+	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -92,7 +94,7 @@ func TestG70AnImportIsOfTheExportedService(t *testing.T) {
 	want := Import{
 		Spec: Spec{
 			Type: "ClusterSetIP", IPs: []string{service.AutomaticVIPs()[0].String()},
-			Ports: []Port{{"dns", "UDP", 53}, {"http", "TCP", 80}},
+			Ports: []Port{{"dns", "UDP", 53}, {"http", "TCP", 80}}, SessionAffinity: "None",
 		},
 		Clusters: []string{"c1", "c2"},
 	}
@@ -105,6 +107,43 @@ func TestG70AnImportIsOfTheExportedService(t *testing.T) {
 	} {
 		if _, is := keyOf(federation.ServiceKey{Hostname: host, Namespace: "shop"}); is != want {
 			t.Errorf("%s: %v", host, is)
+		}
+	}
+}
+
+// TestG78AnImportHasTheAffinityOfTheOldestExport, as it is written and read again.
+func TestG78AnImportHasTheAffinityOfTheOldestExport(t *testing.T) {
+	service := federation.ServiceKey{Hostname: "web.shop.svc.clusterset.local", Namespace: "shop"}
+	said := func(seconds uint32, created int64) *federation.Shard {
+		return &federation.Shard{Created: time.Unix(created, 0), Affinity: federation.ClientAffinity{Seconds: seconds}}
+	}
+	for _, c := range []struct {
+		first, second *federation.Shard
+		want          string
+	}{
+		{said(600, 1), said(0, 2), `{"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":600}}}`},
+		{said(600, 2), said(0, 1), `{"sessionAffinity":"None","sessionAffinityConfig":null}`},
+		{said(600, 2), said(60, 1), `{"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":60}}}`},
+	} {
+		s := federation.Empty()
+		for id, shard := range map[federation.ClusterID]*federation.Shard{"c1": c.first, "c2": c.second} {
+			e := federation.Edit{Source: federation.ShardKey{Cluster: id, Provider: federation.Kubernetes}}
+			e.Services.Set = map[federation.ServiceKey]*federation.Shard{service: shard}
+			s, _ = federation.Next(s, e)
+		}
+		svc, _ := s.Service(service)
+		want := importOf(svc)
+		written, err := manifest(listwatch.Key{Namespace: "shop", Name: "web"}, &want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := written.Object["spec"].(map[string]any)
+		got, err := json.Marshal(map[string]any{"sessionAffinity": spec["sessionAffinity"], "sessionAffinityConfig": spec["sessionAffinityConfig"]})
+		if err != nil || string(got) != c.want {
+			t.Errorf("the import says %s, want %s (%v)", got, c.want, err)
+		}
+		if todo := decide(&want, read(written), true, true); todo != status {
+			t.Errorf("as it was created, it is to be changed: %d", todo)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 // follower is one cluster. One goroutine writes; those that read wake it.
 type follower struct {
 	options Options
+	id      federation.ClusterID
 	log     *slog.Logger
 	cluster *listwatch.Cluster
 	wake    chan struct{}

@@ -50,6 +50,26 @@ func (l *log) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
+// counts are the writes by their outcome; empty: those that succeeded.
+type counts struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (c *counts) ImportWrote(id federation.ClusterID) { c.ImportFailed(id, "") }
+
+func (c *counts) ImportFailed(_ federation.ClusterID, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of[reason]++
+}
+
+func (c *counts) get(reason string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[reason]
+}
+
 // rig is an API server, and the hub's account there with the rights of the shipped manifests.
 type rig struct {
 	t       *testing.T
@@ -58,10 +78,12 @@ type rig struct {
 	mesh    *federation.Aggregate
 	writers map[federation.ClusterID]*federation.Writer
 	log     log
+	counts  counts
 }
 
 func newRig(t *testing.T, change func(manifest string) string) *rig {
 	r := &rig{t: t, kube: testbed.StartKube(t, testbed.KubeOptions{}), mesh: federation.NewAggregate(nil), writers: map[federation.ClusterID]*federation.Writer{}}
+	r.counts.of = map[string]int{}
 	r.defineServiceImports()
 	for _, file := range []string{"reader.yaml", rights} {
 		r.kube.Apply(change(r.manifest(file)))
@@ -130,7 +152,7 @@ func (h *hub) Owns() bool { return h.owns.Load() }
 
 // follow runs a writer until the test ends.
 func (r *rig) follow(owner *hub, ready <-chan struct{}) {
-	w := New(Options{Snapshots: r.mesh, Ready: ready, Owner: owner, Grace: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&r.log, nil))})
+	w := New(Options{Snapshots: r.mesh, Ready: ready, Owner: owner, Meter: &r.counts, Grace: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&r.log, nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() { w.Follow(ctx, "c1", r.cluster) })
@@ -220,6 +242,9 @@ func TestG70ServiceImportsFollowTheExports(t *testing.T) {
 	if !r.log.has(`somebody else made it" cluster=c1 object="ServiceImport shop/theirs"`) {
 		t.Error("the log does not name the ServiceImport of somebody else")
 	}
+	if n := r.counts.get(""); n < 5 || r.counts.get("forbidden")+r.counts.get("refused") > 0 {
+		t.Errorf("%d writes are counted, and of failures %v", n, r.counts.of)
+	}
 	if got := r.is("theirs"); got != "ClusterSetIP theirs/1" {
 		t.Errorf("the ServiceImport of somebody else is %q", got)
 	}
@@ -244,6 +269,9 @@ func TestG71OneHubWrites(t *testing.T) {
 		}
 		return nil
 	})
+	if r.counts.get("forbidden") == 0 || r.counts.get("") > 0 {
+		t.Errorf("counted are %v", r.counts.of)
+	}
 	r.kube.Apply(r.manifest(rights))
 	r.await("last", "ClusterSetIP http/80 c1")
 	r.await("web", "ClusterSetIP http/80 c1")

@@ -22,6 +22,12 @@ type Snapshots interface {
 // Owner says whether this hub is the one of several that writes.
 type Owner interface{ Owns() bool }
 
+// Meter counts writes.
+type Meter interface {
+	ImportWrote(cluster federation.ClusterID)
+	ImportFailed(cluster federation.ClusterID, reason string)
+}
+
 const (
 	// pace is between two writes to one cluster.
 	pace = 100 * time.Millisecond
@@ -45,6 +51,7 @@ type Options struct {
 	// service that it lacks may be exported.
 	Ready  <-chan struct{}
 	Owner  Owner         // nil: this hub writes
+	Meter  Meter         // nil: nothing is counted
 	Grace  time.Duration // 0: 30 s
 	Logger *slog.Logger  // nil: slog's default
 }
@@ -67,7 +74,7 @@ func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 		return
 	}
 	f := &follower{
-		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), cluster: cluster, wake: make(chan struct{}, 1),
+		options: w.o, id: id, log: w.o.Logger.With(slog.String("cluster", string(id))), cluster: cluster, wake: make(chan struct{}, 1),
 		wanted: map[listwatch.Key]Import{}, pauses: retry.Pauses[listwatch.Key]{First: firstPause, Longest: longestPause},
 		missing: map[listwatch.Key]time.Time{}, told: map[listwatch.Key]bool{}, wrote: map[step]string{},
 	}

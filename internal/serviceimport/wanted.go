@@ -17,6 +17,17 @@ type Spec struct {
 	Type  string   `json:"type"`
 	IPs   []string `json:"ips"`
 	Ports []Port   `json:"ports"`
+	// That of the oldest export, as are the seconds; null takes them away.
+	SessionAffinity       string          `json:"sessionAffinity"`
+	SessionAffinityConfig *affinityConfig `json:"sessionAffinityConfig"`
+}
+
+type affinityConfig struct {
+	ClientIP clientIP `json:"clientIP"`
+}
+
+type clientIP struct {
+	TimeoutSeconds uint32 `json:"timeoutSeconds"`
 }
 
 // Port is a port of an imported service.
@@ -24,6 +35,14 @@ type Port struct {
 	Name     string `json:"name,omitempty"`
 	Protocol string `json:"protocol"`
 	Port     int    `json:"port"`
+}
+
+// says sets what the import says about clients that stay with an endpoint.
+func (s *Spec) says(a federation.ClientAffinity) {
+	s.SessionAffinity = a.String()
+	if a.Seconds > 0 {
+		s.SessionAffinityConfig = &affinityConfig{clientIP{a.Seconds}}
+	}
 }
 
 // digest identifies what the hub says.
@@ -57,6 +76,7 @@ func importOf(svc *federation.Service) Import {
 	if svc.Resolution == federation.Passthrough {
 		i.Spec.Type = "Headless"
 	}
+	i.Spec.says(svc.Affinity())
 	if svc.HasAutomaticVIPs() {
 		i.Spec.IPs = []string{svc.Key.AutomaticVIPs()[0].String()}
 	}

@@ -2,6 +2,7 @@ package serviceimport
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
@@ -46,8 +48,39 @@ func (f *follower) pause(at step, want *Import, err error) {
 		f.pauses.Reset(key)
 	}
 	pause := f.pauses.Next(key)
-	if err != nil && !listwatch.Interrupted(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+	failed := failure(err)
+	f.options.count(f.id, failed)
+	if failed != "" && failed != conflict && !listwatch.Interrupted(err) {
 		f.log.Warn("a ServiceImport cannot be written; the hub tries again", title(key), slog.Duration("retryIn", pause), slog.Any("err", err))
+	}
+}
+
+// conflict is the failure of a write that came too late: somebody was faster.
+const conflict = "conflict"
+
+// failure says why a write failed; empty: it did not.
+func failure(err error) string {
+	var answer apierrors.APIStatus
+	switch {
+	case err == nil:
+		return ""
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		return conflict
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return "forbidden"
+	case errors.As(err, &answer):
+		return "refused"
+	}
+	return "unreachable"
+}
+
+func (o Options) count(id federation.ClusterID, failed string) {
+	switch {
+	case o.Meter == nil:
+	case failed == "":
+		o.Meter.ImportWrote(id)
+	default:
+		o.Meter.ImportFailed(id, failed)
 	}
 }
 

@@ -64,6 +64,7 @@ func parseService(in *corev1.Service, domain string) *service {
 		out.fromOutside(in, &n)
 		out.selects(in)
 	}
+	out.shard.Affinity = affinity(&in.Spec)
 	noteUnsupported(in, &n)
 	out.record = record{k: k, version: in.ResourceVersion, problems: n.All()}
 	return out
@@ -79,6 +80,21 @@ func noteUnsupported(in *corev1.Service, n *notes) {
 	if in.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
 		n.Add(codeAffinity, "spec.sessionAffinity", "%s is not supported: proxies choose an endpoint for each request or connection; a DestinationRule with consistentHash.useSourceIp keeps clients", in.Spec.SessionAffinity)
 	}
+}
+
+// defaultAffinity is what Kubernetes means where a Service does not say how long clients stay.
+const defaultAffinity = corev1.DefaultClientIPServiceAffinitySeconds
+
+// affinity is for how long clients of the Service stay with an endpoint.
+func affinity(in *corev1.ServiceSpec) federation.ClientAffinity {
+	if in.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return federation.ClientAffinity{}
+	}
+	seconds := defaultAffinity
+	if c := in.SessionAffinityConfig; c != nil && c.ClientIP != nil && value(c.ClientIP.TimeoutSeconds, 0) > 0 {
+		seconds = *c.ClientIP.TimeoutSeconds
+	}
+	return federation.ClientAffinity{Seconds: uint32(seconds)}
 }
 
 // distribution is how near the endpoints are to be to their callers.

@@ -322,6 +322,22 @@ func TestR85SessionAffinityIsReported(t *testing.T) {
 	}
 }
 
+// TestG78SessionAffinityOfAService, with the default of Kubernetes.
+func TestG78SessionAffinityOfAService(t *testing.T) {
+	for says, want := range map[string]uint32{
+		"sessionAffinity: None": 0, "sessionAffinity: ClientIP": 10800,
+		"sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}": 60,
+		"sessionAffinity: None, sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}":     0,
+		"sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: -1}}": 10800,
+	} {
+		m := newModel("")
+		world(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], "+says+", ports: [{name: http, port: 80}]}")
+		if got := shardOf(t, full(m), "web.shop.svc.cluster.local").Affinity.Seconds; got != want {
+			t.Errorf("%s: clients stay for %d s, want %d", says, got, want)
+		}
+	}
+}
+
 const serviceYAML = `apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop, annotations: {networking.istio.io/exportTo: "., blue"}}

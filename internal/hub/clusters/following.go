@@ -55,7 +55,7 @@ func (f following) WriteRoots(ctx context.Context, id federation.ClusterID, clus
 // WriteImports is part of kubernetes.Following.
 func (f following) WriteImports(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
 	serviceimport.New(serviceimport.Options{
-		Snapshots: f.Snapshots, Ready: f.Ready(), Owner: f.Owner, Logger: f.Logger,
+		Snapshots: f.Snapshots, Ready: f.Ready(), Owner: f.Owner, Meter: f.Metrics.Clusters, Logger: f.Logger,
 	}).Follow(ctx, id, cluster)
 }
 
