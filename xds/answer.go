@@ -68,6 +68,7 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	for _, r := range whole {
 		s.nacks.refuse(r, s.sync.LastError)
 		s.client.takeBack(r)
+		s.agenda.look(r.name, want{since: now, urgent: true}) // what was sent since may be all that is wanted
 	}
 	if len(fresh) == 0 && len(removed) == 0 {
 		return answered // nothing in it was new: nothing can be repaired

@@ -176,6 +176,27 @@ func TestX01RefusedEndpointsThatAreWantedNoMoreAreForgiven(t *testing.T) {
 	})
 }
 
+// A slow client refuses what it was told to remove in the meantime.
+func TestX02RefusedContentThatIsGoneIsForgiven(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		d := newDrive(t, delta, routerNode(t))
+		d.set(service("web", 1))
+		d.start(request{kind: envoy.ClusterType})
+		d.set(service("bad", 2))
+		bad := d.one(d.due(), envoy.ClusterType)
+		d.set(gone("bad"))
+		removal := d.one(d.after(time.Hour), envoy.ClusterType)
+		again := d.nack(bad, cluster("bad")+": no")
+		d.none(d.ack(removal))
+		for _, r := range again {
+			d.none(d.ack(r))
+		}
+		if sub := d.session.subs[envoy.ClusterType]; sub.sync.State != fleet.Synced || sub.sync.LastError != "" {
+			t.Errorf("state is %s: %s", sub.sync.State, sub.sync.LastError)
+		}
+	})
+}
+
 func TestBX09ErrorTextsAreCutAndEscaped(t *testing.T) {
 	for name, text := range map[string]string{
 		"long": strings.Repeat("a", 4<<20), "terminal": "\x1b[31mred\x1b[0m\x07\u202e", "invalid": "\xff\xfe",
