@@ -158,8 +158,11 @@ func sumOf(file listed) [sha256.Size]byte {
 	return sha256.Sum256(append([]byte(string(file.problem.Code)+"\x00"), file.content...))
 }
 
-// fileID is the file name without its last suffix.
-func fileID(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
+// fileID is the file name without its last suffix. It is text, whatever the name: logs, metrics
+// and answers show it.
+func fileID(name string) string {
+	return strings.ToValidUTF8(strings.TrimSuffix(name, filepath.Ext(name)), "\uFFFD")
+}
 
 // passedOver tells which names are no kubeconfigs: hidden files and what editors leave behind.
 func passedOver(name string) bool {

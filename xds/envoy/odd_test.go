@@ -22,6 +22,7 @@ var oddObjects = []string{
 	`{kind: DestinationRule, metadata: {name: d, namespace: shop}, spec: {host: web.shop.svc.cluster.local, subsets: [{name: v1, labels: {}}, {name: v2, labels: {none: such}}]}}`,
 	`{kind: DestinationRule, metadata: {name: d, namespace: shop}, spec: {host: "*.shop.svc.cluster.local", trafficPolicy: {loadBalancer: {consistentHash: {httpCookie: {name: c, ttl: 0s}}}}}}`,
 	`{kind: DestinationRule, metadata: {name: d, namespace: shop}, spec: {host: web.shop.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {maxConnections: 2147483647, connectTimeout: 0.001s}, http: {maxRequestsPerConnection: 1, idleTimeout: 0.001s}}, outlierDetection: {consecutive5xxErrors: 0, interval: 0.001s, baseEjectionTime: 0.001s, maxEjectionPercent: 0}}}}`,
+	`{kind: DestinationRule, metadata: {name: d, namespace: shop}, spec: {host: web.shop.svc.cluster.local, trafficPolicy: {retryBudget: {percent: 30, budgetInterval: 315576000000s}}}}`,
 	`{kind: DestinationRule, metadata: {name: d, namespace: shop}, spec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: SIMPLE, sni: "", subjectAltNames: [a, a]}}}}`,
 	`{kind: Sidecar, metadata: {name: s, namespace: shop}, spec: {egress: [{port: {number: 80, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*/*"]}, {hosts: ["./*"]}], outboundTrafficPolicy: {mode: REGISTRY_ONLY}}}`,
 	`{kind: Sidecar, metadata: {name: s, namespace: shop}, spec: {egress: [{hosts: ["~/*"]}]}}`,

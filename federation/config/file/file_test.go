@@ -1,6 +1,7 @@
 package file_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -206,11 +207,18 @@ func TestBY5TooLargeFilesAreNamed(t *testing.T) {
 	f.objects("a=1")
 	f.put("a.yaml", entry("a", 2)+strings.Repeat("#", 1000))
 	f.trouble("TOO_LARGE")
-	f.put("b.yaml", strings.Repeat("#", 6000))
+	f.put("b.yaml", strings.Repeat("#", 6000)) // affects itself only
+	f.put("c.yaml", entry("c", 1))
+	f.objects("a=1 c=1")
+	for i := range 5 {
+		f.put(fmt.Sprintf("d%d.yaml", i), strings.Repeat("#", 900))
+	}
 	if p := f.trouble("UNREADABLE").Problems[0]; !strings.Contains(p.Message, "5000 bytes") {
 		t.Errorf("the problem is %+v", p)
 	}
-	f.remove("b.yaml")
+	for _, name := range []string{"b.yaml", "c.yaml", "d0.yaml", "d1.yaml", "d2.yaml", "d3.yaml", "d4.yaml"} {
+		f.remove(name)
+	}
 	f.put("a.yaml", entry("a", 3))
 	f.objects("a=3")
 	f.well()

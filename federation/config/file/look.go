@@ -146,9 +146,9 @@ func (l *looked) see(name string, e os.DirEntry, above []string) error {
 	case !manifest:
 	case !info.Mode().IsRegular():
 		l.refuse(name, codeNotAFile, "is no regular file: it is not opened")
-	default:
+	default: // of a file that is too large no more than that is read
 		l.files[name] = sight{stamp: stamp(info), changed: info.ModTime()}
-		if l.bytes += info.Size(); l.bytes > l.options.Bytes {
+		if l.bytes += min(info.Size(), int64(l.options.Manifest.Bytes)+1); l.bytes > l.options.Bytes {
 			return fmt.Errorf("its files have more than %d bytes together", l.options.Bytes)
 		}
 	}

@@ -60,9 +60,13 @@ func threshold(n *wrapperspb.UInt32Value) (failures, enforcing *wrapperspb.UInt3
 	return wrapperspb.UInt32(min(n.GetValue(), math.MaxInt32)), wrapperspb.UInt32(100)
 }
 
+// longest is far below what Envoy can count, and above what anybody waits for.
+const longest = 100 * 365 * 24 * time.Hour
+
+// positive is a duration that Envoy can count; nil: none.
 func positive(d *durationpb.Duration) *durationpb.Duration {
 	if d.AsDuration() <= 0 {
 		return nil
 	}
-	return d
+	return durationpb.New(min(d.AsDuration(), longest))
 }
