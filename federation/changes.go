@@ -119,7 +119,8 @@ func (c *ChangeSet) name(s *Snapshot, kind entryKind, entries []string) {
 	case objectEntry:
 		c.Objects = listed(entries, func(key string) ObjectChange {
 			_, stays := s.objects.byKey.Get(key)
-			return ObjectChange{Key: objectKeyOf(key), Gone: !stays}
+			of, _ := ParseObjectKey(key) // of an object that was in a snapshot
+			return ObjectChange{Key: of, Gone: !stays}
 		})
 	case networkEntry:
 		c.Networks = listed(entries, func(key string) NetworkID { return NetworkID(key) })

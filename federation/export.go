@@ -103,10 +103,10 @@ func (x *exporting) exports(service ServiceKey) map[ClusterID]*Object {
 		return nil
 	}
 	found := map[ClusterID]*Object{}
-	if o, ok := x.objects.byKey.Get(key.sortKey()); ok {
+	if o, ok := x.objects.byKey.Get(key.SortKey()); ok {
 		found[""] = o
 	}
-	x.objects.byKey.WalkPrefix(key.sortKey()+nul, func(_ string, o *Object) bool {
+	x.objects.byKey.WalkPrefix(key.SortKey()+nul, func(_ string, o *Object) bool {
 		found[o.Key.Cluster] = o
 		return false
 	})

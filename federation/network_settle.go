@@ -61,7 +61,7 @@ func (n networking) settle() {
 func (n networking) settleNetwork(id NetworkID) {
 	old, had := n.networks.byID.Get(string(id))
 	m := networkMaker{of: n, network: &Network{ID: id, Clusters: n.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
-	o, declared := n.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.sortKey())
+	o, declared := n.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.SortKey())
 	if declared {
 		m.declared(o)
 	}
@@ -147,7 +147,7 @@ func (m *networkMaker) labelled() {
 // may write Services in some namespace of some cluster must not be able to receive the
 // traffic of a network.
 func (n networking) refuseClaim(id NetworkID, c claim) string {
-	mesh := meshOf(n.objects.byKey.Get(MeshSettingsKey.sortKey()))
+	mesh := meshOf(n.objects.byKey.Get(MeshSettingsKey.SortKey()))
 	if !mesh.AllowsGateways(c.service.Namespace) {
 		return fmt.Sprintf("has the label %s, but gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", labelGatewayNetwork, c.service.Namespace)
 	}

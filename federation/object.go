@@ -2,6 +2,7 @@ package federation
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -35,6 +36,30 @@ func (k ObjectKey) Everywhere() ObjectKey {
 func (k ObjectKey) Compare(o ObjectKey) int {
 	return cmp.Or(cmp.Compare(k.Group, o.Group), cmp.Compare(k.Kind, o.Kind),
 		cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name), cmp.Compare(k.Cluster, o.Cluster))
+}
+
+// SortKey is the key as one text, in the order of Compare. NUL, which is part of no name, is
+// between its parts.
+func (k ObjectKey) SortKey() string {
+	if k.Cluster == "" {
+		return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+	}
+	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name + nul + string(k.Cluster)
+}
+
+// ParseObjectKey is the reverse of SortKey.
+func ParseObjectKey(sortKey string) (k ObjectKey, err error) {
+	var rest, cluster string
+	k.Group, rest, _ = strings.Cut(sortKey, nul)
+	k.Kind, rest, _ = strings.Cut(rest, nul)
+	namespace, rest, whole := strings.Cut(rest, nul)
+	k.Namespace = namespace
+	k.Name, cluster, _ = strings.Cut(rest, nul)
+	k.Cluster = ClusterID(cluster)
+	if !whole || strings.Contains(cluster, nul) {
+		return ObjectKey{}, fmt.Errorf("%q is not the key of an object", sortKey)
+	}
+	return k, nil
 }
 
 func (k ObjectKey) String() string {

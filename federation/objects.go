@@ -3,7 +3,6 @@ package federation
 import (
 	"iter"
 	"slices"
-	"strings"
 
 	"isthmus.dev/isthmus/internal/btree"
 )
@@ -30,24 +29,7 @@ const AllNamespaces = "*"
 
 func (k Kind) prefix() string { return k.Group + nul + k.Name + nul }
 
-func (k ObjectKey) sortKey() string {
-	if k.Cluster == "" {
-		return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
-	}
-	return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name + nul + string(k.Cluster)
-}
-
-func objectKeyOf(key string) ObjectKey {
-	var k ObjectKey
-	k.Group, key, _ = strings.Cut(key, nul)
-	k.Kind, key, _ = strings.Cut(key, nul)
-	k.Namespace, key, _ = strings.Cut(key, nul)
-	name, cluster, _ := strings.Cut(key, nul)
-	k.Name, k.Cluster = name, ClusterID(cluster)
-	return k
-}
-
-func (n ObjectName) sortKey(key ObjectKey) string { return n.start() + key.sortKey() }
+func (n ObjectName) sortKey(key ObjectKey) string { return n.start() + key.SortKey() }
 
 // start is what the keys of all objects of that kind and name begin with.
 func (n ObjectName) start() string {
@@ -69,7 +51,7 @@ type Objects struct {
 func (s *Snapshot) Revision() int64 { return s.revision }
 
 // Object returns the configuration object of that key.
-func (s *Snapshot) Object(key ObjectKey) (*Object, bool) { return s.objects.byKey.Get(key.sortKey()) }
+func (s *Snapshot) Object(key ObjectKey) (*Object, bool) { return s.objects.byKey.Get(key.SortKey()) }
 
 // Objects are all configuration objects.
 func (s *Snapshot) Objects() *Objects { return &s.objects }
@@ -147,10 +129,10 @@ func (x *objectsTxn) set(key ObjectKey, old, now *Object) {
 		x.countCluster(key, -1)
 	}
 	if now == nil {
-		x.byKey.Delete(key.sortKey())
+		x.byKey.Delete(key.SortKey())
 		return
 	}
-	x.byKey.Set(key.sortKey(), now)
+	x.byKey.Set(key.SortKey(), now)
 	for _, name := range now.Names {
 		x.byName.Set(ObjectName{Kind: key.Of(), Name: name}.sortKey(key), now)
 	}
@@ -201,12 +183,12 @@ func (x *objectsTxn) keys() iter.Seq[ObjectKey] {
 }
 
 func (x *objectsTxn) replace(key ObjectKey, now *Object, differs []func(ObjectKey)) {
-	old, _ := x.byKey.Get(key.sortKey())
+	old, _ := x.byKey.Get(key.SortKey())
 	if old == nil && now == nil || old != nil && now != nil && old.Equal(now) {
 		return
 	}
 	x.set(key, old, now)
-	x.changes.record(objectEntry, key.sortKey())
+	x.changes.record(objectEntry, key.SortKey())
 	if x.relabelled {
 		x.changes.record(labelsEntry, "")
 	}

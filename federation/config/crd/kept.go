@@ -1,20 +1,17 @@
 package crd
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/objectfile"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/recordfile"
 )
@@ -27,16 +24,6 @@ type keptHeader struct {
 	Saved   time.Time            `json:"saved"`
 }
 
-// keptObject is an object in the file.
-type keptObject struct {
-	UID        types.UID       `json:"uid"`
-	APIVersion string          `json:"apiVersion"`
-	Manifest   json.RawMessage `json:"manifest"`
-}
-
-// objectBucket has the objects.
-const objectBucket = "objects"
-
 // shelf keeps on disk what was read of clusters, for a hub that starts while one is away.
 type shelf struct {
 	dir  string // empty: nothing is kept
@@ -47,29 +34,7 @@ type shelf struct {
 
 // file is that of a cluster.
 func (k *shelf) file(id federation.ClusterID) recordfile.File {
-	return recordfile.File{
-		Path: filepath.Join(k.dir, url.PathEscape(string(id))+".db"), Header: "customResources", Buckets: []string{objectBucket}, Format: 1,
-		Title: "a file of custom resources",
-	}
-}
-
-// thing names an object of a cluster.
-type thing struct {
-	kind federation.Kind
-	at   listwatch.Key
-}
-
-// keptKey is the key of a record: NUL is part of no name.
-func (t thing) keptKey() []byte {
-	return []byte(strings.Join([]string{t.kind.Group, t.kind.Name, t.at.Namespace, t.at.Name}, "\x00"))
-}
-
-func thingOf(key []byte) (t thing, err error) {
-	parts := strings.Split(string(key), "\x00")
-	if len(parts) != 4 {
-		return t, fmt.Errorf("%q is not the key of an object", key)
-	}
-	return thing{federation.Kind{Group: parts[0], Name: parts[1]}, listwatch.Key{Namespace: parts[2], Name: parts[3]}}, nil
+	return objectfile.At(filepath.Join(k.dir, url.PathEscape(string(id))+".db"), "customResources", "a file of custom resources")
 }
 
 // restore gives a cluster what was read of it before the hub started, if it is the same
@@ -111,15 +76,11 @@ func (k *shelf) restore(c *cluster) {
 // keptItem decodes a record. Its version is empty: the hub may read the object in another way
 // than the one that wrote it.
 func keptItem(key, value []byte) (*item, error) {
-	of, err := thingOf(key)
+	o, kept, err := objectfile.Read(key, value)
 	if err != nil {
 		return nil, err
 	}
-	var kept keptObject
-	if err := json.Unmarshal(value, &kept); err != nil {
-		return nil, fmt.Errorf("reading %q: %w", key, err)
-	}
-	return &item{at: of.at, uid: kept.UID, object: &config.Object{Key: keyOf(of.kind, of.at), APIVersion: kept.APIVersion, Manifest: kept.Manifest}}, nil
+	return &item{at: listwatch.Key{Namespace: o.Key.Namespace, Name: o.Key.Name}, uid: types.UID(kept.UID), object: o}, nil
 }
 
 // adopt puts a restored object where it is wanted.

@@ -2,7 +2,6 @@ package crd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,32 +10,32 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/config/objectfile"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/recordfile"
 )
 
 // unsaved is what of a cluster is not on disk.
 type unsaved struct {
-	whole  bool // everything
-	things map[thing]struct{}
+	whole   bool // everything
+	objects map[federation.ObjectKey]struct{}
 }
 
 // changed notes that an object is another one than on disk; the caller holds mu.
-func (c *cluster) changed(of thing) {
-	if c.unsaved.things == nil {
-		c.unsaved.things = map[thing]struct{}{}
+func (c *cluster) changed(key federation.ObjectKey) {
+	if c.unsaved.objects == nil {
+		c.unsaved.objects = map[federation.ObjectKey]struct{}{}
 	}
-	c.unsaved.things[of] = struct{}{}
+	c.unsaved.objects[key] = struct{}{}
 }
 
 // saving is what one write does to the file of a cluster. A cluster that is gone has no file.
 type saving struct {
-	id     federation.ClusterID
-	of     *cluster // nil: gone
-	uid    string
-	whole  bool
-	things map[thing]*item // nil: deleted
+	id    federation.ClusterID
+	of    *cluster // nil: gone
+	uid   string
+	whole bool
+	items map[federation.ObjectKey]*item // nil: deleted
 }
 
 // save writes what changed until the context ends, and once more then.
@@ -58,7 +57,6 @@ func (k *shelf) saveAll() (failed error) {
 			k.of.mu.Lock()
 			w.of.unsaved.whole = true
 			k.of.mu.Unlock()
-			k.notify()
 		}
 	}
 	return failed
@@ -76,12 +74,12 @@ func (k *shelf) unwritten() (all []saving) {
 	}
 	clear(k.gone)
 	for id, c := range k.of.clusters {
-		if !c.complete || c.identity == "" || !c.unsaved.whole && len(c.unsaved.things) == 0 {
+		if !c.complete || c.identity == "" || !c.unsaved.whole && len(c.unsaved.objects) == 0 {
 			continue
 		}
-		w := saving{id: id, of: c, uid: c.identity, whole: c.unsaved.whole, things: map[thing]*item{}}
-		for of := range c.unsaved.things {
-			w.things[of] = nil
+		w := saving{id: id, of: c, uid: c.identity, whole: c.unsaved.whole, items: map[federation.ObjectKey]*item{}}
+		for key := range c.unsaved.objects {
+			w.items[key] = nil
 		}
 		for p, t := range c.tables {
 			c.collect(&w, p, t)
@@ -96,13 +94,13 @@ func (k *shelf) unwritten() (all []saving) {
 func (c *cluster) collect(to *saving, p place, t *table) {
 	if to.whole {
 		for at, i := range t.items {
-			to.things[thing{p.kind, at}] = i
+			to.items[keyOf(p.kind, at)] = i
 		}
 		return
 	}
-	for of := range c.unsaved.things {
-		if i := t.items[of.at]; of.kind == p.kind && i != nil {
-			to.things[of] = i
+	for key := range c.unsaved.objects {
+		if i := t.items[listwatch.Key{Namespace: key.Namespace, Name: key.Name}]; key.Of() == p.kind && i != nil {
+			to.items[key] = i
 		}
 	}
 }
@@ -115,28 +113,19 @@ func (k *shelf) write(w saving) error {
 		}
 		return nil
 	}
-	if err := os.MkdirAll(k.dir, 0o700); err != nil {
-		return fmt.Errorf("making the folder: %w", err)
-	}
-	var records []recordfile.Record
-	for of, i := range w.things {
-		r := recordfile.Record{Bucket: objectBucket, Key: of.keptKey()}
+	records := make([]recordfile.Record, 0, len(w.items))
+	for key, i := range w.items {
+		r := objectfile.Deleted(key)
 		if i != nil && i.object != nil {
-			text, err := schema.JSON(map[string]any{
-				"uid": string(i.uid), "apiVersion": i.object.APIVersion, "manifest": json.RawMessage(i.object.Manifest),
-			})
+			var err error
+			r, err = objectfile.Record(key, objectfile.Object{UID: string(i.uid), APIVersion: i.object.APIVersion, Manifest: i.object.Manifest})
 			if err != nil {
-				return fmt.Errorf("writing %s as JSON: %w", i.object.Key.Title(), err)
+				return err
 			}
-			r.Value = text
 		}
 		records = append(records, r)
 	}
-	header := &keptHeader{Cluster: w.id, UID: w.uid, Saved: time.Now().UTC().Truncate(time.Second)}
-	if w.whole {
-		return file.Create(header, records)
-	}
-	return file.Update(header, records)
+	return file.Write(w.whole, &keptHeader{Cluster: w.id, UID: w.uid, Saved: time.Now().UTC().Truncate(time.Second)}, records)
 }
 
 // notify has what changed written.
@@ -150,7 +139,7 @@ func (k *shelf) notify() {
 // changes notes that an object of the place changed; the caller holds mu.
 func (p *placeSink) changes(c *cluster, at listwatch.Key) {
 	if p.to.shelf.dir != "" {
-		c.changed(thing{p.place.kind, at})
+		c.changed(keyOf(p.place.kind, at))
 		p.to.shelf.notify()
 	}
 }

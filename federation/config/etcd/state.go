@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"bytes"
-	"strings"
 	"sync/atomic"
 
 	"isthmus.dev/isthmus/internal/btree"
@@ -34,15 +33,8 @@ func emptyState() *state {
 	return &state{pasts: noPasts(0), whole: true}
 }
 
-func treeKey(k federation.ObjectKey) string {
-	return k.Group + "\x00" + k.Kind + "\x00" + k.Namespace + "\x00" + k.Name
-}
-
-// readTreeKey reads what treeKey wrote: no name has a zero byte.
-func readTreeKey(key string) federation.ObjectKey {
-	parts := strings.SplitN(key, "\x00", 4)
-	return federation.ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
-}
+// treeKey is the key of an object in trees. The store has objects for all proxies.
+func treeKey(k federation.ObjectKey) string { return k.Everywhere().SortKey() }
 
 func (s *state) get(k federation.ObjectKey) *config.Object {
 	o, _ := s.objects.Get(treeKey(k))

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 )
 
@@ -28,7 +29,8 @@ func (d *draft) addPasts(s *state) {
 	s.pasts.deleted.Walk(func(key string, _ struct{}) bool {
 		_, object := readDeletedKey(key)
 		if p, found := s.pasts.of.Get(object); found {
-			d.add(entry{Key: readTreeKey(object), Action: config.Deleted, Revision: p.last(), Past: d.stored(p.kept(s.revision, s.pasts.window))}, nil)
+			of, _ := federation.ParseObjectKey(object) // which treeKey wrote
+			d.add(entry{Key: of, Action: config.Deleted, Revision: p.last(), Past: d.stored(p.kept(s.revision, s.pasts.window))}, nil)
 		}
 		return false
 	})

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/objectfile"
 	"isthmus.dev/isthmus/internal/recordfile"
 )
 
@@ -25,15 +24,6 @@ type keptHeader struct {
 	Address string    `json:"address"` // of the server that gave the objects
 	Saved   time.Time `json:"saved"`
 }
-
-// keptObject is an object in the file.
-type keptObject struct {
-	APIVersion string          `json:"apiVersion"`
-	Manifest   json.RawMessage `json:"manifest"`
-}
-
-// objectBucket has the objects.
-const objectBucket = "objects"
 
 // suffix is how the names of files end.
 const suffix = ".db"
@@ -53,10 +43,7 @@ type keeper struct {
 func newKeeper(o Options) *keeper {
 	k := &keeper{address: o.Address, logger: o.Logger, wake: make(chan struct{}, 1), changed: map[federation.ObjectKey]*config.Object{}}
 	if o.Dir != "" {
-		k.file = recordfile.File{
-			Path: filepath.Join(o.Dir, o.Name+suffix), Header: "configurationServer", Buckets: []string{objectBucket}, Format: 1,
-			Title: "a file of a configuration server",
-		}
+		k.file = objectfile.At(filepath.Join(o.Dir, o.Name+suffix), "configurationServer", "a file of a configuration server")
 	}
 	return k
 }
@@ -90,7 +77,7 @@ func (k *keeper) read() (all []*config.Object, saved time.Time) {
 		return nil
 	}
 	err := k.file.Read(&header, right, func(_ string, key, value []byte) error {
-		o, err := keptManifest(key, value)
+		o, _, err := objectfile.Read(key, value)
 		all = append(all, o)
 		return err
 	})
@@ -102,19 +89,6 @@ func (k *keeper) read() (all []*config.Object, saved time.Time) {
 		return nil, saved
 	}
 	return all, header.Saved
-}
-
-func keptManifest(key, value []byte) (*config.Object, error) {
-	parts := strings.Split(string(key), "\x00")
-	if len(parts) != 4 {
-		return nil, fmt.Errorf("%q is not the key of an object", key)
-	}
-	var kept keptObject
-	if err := json.Unmarshal(value, &kept); err != nil {
-		return nil, fmt.Errorf("reading %q: %w", key, err)
-	}
-	named := federation.ObjectKey{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}
-	return &config.Object{Key: named, APIVersion: kept.APIVersion, Manifest: kept.Manifest}, nil
 }
 
 // replace has the whole file written again.
@@ -142,7 +116,7 @@ func (k *keeper) notify() {
 	}
 }
 
-// save writes what changed. What could not be written is written with what changes next.
+// save writes what changed. What could not be written is written the next time.
 func (k *keeper) save() error {
 	k.mu.Lock()
 	whole, changed := k.whole, k.changed
@@ -162,31 +136,23 @@ func (k *keeper) save() error {
 		k.changed = changed
 	}
 	k.mu.Unlock()
-	k.notify()
 	return err
 }
 
 func (k *keeper) write(whole bool, changed map[federation.ObjectKey]*config.Object) error {
-	if err := os.MkdirAll(filepath.Dir(k.file.Path), 0o700); err != nil {
-		return fmt.Errorf("making the folder: %w", err)
-	}
 	records := make([]recordfile.Record, 0, len(changed))
 	for key, o := range changed {
-		r := recordfile.Record{Bucket: objectBucket, Key: []byte(strings.Join([]string{key.Group, key.Kind, key.Namespace, key.Name}, "\x00"))}
+		r := objectfile.Deleted(key)
 		if o != nil {
-			text, err := json.Marshal(keptObject{o.APIVersion, o.Manifest})
+			var err error
+			r, err = objectfile.Record(key, objectfile.Object{APIVersion: o.APIVersion, Manifest: o.Manifest})
 			if err != nil {
-				return fmt.Errorf("writing %s as JSON: %w", key.Title(), err)
+				return err
 			}
-			r.Value = text
 		}
 		records = append(records, r)
 	}
-	header := &keptHeader{Address: k.address, Saved: time.Now().UTC().Truncate(time.Second)}
-	if whole {
-		return k.file.Create(header, records)
-	}
-	return k.file.Update(header, records)
+	return k.file.Write(whole, &keptHeader{Address: k.address, Saved: time.Now().UTC().Truncate(time.Second)}, records)
 }
 
 func (k *keeper) failed(err error) {
