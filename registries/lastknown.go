@@ -168,14 +168,8 @@ func (d *savedStates) load(shard federation.ShardKey) (*saved, error) {
 // write brings the file of the shard to the state: by the changed records alone
 // if the process wrote the file before, else as a new file in its place.
 func (d *savedStates) write(shard federation.ShardKey, c savedChange, now time.Time) error {
-	if err := os.MkdirAll(d.dir, 0o700); err != nil {
-		return err
-	}
 	c.header.Saved = now.UTC().Truncate(time.Second)
-	if c.whole {
-		return savedFile(d.path(shard)).Create(&c.header, c.records)
-	}
-	return savedFile(d.path(shard)).Update(&c.header, c.records)
+	return savedFile(d.path(shard)).Write(c.whole, &c.header, c.records)
 }
 
 // remove deletes the file, if there is one.

@@ -2,50 +2,26 @@ package registries
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/recordfile"
 )
 
-// saveDelay is how long changes are collected before they are written, in one
-// transaction per cluster: a change is on disk within 1 s.
-const saveDelay = 800 * time.Millisecond
-
-// saveAgain is the pause after a write that failed.
-const saveAgain = 5 * time.Second
-
-// save writes what changed until the context ends.
+// save writes what changed until the context ends, and once more then.
 func (s *Supervisor) save(ctx context.Context) {
-	timer := time.NewTimer(saveDelay)
-	timer.Stop()
-	defer timer.Stop()
-	waiting := false
-	for {
-		select {
-		case <-s.dirty:
-			if !waiting {
-				waiting = true
-				timer.Reset(saveDelay)
-			}
-		case <-timer.C:
-			waiting = !s.saveDirty()
-			if waiting {
-				timer.Reset(saveAgain)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	logged := func(error) {} // by noteSaved, for each cluster
+	recordfile.Save(ctx, s.dirty, s.saveDirty, logged)
 }
 
-// saveDirty writes the state of every cluster that changed, and reports whether
-// all of it is on disk.
-func (s *Supervisor) saveDirty() (all bool) {
+// saveDirty writes the state of every cluster that changed.
+func (s *Supervisor) saveDirty() (failed error) {
 	if s.options.Dir == "" {
-		return true
+		return nil
 	}
 	s.mu.Lock()
 	members := make([]*member, 0, len(s.members))
@@ -53,13 +29,12 @@ func (s *Supervisor) saveDirty() (all bool) {
 		members = append(members, m)
 	}
 	s.mu.Unlock()
-	all = true
 	for _, m := range members {
 		err := m.saver.save()
-		all = all && err == nil
+		failed = errors.Join(failed, err)
 		m.noteSaved(err)
 	}
-	return all
+	return failed
 }
 
 // noteSaved shows, and logs, that the state began or ceased to be not on disk. The cluster
@@ -76,10 +51,10 @@ func (m *member) noteSaved(err error) {
 		m.operator.problem("unsaved", nil)
 		return
 	}
-	m.options.Logger.Warn("the last known good state was not saved", "cluster", cluster, "err", err, "retryIn", saveAgain)
+	m.options.Logger.Warn("the last known good state was not saved", "cluster", cluster, "err", err, "retryIn", recordfile.SaveAgain)
 	m.operator.problem("unsaved", &federation.Problem{Code: "STATE_NOT_SAVED", Object: "cluster " + string(cluster), Message: fmt.Sprintf(
 		"its last known good state cannot be saved in %s: %s; make the folder writable and free space on its disk: the hub tries again every %s. "+
-			"The cluster is served; after a restart the hub knows an older state of it until it answers", m.options.Dir, err, saveAgain)})
+			"The cluster is served; after a restart the hub knows an older state of it until it answers", m.options.Dir, err, recordfile.SaveAgain)})
 }
 
 // saver keeps the last known good state of one cluster on disk.

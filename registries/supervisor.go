@@ -41,8 +41,11 @@ func New(options Options) *Supervisor {
 // Run runs the registries until the context ends, waits for their end, saves
 // what changed last and returns nil. It is called once.
 func (s *Supervisor) Run(ctx context.Context) error {
-	var registries sync.WaitGroup
-	registries.Go(func() { s.save(ctx) })
+	var registries, saving sync.WaitGroup
+	writing, end := context.WithCancel(context.WithoutCancel(ctx)) // until no registry changes anything any more
+	defer saving.Wait()
+	defer end()
+	saving.Go(func() { s.save(writing) })
 	registries.Go(func() { s.awaitAttached(ctx) })
 	for {
 		for _, start := range s.takePending() {
@@ -52,7 +55,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case <-s.wake:
 		case <-ctx.Done():
 			registries.Wait()
-			s.saveDirty()
 			return nil
 		}
 	}
