@@ -52,12 +52,12 @@ func together(m proto.Message, jobs []*job) (proto.Message, []Outcome, bool) {
 	if !found {
 		return m, outcomes, true
 	}
-	return now, outcomes, valid(m, now) == nil
+	return now, outcomes, growthOf(m).suffices(m, now) && valid(m, now) == nil
 }
 
 // oneByOne checks the resource after each patch, and goes on without one that does not fit.
 func oneByOne(m proto.Message, jobs []*job, tell func(p Patch, before, after proto.Message)) (proto.Message, []Outcome) {
-	now, outcomes := m, make([]Outcome, 0, len(jobs))
+	now, outcomes, left := m, make([]Outcome, 0, len(jobs)), growthOf(m)
 	for _, j := range jobs {
 		if now == nil {
 			break
@@ -65,6 +65,9 @@ func oneByOne(m proto.Message, jobs []*job, tell func(p Patch, before, after pro
 		next, matched, err := j.subject.patch(j, proto.Clone(now))
 		if matched && err == nil {
 			err = valid(m, next)
+		}
+		if matched && err == nil {
+			err = left.take(j, now, next)
 		}
 		outcomes = append(outcomes, Outcome{j.Patch, matched, err})
 		if matched && err == nil {
