@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -167,7 +166,7 @@ func (v *version) validate(c *compiled, object, old map[string]any, conforms boo
 	var ratchet []cel.Option
 	var same *common.CorrelatedObject
 	if old != nil {
-		same = common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.structural})
+		same = common.NewCorrelatedObject(object, old, c.members())
 		ratchet = append(ratchet, cel.WithRatcheting(same))
 	}
 	switch {
@@ -182,6 +181,9 @@ func (v *version) validate(c *compiled, object, old map[string]any, conforms boo
 	}
 	if c.lists && (old == nil || len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0) {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
+	}
+	if len(errs) == 0 && v.quickRules().hold(object, old) {
+		return nil, nil
 	}
 	rules, err := v.rules()
 	switch {

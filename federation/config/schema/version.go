@@ -25,6 +25,8 @@ type version struct {
 	schema  func() (*compiled, error)
 	rules   func() (*cel.Validator, error)
 	manager func() (*manager, error)
+
+	quickRules func() *rules // tells fast that no rule is broken; nil: the library has to say it
 }
 
 // compiled is a schema in the forms that the libraries want.
@@ -32,6 +34,7 @@ type compiled struct {
 	structural *structural.Structural
 	validator  validation.SchemaValidator
 	whole      levelOf // tells fast that the validator would find nothing
+	members    func() *members
 
 	// Of most kinds, no version has any of these.
 	defaults, embeds, lists bool
@@ -45,6 +48,7 @@ func newVersion(d *definition, h versionHeader) *version {
 	v.schema = sync.OnceValues(v.compile)
 	v.rules = sync.OnceValues(v.compileRules)
 	v.manager = sync.OnceValues(v.newManager)
+	v.quickRules = sync.OnceValue(v.compileQuickRules)
 	return v
 }
 
@@ -75,6 +79,7 @@ func (v *version) compile() (*compiled, error) {
 		return nil, fmt.Errorf("the schema of %s: %w", v.GroupVersionKind, err)
 	}
 	c := &compiled{structural: s, validator: validator, whole: levelFor(open)}
+	c.members = sync.OnceValue(func() *members { return newMembers(s) })
 	features := structural.Visitor{Structural: func(at *structural.Structural) bool {
 		c.defaults = c.defaults || at.Default.Object != nil
 		c.embeds = c.embeds || at.XEmbeddedResource
