@@ -40,6 +40,16 @@ func (s *Set) Apply(live, wanted map[string]any, o ApplyOptions) (Result, error)
 	}
 	wanted = runtime.DeepCopyJSON(wanted)
 	v.clean(wanted)
+	if live == nil {
+		if created, done := v.create(wanted, o); done {
+			return created, nil
+		}
+	}
+	return v.merge(live, wanted, o)
+}
+
+// merge is Apply by the library. Wanted is clean.
+func (v *version) merge(live, wanted map[string]any, o ApplyOptions) (Result, error) {
 	m, err := v.manager()
 	if err != nil {
 		return Result{}, err

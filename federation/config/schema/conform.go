@@ -22,6 +22,7 @@ type level struct {
 	properties map[string]levelOf
 	additional levelOf // of the members that are no properties; nil: they may be anything
 	items      levelOf
+	keys       []string // of the items of a list; nil: they have none
 }
 
 // levelOf gives a level, which it makes when it is first asked.
@@ -33,7 +34,7 @@ func levelFor(s *spec.Schema) levelOf {
 
 // newLevel leaves to the library, whole, what a structural schema cannot have.
 func newLevel(here spec.Schema) *level {
-	l := &level{}
+	l := &level{keys: itemKeys(&here)}
 	l.preserves, _ = here.Extensions["x-kubernetes-preserve-unknown-fields"].(bool)
 	if a := here.AdditionalProperties; a == nil || a.Schema != nil {
 		l.properties = make(map[string]levelOf, len(here.Properties))
@@ -91,7 +92,8 @@ func (l *level) member(name string) levelOf {
 }
 
 // isPlain reports whether a value conforms, and reading it as Kubernetes does would leave it
-// as it is: it has no nulls, and no members that the schema does not know.
+// as it is: it has no nulls, no members that the schema does not know, and no items that have
+// the same key.
 func (l *level) isPlain(value any) bool {
 	if value == nil || !l.accepts(value) {
 		return false
@@ -104,6 +106,9 @@ func (l *level) isPlain(value any) bool {
 			}
 		}
 	case []any:
+		if !l.hasPlainKeys(value) {
+			return false
+		}
 		for _, item := range value {
 			if l.items == nil || !l.items().isPlain(item) {
 				return false

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 )
@@ -32,6 +33,9 @@ func TestPropertyPlainObjectsReadAsTheyAre(t *testing.T) {
 		}
 		if diff := cmp.Diff(before, object); diff != "" {
 			t.Fatalf("reading changes it: %s", diff)
+		}
+		if twice := listtype.ValidateListSetsAndMaps(nil, c.structural, object); len(twice) > 0 && !c.shared {
+			t.Fatalf("the library finds %v", twice)
 		}
 		if problems := c.validator.Validate(object); !problems.IsValid() {
 			t.Fatalf("the library finds %v", problems.Errors)

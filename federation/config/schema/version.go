@@ -38,6 +38,7 @@ type compiled struct {
 
 	// Of most kinds, no version has any of these.
 	defaults, embeds, lists bool
+	shared                  bool // a list or an object is owned otherwise than by members, or by keys
 }
 
 func newVersion(d *definition, h versionHeader) *version {
@@ -84,6 +85,7 @@ func (v *version) compile() (*compiled, error) {
 		c.defaults = c.defaults || at.Default.Object != nil
 		c.embeds = c.embeds || at.XEmbeddedResource
 		c.lists = c.lists || at.XListType != nil
+		c.shared = c.shared || at.XMapType != nil || at.XListType != nil && *at.XListType == "set"
 		return false
 	}}
 	features.Visit(s)
