@@ -73,7 +73,7 @@ func (r *jsonReader) next() (json.Token, spot) {
 
 func (r *jsonReader) value(path string, depth int) node {
 	token, at := r.next()
-	result := node{place: &place{spot: at}}
+	result := node{place: place{spot: at}}
 	if depth > r.limits.Depth {
 		r.skip(token, at, path)
 		return result
@@ -82,9 +82,9 @@ func (r *jsonReader) value(path string, depth int) node {
 	switch t := token.(type) {
 	case json.Delim:
 		if t == '{' {
-			result.value = r.object(path, depth, result.place)
+			result.value = r.object(path, depth, &result.place)
 		} else {
-			result.value = r.list(path, depth, result.place)
+			result.value = r.list(path, depth, &result.place)
 		}
 	case json.Number:
 		if strings.ContainsAny(t.String(), ".eE") {
@@ -126,14 +126,14 @@ func (r *jsonReader) list(path string, depth int, at *place) []any {
 	list := []any{}
 	for r.tokens.More() {
 		child := r.value(path+"["+strconv.Itoa(len(list))+"]", depth+1)
-		list, at.items = append(list, child.value), append(at.items, *child.place)
+		list, at.items = append(list, child.value), append(at.items, child.place)
 	}
 	r.next()
 	return list
 }
 
 func (r *jsonReader) object(path string, depth int, at *place) map[string]any {
-	object, lines := map[string]any{}, map[string]int{}
+	object, keys := map[string]any{}, known{of: at}
 	for r.tokens.More() {
 		token, keyAt := r.next()
 		key, _ := token.(string)
@@ -142,13 +142,13 @@ func (r *jsonReader) object(path string, depth int, at *place) map[string]any {
 			r.report(keyAt, path, refused.code, "%s", refused.message)
 		}
 		child := r.value(field, depth+1)
-		if line, seen := lines[key]; seen {
+		if line, seen := keys.line(key); seen {
 			r.report(keyAt, field, DuplicateKey, "the key %s is already in line %d: keep one", quote(key), line)
 			continue
 		}
-		lines[key] = keyAt.line
 		child.place.spot, child.place.key = keyAt, key
-		object[key], at.fields = child.value, append(at.fields, *child.place)
+		object[key] = child.value
+		keys.add(child.place)
 	}
 	r.next()
 	return object

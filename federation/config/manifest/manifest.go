@@ -209,7 +209,7 @@ func (p *parser) parse(written chunk, t *tree) {
 // node is a value with the places of its parts.
 type node struct {
 	value any
-	place *place
+	place place
 }
 
 // add takes a whole document; lists are taken apart.
@@ -219,5 +219,5 @@ func (p *parser) add(n node, from *origin) {
 		p.report(n.place.spot, "", NotAnObject, "the document is %s where an object with apiVersion and kind is expected", describe(n.value))
 		return
 	}
-	p.take(Document{File: p.file, Index: p.document, Item: -1, Line: n.place.line, Value: object, place: n.place, from: from})
+	p.take(Document{File: p.file, Index: p.document, Item: -1, Line: n.place.line, Value: object, place: &n.place, from: from})
 }

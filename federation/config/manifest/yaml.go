@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	"isthmus.dev/isthmus/internal/parallel"
 )
 
 // readYAML reads the one document of a chunk.
@@ -32,18 +31,6 @@ func (p *parser) readYAML(c chunk, t *tree) (node, bool) {
 type tree struct {
 	root yaml.Node
 	err  error
-}
-
-// decodeAll decodes the chunks that can be nothing but YAML.
-func decodeAll(chunks []chunk) []*tree {
-	trees := make([]*tree, len(chunks))
-	parallel.Each(len(chunks), func(i int) {
-		text := chunks[i].blanked().text
-		if first := significant(text); first >= 0 && strings.IndexByte("%{[", text[first]) < 0 {
-			trees[i] = decode(text)
-		}
-	})
-	return trees
 }
 
 func decode(text string) *tree {
@@ -74,7 +61,7 @@ func (r *yamlReader) at(n *yaml.Node) spot { return spot{n.Line + r.chunk.line -
 
 func (r *yamlReader) read(n *yaml.Node, path string, depth int) node {
 	at := r.at(n)
-	result := node{place: &place{spot: at}}
+	result := node{place: place{spot: at}}
 	if depth > r.limits.Depth {
 		if !r.deep {
 			r.report(at, path, TooDeep, "values are nested deeper than the %d levels allowed", r.limits.Depth)
@@ -87,13 +74,13 @@ func (r *yamlReader) read(n *yaml.Node, path string, depth int) node {
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		result.value = r.object(n, path, depth, result.place)
+		result.value = r.object(n, path, depth, &result.place)
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		result.place.items = make([]place, len(n.Content))
 		for i, item := range n.Content {
 			child := r.read(item, path+"["+strconv.Itoa(i)+"]", depth+1)
-			list[i], result.place.items[i] = child.value, *child.place
+			list[i], result.place.items[i] = child.value, child.place
 		}
 		result.value = list
 	case yaml.ScalarNode:
@@ -136,7 +123,7 @@ func (r *yamlReader) scalar(n *yaml.Node, path string) any {
 
 func (r *yamlReader) object(n *yaml.Node, path string, depth int, at *place) map[string]any {
 	object := make(map[string]any, len(n.Content)/2)
-	lines := make(map[string]int, len(n.Content)/2)
+	keys := known{of: at}
 	at.fields = make([]place, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, ok := r.key(n.Content[i], path)
@@ -145,13 +132,13 @@ func (r *yamlReader) object(n *yaml.Node, path string, depth int, at *place) map
 		}
 		field := join(path, key)
 		child := r.read(n.Content[i+1], field, depth+1)
-		if line, seen := lines[key]; seen {
+		if line, seen := keys.line(key); seen {
 			r.report(r.at(n.Content[i]), field, DuplicateKey, "the key %s is already in line %d: keep one", quote(key), line)
 			continue
 		}
-		lines[key] = r.at(n.Content[i]).line
 		child.place.spot, child.place.key = r.at(n.Content[i]), key
-		object[key], at.fields = child.value, append(at.fields, *child.place)
+		object[key] = child.value
+		keys.add(child.place)
 	}
 	return object
 }
