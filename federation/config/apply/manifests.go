@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -15,6 +16,7 @@ type wanted struct {
 	kind     schema.Kind
 	value    map[string]any
 	document manifest.Document
+	compact  json.RawMessage // the value while it is released; nil: the document is read again
 }
 
 // place returns the position of the field in the input.
@@ -25,25 +27,6 @@ func (w wanted) place(field string) Place {
 
 func (w wanted) fault(code Code, field, message string) Error {
 	return Error{Code: code, Message: message, Field: field, Key: w.key, Place: w.place(field)}
-}
-
-// manyDocuments is how many documents of a request are kept as they were read. What
-// was read of the others is released, and read again when they are merged (R63).
-const manyDocuments = 256
-
-// released is the manifest without what was read of it.
-func (w wanted) released() wanted {
-	w.document = w.document.Released()
-	w.value = w.document.Value
-	return w
-}
-
-// again is the manifest as it was before it was released.
-func (w wanted) again() wanted {
-	w.document = w.document.Again()
-	w.value = w.document.Value
-	keyOf(w.kind, w.value, w.key.Namespace) // fills in the namespace
-	return w
 }
 
 // readManifests reads every document of every file; with an error nothing may be
@@ -104,7 +87,7 @@ func (r *reader) take(d manifest.Document) *Error {
 		return fault
 	}
 	if other, twice := r.seen[w.key]; twice {
-		first := r.all[other].again().place("metadata.name")
+		first := r.all[other].reread().place("metadata.name")
 		refused := w.fault(DuplicateObject, "metadata.name", fmt.Sprintf("%s is in the set twice: first in %s; remove one", w.key, first))
 		return &refused
 	}

@@ -53,7 +53,9 @@ func (p planning) apply(v base, r Request, all []wanted) (plan, []Error) {
 	out.changes = make([]Change, len(all))
 	faults := make([][]Error, len(all))
 	parallel.Each(len(all), func(i int) {
-		out.changes[i], faults[i] = p.one(v, r, all[i].again())
+		w := all[i].again()
+		out.changes[i], faults[i] = p.one(v, r, w)
+		faults[i] = w.placed(faults[i])
 		all[i] = wanted{key: all[i].key}
 	})
 	errs = append(errs, slices.Concat(faults...)...)

@@ -1,0 +1,30 @@
+package apply_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// R63: of a large request, manifests wait for their merge as texts, and errors name their
+// places nevertheless.
+func TestR63ErrorsOfLargeRequestsHavePlaces(t *testing.T) {
+	const sidecar = "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s%d, namespace: shop}\nspec:\n  egress: %s\n---\n"
+	var text strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&text, sidecar, i, "[{hosts: [./*]}]")
+	}
+	fmt.Fprintf(&text, sidecar, 290, "[{hosts: [./*]}]")
+	fmt.Fprintf(&text, sidecar, 301, "5")
+	r := newWorld(t).apply(text.String())
+	var got []string
+	for _, e := range r.Errors {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Place, e.Code, e.Field))
+	}
+	if want := "mesh.yaml:1803:12 DUPLICATE_OBJECT metadata.name, mesh.yaml:1807:1 NOT_CHECKED , mesh.yaml:1811:3 TYPE spec.egress"; strings.Join(got, ", ") != want {
+		t.Errorf("got %q", got)
+	}
+	if !strings.Contains(r.Errors[0].Message, "mesh.yaml:1743:12") {
+		t.Errorf("the first one is not named: %s", r.Errors[0].Message)
+	}
+}
