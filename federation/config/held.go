@@ -102,7 +102,7 @@ func hold(o *Object, domain string, labels *labelSets) *held {
 
 // documentOf is what the hub reads of an object, and its spec if that was decoded already.
 func documentOf(o *Object) (d document, spec any, err error) {
-	if before := o.read.take(); before != nil {
+	if before := o.read.take(); before != nil && before.held == nil {
 		d.Spec, spec = before.spec, before.decoded
 		err = json.Unmarshal(before.metadata, &d.Metadata)
 	} else {

@@ -60,6 +60,9 @@ func (s *State) holdAll(changes []Event, foreseen *State) []*held {
 				return
 			}
 		}
+		if all[i] = now.read.takeHeld(); all[i] != nil {
+			return
+		}
 		all[i] = s.holdContained(now, labels)
 	})
 	return all

@@ -36,7 +36,8 @@ func NewObject(key federation.ObjectKey, apiVersion string, of schema.Admitted) 
 // parts are those of a manifest that the hub reads, and its spec, decoded.
 type parts struct {
 	metadata, spec json.RawMessage
-	decoded        any // nil: it was not
+	decoded        any   // nil: it was not
+	held           *held // what a state makes of all this; nil: it was not made
 }
 
 // read has the parts of an object until they are taken: what the object means replaces them. It

@@ -88,6 +88,8 @@ type Change struct {
 	Action config.Action
 	Before *config.Object // nil: there was none, it cannot be read, or it is not known any more
 	Object *config.Object // as it is afterwards; nil: deleted
+	// said is what the rules of its kind say about the spec; nil: they were not asked.
+	said *[]schema.Problem
 }
 
 // Diff shows what differs as a unified diff of YAML without managed fields;

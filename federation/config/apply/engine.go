@@ -91,13 +91,20 @@ type plan struct {
 	credentials []Credentials // to write
 }
 
-// commits are the changes that are written.
-func (p plan) commits() []config.Change {
-	var out []config.Change
-	for _, c := range p.changes {
-		if c.Action != config.Unchanged {
-			out = append(out, config.Change{Key: c.Key, Object: c.Object})
-		}
+// made are the changes that change something.
+func (p plan) made() []Change {
+	unchanged := func(c Change) bool { return c.Action == config.Unchanged }
+	if !slices.ContainsFunc(p.changes, unchanged) {
+		return p.changes
+	}
+	return slices.DeleteFunc(slices.Clone(p.changes), unchanged)
+}
+
+// commits are changes as they are written.
+func commits(made []Change) []config.Change {
+	out := make([]config.Change, len(made))
+	for i, c := range made {
+		out[i] = config.Change{Key: c.Key, Object: c.Object}
 	}
 	return out
 }
@@ -203,7 +210,8 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 // foresee says what the plan comes to, what is to be written for it, the
 // automatic VIPs that it makes necessary included, and the state that follows.
 func (e *Engine) foresee(on base, p plan) (Result, []config.Change, *config.State) {
-	writes := p.commits()
+	made := p.made()
+	writes := commits(made)
 	events := make([]config.Event, len(writes))
 	for i, w := range writes {
 		events[i] = config.Event{Old: &config.Object{Key: w.Key}, New: w.Object}
@@ -215,7 +223,7 @@ func (e *Engine) foresee(on base, p plan) (Result, []config.Change, *config.Stat
 	before := e.Snapshots.Latest()
 	after, _ := federation.Next(before, next.Edit.Timed(e.Now()))
 	result := Result{Revision: on.Revision(), Changes: p.changes, Before: before, After: after}
-	result.Findings = append(p.findings, analyse(before, after, writes)...)
+	result.Findings = append(p.findings, analyse(before, after, made)...)
 	return result, append(writes, next.Missing...), next.State
 }
 

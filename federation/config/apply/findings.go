@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config"
 )
 
 // analyse finds what a change would bring about beside what was asked for: problems
 // and disagreements that the snapshot after it has and that before it has not, and
 // references of the changed objects to objects that do not exist.
-func analyse(before, after *federation.Snapshot, changes []config.Change) []Finding {
+func analyse(before, after *federation.Snapshot, changes []Change) []Finding {
 	if before == nil || after == nil {
 		return nil
 	}
@@ -30,13 +29,25 @@ func analyse(before, after *federation.Snapshot, changes []config.Change) []Find
 	}
 	for _, c := range changes {
 		if c.Object != nil {
-			found = append(found, References(after.Read(), c.Key)...)
+			found = append(found, c.references(after.Read())...)
 		}
 	}
 	slices.SortFunc(found, func(a, b Finding) int {
 		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})
 	return found
+}
+
+// references finds what References finds of the object.
+func (c Change) references(in *federation.Reader) []Finding {
+	if c.said == nil {
+		return References(in, c.Key)
+	}
+	o, ok := in.For(federation.AnyCluster).Object(c.Key)
+	if !ok {
+		return nil
+	}
+	return references(in, o, *c.said)
 }
 
 // troubles lists the problems of the snapshot's clusters and the conflicts of
@@ -61,7 +72,7 @@ func troubles(before, after, of *federation.Snapshot) []Finding {
 
 // concerned guesses which of the changed objects a message is about: the only
 // one, or the one that it names.
-func concerned(changes []config.Change, message string) federation.ObjectKey {
+func concerned(changes []Change, message string) federation.ObjectKey {
 	for _, c := range changes {
 		if named(message, c.Key) {
 			return c.Key

@@ -2,8 +2,11 @@ package apply_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 // R63: of a large request, manifests wait for their merge as texts, and errors name their
@@ -26,5 +29,24 @@ func TestR63ErrorsOfLargeRequestsHavePlaces(t *testing.T) {
 	}
 	if !strings.Contains(r.Errors[0].Message, "mesh.yaml:1743:12") {
 		t.Errorf("the first one is not named: %s", r.Errors[0].Message)
+	}
+}
+
+// R63: from the text to the findings, an object is decoded, merged and written once. It was
+// 270 kB for each.
+func TestR63LargeAppliesAreFrugal(t *testing.T) {
+	const objects = 400
+	w := newWorld(t)
+	w.apply(string(testbed.PartnerEntries("first", 0, 1)), dryRun) // compiles the schema
+	text := string(testbed.PartnerEntries("shop", 0, objects))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if r := w.apply(text, dryRun); len(r.Errors) > 0 || len(r.Changes) != objects {
+		t.Fatal(r.Errors)
+	}
+	runtime.ReadMemStats(&after)
+	const most = 110_000
+	if got := (after.TotalAlloc - before.TotalAlloc) / objects; got > most {
+		t.Errorf("applying an object takes %d bytes, at most %d are expected", got, most)
 	}
 }

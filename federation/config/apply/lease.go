@@ -39,7 +39,7 @@ func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (
 	if len(faults) > 0 {
 		return time.Time{}, w.faults(faults), nil
 	}
-	if faults := broken(w.key, v.registered(w.key), value); len(faults) > 0 {
+	if _, faults := examine(w.key, v.registered(w.key), value); len(faults) > 0 {
 		return time.Time{}, w.faults(faults), nil
 	}
 	stamp(value, v.registered(w.key), e.NewUID, e.Now())

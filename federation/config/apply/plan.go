@@ -52,9 +52,13 @@ func (p planning) apply(v base, r Request, all []wanted) (plan, []Error) {
 	out := plan{credentials: r.Credentials}
 	out.changes = make([]Change, len(all))
 	faults := make([][]Error, len(all))
+	preparer := v.State.Preparer()
 	parallel.Each(len(all), func(i int) {
 		w := all[i].again()
 		out.changes[i], faults[i] = p.one(v, r, w)
+		if o := out.changes[i].Object; o != nil && len(faults[i]) == 0 {
+			preparer.Prepare(o)
+		}
 		faults[i] = w.placed(faults[i])
 		all[i] = wanted{key: all[i].key}
 	})
@@ -114,25 +118,31 @@ func (p planning) one(v base, r Request, w wanted) (Change, []Error) {
 	case len(merged.Problems)+len(merged.Conflicts) > 0:
 		return Change{}, append(w.faults(merged.Problems), w.conflicts(merged.Conflicts)...)
 	}
-	if problems := broken(w.key, live, merged.Object); len(problems) > 0 {
+	examined, problems := examine(w.key, live, merged.Object)
+	if len(problems) > 0 {
 		return Change{}, w.faults(problems)
 	}
 	if fault := stampCredentials(r.Credentials, w, live, merged.Object); fault != nil {
 		return Change{}, []Error{*fault}
 	}
 	stamp(merged.Object, live, p.newUID, p.now())
-	c, errs := changeOf(w.key, w.kind, stored, merged.Object)
+	c, errs := changeOf(w.key, w.kind, stored, examined.Admitted)
+	if said := examined.OfSpec; examined.JSON != nil {
+		c.said = &said
+	}
 	return c.rewriting(v.isUnusable(w.key)), errs
 }
 
-// broken says which rules of its kind an object breaks. What was stored stays
+// examine says which rules of its kind an object breaks. What was stored stays
 // valid, as rules may be newer than it: its status has the findings.
-func broken(key federation.ObjectKey, live, now map[string]any) []schema.Problem {
+func examine(key federation.ObjectKey, live, now map[string]any) (kind.Examined, []schema.Problem) {
 	if live == nil || !reflect.DeepEqual(live["spec"], now["spec"]) {
-		return kind.Refuse(key, now)
+		e := kind.Examine(key, now)
+		return e, e.Refused()
 	}
 	stored := kind.CheckMetadata(key, live)
-	return slices.DeleteFunc(kind.CheckMetadata(key, now), func(p schema.Problem) bool { return slices.Contains(stored, p) })
+	more := slices.DeleteFunc(kind.CheckMetadata(key, now), func(p schema.Problem) bool { return slices.Contains(stored, p) })
+	return kind.Examined{Admitted: schema.Admitted{Object: now}}, more
 }
 
 // rewriting is the change that is written though nothing differs, because the
@@ -164,8 +174,8 @@ func (w wanted) precondition(stored *config.Object) *Error {
 }
 
 // changeOf compares an object with what is stored of it.
-func changeOf(key federation.ObjectKey, kind schema.Kind, stored *config.Object, now map[string]any) (Change, []Error) {
-	object, err := encode(key, kind, now)
+func changeOf(key federation.ObjectKey, of schema.Kind, stored *config.Object, now schema.Admitted) (Change, []Error) {
+	object, err := config.NewObject(key, of.APIVersion(), now)
 	if err != nil {
 		return Change{}, []Error{{Code: Code(schema.Internal), Key: key, Message: err.Error()}}
 	}

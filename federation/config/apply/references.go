@@ -4,6 +4,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/schema"
 )
 
 // The codes of findings about references are those of Istio's analysers, so that
@@ -27,8 +28,13 @@ func References(in *federation.Reader, key federation.ObjectKey) []Finding {
 	if !ok {
 		return nil
 	}
+	return references(in, o, kind.CheckSpec(key, o.Decoded()))
+}
+
+// references is References of an object about whose spec the rules of its kind said that.
+func references(in *federation.Reader, o *federation.Object, said []schema.Problem) []Finding {
 	r := analysis.Of(o, in)
-	for _, p := range kind.CheckSpec(key, o.Decoded()) {
+	for _, p := range said {
 		r.Add(string(p.Code), p.Field, "%s", p.Message)
 	}
 	if why := kind.Unenforced(o); why != "" {

@@ -25,21 +25,31 @@ func CheckSpec(key federation.ObjectKey, spec any) []validation.Problem {
 
 // Check checks an object that passed its schema.
 func Check(key federation.ObjectKey, object map[string]any) []validation.Problem {
-	_, problems := check(key, object)
-	return problems
+	e := Examine(key, object)
+	return append(e.OfSpec, e.OfRest...)
 }
 
-// check is Check, and what it decoded. A spec that cannot be decoded is a problem only where
+// Examined is an object that passed its schema, with what the rules of its kind say about it.
+type Examined struct {
+	schema.Admitted
+	OfSpec []validation.Problem // as CheckSpec
+	OfRest []validation.Problem
+}
+
+// Refused says why the object is refused nevertheless.
+func (e Examined) Refused() []validation.Problem { return breaking(slices.Concat(e.OfSpec, e.OfRest)) }
+
+// Examine is Check, and what it decoded. A spec that cannot be decoded is a problem only where
 // there are rules; elsewhere its reader reports it.
-func check(key federation.ObjectKey, object map[string]any) (schema.Admitted, []validation.Problem) {
+func Examine(key federation.ObjectKey, object map[string]any) Examined {
 	a, err := decodeObject(key.Of(), object)
 	switch {
 	case Of(key.Of()).check == nil:
-		return a, nil
+		return Examined{Admitted: a}
 	case err != nil:
-		return a, []validation.Problem{{Code: schema.Invalid, Field: "spec", Message: err.Error()}}
+		return Examined{Admitted: a, OfRest: []validation.Problem{{Code: schema.Invalid, Field: "spec", Message: err.Error()}}}
 	}
-	return a, append(CheckSpec(key, a.Spec), CheckMetadata(key, object)...)
+	return Examined{a, CheckSpec(key, a.Spec), CheckMetadata(key, object)}
 }
 
 // decodeObject decodes the spec of an object.
@@ -84,11 +94,11 @@ func (s Schema) Admit(wanted map[string]any) (schema.Admitted, []validation.Prob
 	if len(problems) > 0 {
 		return schema.Admitted{}, problems
 	}
-	a, found := check(KeyOf(object), object)
-	if problems := breaking(found); len(problems) > 0 {
+	e := Examine(KeyOf(object), object)
+	if problems := e.Refused(); len(problems) > 0 {
 		return schema.Admitted{}, problems
 	}
-	return a, nil
+	return e.Admitted, nil
 }
 
 // KeyOf is the key by which the row of an object is found.
