@@ -42,7 +42,7 @@ func TestK73WhatPatchesAddToManyResourcesIsBounded(t *testing.T) {
 		"too much together":          {webCluster(), large("CLUSTER", "{}", 9) + large("CLUSTER", "{context: ANY}", 10) + large("CLUSTER", "{}", 4), "1"},
 		"of a named cluster":         {webCluster(), large("CLUSTER", named, 200), ""},
 		"of a service":               {webCluster(), large("CLUSTER", "{cluster: {service: web.shop}}", 200), ""},
-		"a port is no name":          {webCluster(), large("CLUSTER", "{cluster: {portNumber: 80}}", 17), "0"},
+		"of all with a port":         {webCluster(), large("CLUSTER", "{cluster: {portNumber: 80}}", 17), "0"},
 		"beside a named one":         {webCluster(), large("CLUSTER", named, 200) + large("CLUSTER", "{}", 15) + large("CLUSTER", "{}", 2), "2"},
 		"of all virtual hosts":       {webRoutes(), large("VIRTUAL_HOST", "{}", 23), ""},
 		"too large for them":         {webRoutes(), large("VIRTUAL_HOST", "{}", 25), "0"},
