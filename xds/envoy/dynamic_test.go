@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"isthmus.dev/isthmus/federation"
@@ -58,5 +59,32 @@ func TestK61ListenersResolveForThoseWhoSeeTheEntry(t *testing.T) {
 		if got := strings.Contains(prototext.Format(l), resource.DynamicHTTPFilter); got != want {
 			t.Errorf("the listener of namespace %s resolves names: %t, want %t", namespace, got, want)
 		}
+	}
+}
+
+// TestK61RoutesForEverythingComeLastAtGateways, those for the names of an entry too, though they
+// take these alone.
+func TestK61RoutesForEverythingComeLastAtGateways(t *testing.T) {
+	w := newWorld().attach("c1", "").resolveNames(t, dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"), httpOn(80, "10.96.0.1/32"))
+	w.config(t, `kind: Gateway
+metadata: {name: out, namespace: shop}
+spec: {selector: {istio: egress}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}
+---
+kind: VirtualService
+metadata: {name: older, namespace: shop, creationTimestamp: "2026-01-01T00:00:00Z"}
+spec: {hosts: ["*"], gateways: [shop/out], http: [{route: [{destination: {host: "*.example.com", port: {number: 80}}}]}]}
+---
+kind: VirtualService
+metadata: {name: younger, namespace: shop, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec: {hosts: ["*"], gateways: [shop/out], http: [{match: [{uri: {prefix: /web}}], route: [{destination: {host: web.shop}}]}]}`)
+	n := parse(t, "router~10.0.0.9~gw.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": "egress"}})
+	routes := build(t, envoy.RouteType, n, w.snapshot)
+	var clusters []string
+	for _, r := range routes[0].message.(*routev3.RouteConfiguration).GetVirtualHosts()[0].GetRoutes() {
+		clusters = append(clusters, r.GetRoute().GetCluster())
+	}
+	want := []string{"outbound|80||web.shop", "outbound|80||*.example.com", ""} // the last refuses other hosts
+	if !slices.Equal(clusters, want) {
+		t.Errorf("the routes lead to %q, want %q", clusters, want)
 	}
 }

@@ -99,10 +99,10 @@ func virtualHost(v *facet.View, domain string, h *host, p *listenPort) *routev3.
 		found := routesOf(v, r, domain)
 		r.NoteCauses(name)
 		for _, made := range found {
-			if takesEverything(route.Unguarded(made)) {
-				last = append(last, made)
+			if made.TakesAll {
+				last = append(last, made.Route)
 			} else {
-				routes = append(routes, made)
+				routes = append(routes, made.Route)
 			}
 		}
 	}
@@ -123,24 +123,14 @@ func virtualHost(v *facet.View, domain string, h *host, p *listenPort) *routev3.
 
 // routesOf are the routes of one VirtualService; none where it cannot be
 // expressed.
-func routesOf(v *facet.View, r *route.Rule, domain string) []*routev3.Route {
+func routesOf(v *facet.View, r *route.Rule, domain string) []route.Compiled {
 	routes, err := r.Routes()
 	if err == nil && len(routes) > 0 {
-		err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
+		err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: route.Messages(routes)})
 	}
 	if err != nil {
 		v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.Object.Key, domain, r.Port, err)})
 		return nil
 	}
 	return routes
-}
-
-// takesEverything reports whether the route matches all requests, by a prefix or an expression.
-func takesEverything(route *routev3.Route) bool {
-	match := route.GetMatch()
-	if match.GetSafeRegex().GetRegex() == ".*" || match.GetCaseSensitive() != nil && match.GetPrefix() == "/" {
-		match = proto.CloneOf(match)
-		match.PathSpecifier, match.CaseSensitive = resource.AnyPath().GetPathSpecifier(), nil
-	}
-	return proto.Equal(match, resource.AnyPath())
 }

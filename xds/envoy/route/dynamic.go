@@ -103,19 +103,6 @@ func misdirected(targets []target) *routev3.Route_DirectResponse {
 	return resource.Refuse(http.StatusMisdirectedRequest, "the host of the request is none of "+strings.Join(taken, " and "))
 }
 
-// Unguarded is the route without the match of hosts that its dynamic targets take.
-func Unguarded(route *routev3.Route) *routev3.Route {
-	guard := func(h *routev3.HeaderMatcher) bool {
-		return strings.HasPrefix(h.GetStringMatch().GetSafeRegex().GetRegex(), anyLabels)
-	}
-	if !slices.ContainsFunc(route.GetMatch().GetHeaders(), guard) {
-		return route
-	}
-	route = proto.CloneOf(route)
-	route.Match.Headers = slices.DeleteFunc(route.GetMatch().GetHeaders(), guard)
-	return route
-}
-
 // unresolved says why nothing would resolve names for the target; empty: something does. Sidecars
 // resolve hosts where a service with names to resolve has the port.
 func (r *Rule) unresolved(t target) string {

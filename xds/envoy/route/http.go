@@ -22,14 +22,14 @@ func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 		routes, err := r.Routes()
 		r.NoteCauses(h.Name())
 		if err == nil {
-			err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: routes})
+			err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: Messages(routes)})
 		}
 		switch {
 		case err != nil:
 			v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: r.Object.Key.String() + " is left out for " + h.Name() + ": " + err.Error()})
 		case len(routes) > 0:
 			h.RuledBy = r.Object.Key
-			return routes
+			return Messages(routes)
 		}
 	}
 	if h.Service == nil && h.target == nil {
@@ -40,8 +40,8 @@ func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 
 // Routes compiles the routes that the facet's proxies have; none where every
 // route is for other proxies or another port.
-func (r *Rule) Routes() ([]*routev3.Route, error) {
-	var routes []*routev3.Route
+func (r *Rule) Routes() ([]Compiled, error) {
+	var routes []Compiled
 	r.delegates = nil
 	for i, in := range r.Spec.GetHttp() {
 		of, parts := r, []*networking.HTTPRoute{in}
@@ -66,12 +66,12 @@ func (r *Rule) Routes() ([]*routev3.Route, error) {
 }
 
 // httpRoute makes a route for each of the alternative matches.
-func (r *Rule) httpRoute(in *networking.HTTPRoute) ([]*routev3.Route, error) {
+func (r *Rule) httpRoute(in *networking.HTTPRoute) ([]Compiled, error) {
 	matches := in.GetMatch()
 	if len(matches) == 0 {
 		matches = []*networking.HTTPMatchRequest{{}}
 	}
-	var routes []*routev3.Route
+	var routes []Compiled
 	for i, match := range matches {
 		if !r.concerns(match) {
 			continue
@@ -89,7 +89,10 @@ func (r *Rule) httpRoute(in *networking.HTTPRoute) ([]*routev3.Route, error) {
 			return nil, err
 		}
 		r.refuseRewrite(route, targets)
-		routes = append(routes, guarded(r.View, route, targets)...)
+		all := takesEverything(m) // before the guard
+		for _, made := range guarded(r.View, route, targets) {
+			routes = append(routes, Compiled{made, all})
+		}
 	}
 	return routes, nil
 }

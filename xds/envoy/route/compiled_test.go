@@ -1,9 +1,8 @@
-package edge
+package route
 
 import (
 	"testing"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	networking "istio.io/api/networking/v1"
 
@@ -34,7 +33,7 @@ func TestRoutesThatTakeEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := takesEverything(&routev3.Route{Match: m}); got != want {
+		if got := takesEverything(m); got != want {
 			t.Errorf("%s takes everything: %v, want %v", match, got, want)
 		}
 	}
