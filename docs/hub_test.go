@@ -42,6 +42,7 @@ func isthmus(t *testing.T, args ...string) (string, int) {
 type hub struct {
 	*testbed.Process
 	client *http.Client
+	health *http.Client
 	url    string
 	socket string // of GraphQL, of a hub that has one
 }
@@ -58,11 +59,11 @@ func startHub(t *testing.T, args ...string) *hub {
 func (h *hub) start(t *testing.T, dir string, args []string) {
 	t.Helper()
 	health := filepath.Join(dir, "health")
-	ready := socketClient(health)
+	h.health = socketClient(health)
 	h.Process = testbed.StartProgram(t, testbed.ProgramOptions{
 		Name: "isthmus", Path: binary.Path(t),
 		Args:  append([]string{"serve", "--data-dir", filepath.Join(dir, "data"), "--health-addr", "unix:" + health}, args...),
-		Ready: func(ctx context.Context) error { return get(ctx, ready, "http://localhost/readyz") },
+		Ready: func(ctx context.Context) error { return get(ctx, h.health, "http://localhost/readyz") },
 	})
 }
 

@@ -3,5 +3,5 @@
 # The root Makefile includes this file.
 
 .PHONY: tools
-tools: ## Install the real programs that the tests run (about 12 minutes the first time).
+tools: ## Install the real programs that the tests run (about 15 minutes the first time).
 	@go run ./deploy/testbed/install

@@ -24,10 +24,16 @@ const (
 	Istioctl      = "istioctl"    // Istio's command line, unmodified
 
 	PilotDiscovery = "pilot-discovery" // istiod, unmodified
+	Promtool       = "promtool"        // evaluates rules and queries of Prometheus
 )
 
-// AgentTemplate is of what Istio's agent makes Envoy's bootstrap, in its module.
-const AgentTemplate = "tools/packaging/common/envoy_bootstrap.json"
+// Files of Istio's module that are installed beside its programs.
+const (
+	// AgentTemplate is of what Istio's agent makes Envoy's bootstrap.
+	AgentTemplate = "tools/packaging/common/envoy_bootstrap.json"
+	// ControlPlaneDashboard is Istio's dashboard of istiod for Grafana.
+	ControlPlaneDashboard = "manifests/addons/dashboards/pilot-dashboard.gen.json"
+)
 
 // BuildFlags says how tools are built from source; it is part of their key.
 const BuildFlags = "-mod=readonly -trimpath -buildvcs=false -ldflags=-s -w"
@@ -40,6 +46,7 @@ type Tool struct {
 	Name    string
 	Package string   // The Go package to build, empty if the tool is not built.
 	Module  string   // The nested module that pins Package, below Room.
+	Tags    string   // The build tags of Package, divided by commas.
 	Inputs  []string // The files, below Room, that decide what is installed.
 	About   string   // How long the first installation takes.
 	// Beside are files of the package's module that are installed beside the tool.
@@ -52,6 +59,7 @@ func All() []Tool {
 	consul := []string{"consul/go.mod", "consul/go.sum"}
 	istio := []string{"istio/go.mod", "istio/go.sum"}
 	istioctl := []string{"istioctl/go.mod", "istioctl/go.sum"}
+	prometheus := []string{"prometheus/go.mod", "prometheus/go.sum"}
 	return []Tool{
 		{Name: Envoy, Inputs: []string{"requirements.txt"}, About: "a download of about 40 MB"},
 		{Name: Etcd, Package: "go.etcd.io/etcd/server/v3", Module: "kubernetes", Inputs: kubernetes, About: "about 1 minute"},
@@ -59,7 +67,9 @@ func All() []Tool {
 		{Name: Consul, Package: "github.com/hashicorp/consul", Module: "consul", Inputs: consul, About: "about 5 minutes"},
 		{Name: PilotAgent, Package: "istio.io/istio/pilot/cmd/pilot-agent", Module: "istio", Inputs: istio, About: "about 3 minutes", Beside: []string{AgentTemplate}},
 		{Name: Istioctl, Package: "istio.io/istio/istioctl/cmd/istioctl", Module: "istioctl", Inputs: istioctl, About: "about 5 minutes"},
-		{Name: PilotDiscovery, Package: "istio.io/istio/pilot/cmd/pilot-discovery", Module: "istio", Inputs: istio, About: "about 3 minutes"},
+		{Name: PilotDiscovery, Package: "istio.io/istio/pilot/cmd/pilot-discovery", Module: "istio", Inputs: istio, About: "about 3 minutes", Beside: []string{ControlPlaneDashboard}},
+		{Name: Promtool, Package: "github.com/prometheus/prometheus/cmd/promtool", Module: "prometheus", Inputs: prometheus, About: "about 3 minutes",
+			Tags: "remove_all_sd"}, // discovery of targets is half of the program, and rules do not need it
 	}
 }
 
@@ -100,6 +110,12 @@ func (t Tool) Dir(root, cache string) (string, error) {
 	hash := sha256.New()
 	if t.Package != "" {
 		fmt.Fprintln(hash, t.Package, BuildFlags, runtime.Version())
+	}
+	if t.Tags != "" {
+		fmt.Fprintln(hash, t.Tags)
+	}
+	for _, name := range t.Beside {
+		fmt.Fprintln(hash, name)
 	}
 	fmt.Fprintln(hash, runtime.GOOS, runtime.GOARCH)
 	for _, input := range t.Inputs {
