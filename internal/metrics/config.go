@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,7 +71,7 @@ func (m *Config) Unenforced(kind string, objects int) {
 
 // Writable says whether the disk of the embedded store takes changes.
 func (m *Config) Writable(folder string, takes bool) {
-	m.writable.WithLabelValues(folder).Set(oneIf(takes))
+	m.writable.WithLabelValues(strings.ToValidUTF8(folder, "\uFFFD")).Set(oneIf(takes))
 }
 
 // Source says how a source is doing. One that gave no update yet has only its

@@ -26,6 +26,13 @@ func wants(t *testing.T, text string, lines ...string) {
 	}
 }
 
+// A folder may have a name that is not text.
+func TestAFolderIsShownWhateverItsName(t *testing.T) {
+	m := New()
+	m.Config.Writable("/data/\xff", true)
+	wants(t, scrape(t, m), "isthmus_config_store_writable{folder=\"/data/\uFFFD\"} 1")
+}
+
 func TestWhatIsCountedIsShown(t *testing.T) {
 	m, at := New(), time.Unix(1_800_000_000, 500_000_000)
 	m.Registries.Event("c1", at)

@@ -62,7 +62,7 @@ func (s *HTTP) Run(ctx context.Context, listener net.Listener) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler:           timelyAnswer(timelyBody(s.handler, s.options.BodyTimeout), s.options.WriteTimeout),
+		Handler:           timelyAnswer(timelyBody(panicsLogged(s.handler, s.options.Logger), s.options.BodyTimeout), s.options.WriteTimeout),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,

@@ -280,3 +280,25 @@ func TestGRPCDrainEndsStreams(t *testing.T) {
 	}
 	must(t, <-result)
 }
+
+func TestF05PanicOfARequestIsInTheLog(t *testing.T) {
+	var log strings.Builder
+	server := NewHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/aborted" {
+			panic(http.ErrAbortHandler)
+		}
+		panic("oops")
+	}), HTTPOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	addr, end, result := run(t, server)
+	for _, path := range []string{"/aborted", "/broken"} {
+		if response, err := http.Get("http://" + addr + path); err == nil {
+			response.Body.Close()
+			t.Errorf("%s is answered with %d", path, response.StatusCode)
+		}
+	}
+	end()
+	must(t, <-result)
+	if text := log.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "path=/broken panic=oops stack=") {
+		t.Errorf("the log says %s", text)
+	}
+}
