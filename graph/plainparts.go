@@ -94,5 +94,6 @@ var plainRef = &compiled.Object[model.ObjectRef]{Names: []string{"ObjectRef"}, F
 	"kind":      compiled.String(func(r model.ObjectRef) string { return r.Kind }),
 	"namespace": compiled.String(func(r model.ObjectRef) string { return r.Namespace }),
 	"name":      compiled.String(func(r model.ObjectRef) string { return r.Name }),
+	"clusterID": compiled.NullString(func(r model.ObjectRef) *string { return r.ClusterID }),
 	"revision":  compiled.NullString(func(r model.ObjectRef) *string { return r.Revision }),
 }}
