@@ -29,7 +29,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, held *hold) (
 		if fault := held.enlarge(); fault != nil {
 			err = crowded{fault}
 		} else {
-			_, err = body.ReadFrom(limited)
+			body, err = readRest(body, limited, min(r.ContentLength, limits.LargeBody))
 		}
 	}
 	if errors.As(err, new(crowded)) {
@@ -37,6 +37,25 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, held *hold) (
 		_, _ = io.Copy(io.Discard, limited.Reader)
 	}
 	return body.Bytes(), refusalOfBody(err)
+}
+
+// trustFrom is the part of its announced length of which a body is taken to have that length.
+const trustFrom = 4
+
+// readRest reads on. A buffer that only doubles takes several times the body on the way.
+func readRest(body *bytes.Buffer, from io.Reader, announced int64) (*bytes.Buffer, error) {
+	if more := announced/trustFrom - int64(body.Len()); more > 0 {
+		if _, err := io.CopyN(body, from, more); err != nil {
+			return body, err
+		}
+	}
+	if announced > int64(body.Len()) {
+		whole := bytes.NewBuffer(make([]byte, 0, announced+bytes.MinRead))
+		whole.Write(body.Bytes())
+		body = whole
+	}
+	_, err := body.ReadFrom(from)
+	return body, err
 }
 
 func refusalOfBody(err error) *refusal {

@@ -1,10 +1,8 @@
 package transport
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"strconv"
 	"unicode/utf8"
 )
@@ -20,13 +18,6 @@ var (
 // maxNesting bounds the depth of JSON that a request may bring.
 const maxNesting = 64
 
-// decode keeps numbers as they were written.
-func decode(written json.RawMessage, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(written))
-	decoder.UseNumber()
-	return decoder.Decode(into)
-}
-
 // checkJSON says why data is not one JSON value that means the same to every
 // reader: UTF-8 without lone surrogates, no member named twice in an object. It has
 // at most so many values: in memory each is many times as large as it may be in text.
@@ -35,62 +26,96 @@ func checkJSON(data []byte, values int) error {
 	if !utf8.Valid(data) || loneSurrogate(data) {
 		return errEncoding
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := checkValue(decoder, maxNesting, &values); err != nil {
+	w := &walk{data}
+	if err := w.check(maxNesting, &values); err != nil {
 		return err
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+	if !json.Valid(data) {
 		return errNotJSON
 	}
 	return nil
 }
 
-func checkValue(decoder *json.Decoder, levels int, values *int) error {
+// check goes over one value.
+func (w *walk) check(levels int, values *int) error {
 	if *values--; *values < 0 {
 		return errValues
 	}
-	token, err := decoder.Token()
-	if err != nil {
-		return errNotJSON
-	}
-	opening, nested := token.(json.Delim)
-	if !nested {
+	opening := w.next()
+	if opening != '{' && opening != '[' {
+		if len(w.literal()) == 0 {
+			return errNotJSON
+		}
 		return nil
 	}
 	if levels == 0 {
 		return errNesting
 	}
-	var seen map[string]struct{}
-	if opening == '{' {
-		seen = make(map[string]struct{})
-	}
-	for decoder.More() {
-		if opening == '{' {
-			if err := checkName(decoder, seen); err != nil {
+	w.take(opening)
+	seen := map[string]struct{}{}
+	return w.members(opening, func(name []byte) error {
+		if name != nil {
+			if err := checkName(name, seen); err != nil {
 				return err
 			}
 		}
-		if err := checkValue(decoder, levels-1, values); err != nil {
-			return err
-		}
-	}
-	if _, err := decoder.Token(); err != nil {
-		return errNotJSON
-	}
-	return nil
+		return w.check(levels-1, values)
+	})
 }
 
-func checkName(decoder *json.Decoder, seen map[string]struct{}) error {
-	token, err := decoder.Token()
-	name, ok := token.(string)
-	if err != nil || !ok {
+func checkName(written []byte, seen map[string]struct{}) error {
+	name, err := unquoted(written)
+	if err != nil {
 		return errNotJSON
 	}
 	if _, twice := seen[name]; twice {
 		return errDuplicate
 	}
 	seen[name] = struct{}{}
+	return nil
+}
+
+// membersOf are the parts of an object of JSON that was checked; nil if it is none.
+func membersOf(checked []byte) map[string]json.RawMessage {
+	w := &walk{checked}
+	if !w.take('{') {
+		return nil
+	}
+	members := map[string]json.RawMessage{}
+	err := w.members('{', func(written []byte) error {
+		name, err := unquoted(written)
+		if err != nil {
+			return err
+		}
+		w.next()
+		from, values := w.rest, len(w.rest)
+		err = w.check(maxNesting, &values)
+		members[name] = json.RawMessage(from[:len(from)-len(w.rest)])
+		return err
+	})
+	if err != nil {
+		return nil // cannot be: it was checked
+	}
+	return members
+}
+
+// decode reads JSON that was checked. Numbers of an object stay as they were written.
+func decode(written json.RawMessage, into any) error {
+	object, isObject := into.(*map[string]any)
+	if !isObject {
+		return json.Unmarshal(written, into)
+	}
+	value, err := (&walk{written}).build()
+	if err != nil {
+		return err
+	}
+	is := value == nil
+	if value != nil {
+		*object, is = value.(map[string]any)
+	}
+	if !is {
+		return errNotJSON
+	}
 	return nil
 }
 

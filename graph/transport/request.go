@@ -61,8 +61,8 @@ func fromBody(body []byte, values int) (*graphql.RawParams, *refusal) {
 	if err := checkJSON(body, values); err != nil {
 		return nil, refuse(http.StatusBadRequest, BadUserInput, "the request body "+err.Error())
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+	members := membersOf(body)
+	if members == nil {
 		return nil, refuse(http.StatusBadRequest, BadUserInput,
 			"the request body must be one JSON object with a query; batches are not supported")
 	}
