@@ -52,7 +52,7 @@ func TestK71ListenersOfAPortAreBuiltApart(t *testing.T) {
 	n := shopNode(t, "shop")
 	again := func(s *federation.Snapshot, e federation.Edit) []string {
 		listeners := slices.Sorted(maps.Keys(affectedBy(builtFor(t, n, s), s, e)))
-	return slices.DeleteFunc(listeners, func(name string) bool { return !strings.HasPrefix(name, "listener 10.96.") })
+		return slices.DeleteFunc(listeners, func(name string) bool { return !strings.HasPrefix(name, "listener 10.96.") })
 	}
 	if got := again(s, undeclared(services)); len(got) > 0 {
 		t.Errorf("a new service has listeners of others built again: %q", got)

@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/internal/pemtext"
 	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -74,7 +75,7 @@ func proxyConfigOf(m transport.KeyMaterial) *meshapi.ProxyConfig {
 	}
 	made := &meshapi.ProxyConfig{}
 	for _, text := range texts {
-		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		for block := range pemtext.Blocks(text) {
 			if root := string(pem.EncodeToMemory(block)); !slices.Contains(made.CaCertificatesPem, root) {
 				made.CaCertificatesPem = append(made.CaCertificatesPem, root)
 			}

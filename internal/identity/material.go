@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"isthmus.dev/isthmus/internal/pemtext"
 )
 
 // parts is what a source has under one name, by file name or key.
@@ -77,10 +78,8 @@ func (p parts) authorities(now time.Time) (Secret, error) {
 // checkRevocations demands PEM that holds lists of revoked certificates and nothing else; empty:
 // there is none.
 func checkRevocations(name string, content []byte) error {
-	for rest := bytes.TrimSpace(content); len(rest) > 0; rest = bytes.TrimSpace(rest) {
-		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		if block == nil || block.Type != "X509 CRL" {
+	for block := range pemtext.Whole(content) {
+		if block.Type != "X509 CRL" {
 			return fmt.Errorf("%s holds something that is no PEM list of revoked certificates", name)
 		}
 		if _, err := x509.ParseRevocationList(block.Bytes); err != nil {
@@ -108,10 +107,8 @@ func newSecret(m Material, certificates []*x509.Certificate, now time.Time) Secr
 // certificatesOf reads PEM that holds certificates and nothing else.
 func certificatesOf(name string, content []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
-	for rest := bytes.TrimSpace(content); len(rest) > 0; rest = bytes.TrimSpace(rest) {
-		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		if block == nil || block.Type != "CERTIFICATE" {
+	for block := range pemtext.Whole(content) {
+		if block.Type != "CERTIFICATE" {
 			return nil, fmt.Errorf("%s holds something that is no PEM certificate", name)
 		}
 		c, err := x509.ParseCertificate(block.Bytes)

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/internal/keyfile"
+	"isthmus.dev/isthmus/internal/pemtext"
 	"isthmus.dev/isthmus/internal/watch"
 )
 
@@ -179,10 +179,8 @@ func (c *Certificates) pair(cert, key []byte) (tls.Certificate, error) {
 
 func (c *Certificates) authorities(data []byte) (all []*x509.Certificate, err error) {
 	valid := 0
-	for rest := bytes.TrimSpace(data); len(rest) > 0; rest = bytes.TrimSpace(rest) {
-		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		if block == nil || block.Type != "CERTIFICATE" {
+	for block := range pemtext.Whole(data) {
+		if block.Type != "CERTIFICATE" {
 			return nil, fmt.Errorf("--tls-client-ca %s: holds something that is not a PEM certificate", c.files.ClientCA)
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)

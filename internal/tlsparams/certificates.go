@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"isthmus.dev/isthmus/internal/pemtext"
 )
 
 // pemStart begins certificates: no file on a proxy has such a name.
@@ -18,13 +20,7 @@ func IsInline(text string) bool { return strings.HasPrefix(text, pemStart) }
 // that has none, or one that cannot be read.
 func Certificates(text string) (string, error) {
 	var all strings.Builder
-	rest := []byte(text)
-	for {
-		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		if block == nil {
-			break
-		}
+	for block := range pemtext.Blocks([]byte(text)) {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}

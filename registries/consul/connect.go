@@ -3,7 +3,6 @@ package consul
 import (
 	"context"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"isthmus.dev/isthmus/internal/pemtext"
 	"isthmus.dev/isthmus/internal/retry"
 )
 
@@ -104,12 +104,7 @@ func parseRoots(said *rootList) (*connectRoots, error) {
 
 func certificates(text string) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
-	for rest := []byte(text); ; {
-		block, after := pem.Decode(rest)
-		if block == nil {
-			break
-		}
-		rest = after
+	for block := range pemtext.Blocks([]byte(text)) {
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil || !c.IsCA {
 			return nil, errors.New("a root of Connect is no certificate of an authority")

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"slices"
 
@@ -15,6 +14,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/pemtext"
 )
 
 // Trusted is what certificates are verified with: roots in PEM by trust domain.
@@ -94,7 +94,7 @@ func compareTrust(domain, roots string, bundles map[string][]byte) (severity app
 func quoted(text string) string { return fmt.Sprintf("%.253q", text) }
 
 func certificatesIn(data []byte) (all []*x509.Certificate) {
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+	for block := range pemtext.Blocks(data) {
 		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
 			all = append(all, c)
 		}

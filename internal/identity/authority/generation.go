@@ -7,12 +7,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
 	"net/url"
 	"time"
+
+	"isthmus.dev/isthmus/internal/pemtext"
 )
 
 // generation is one signer in the course of time. It is not changed after it was
@@ -172,11 +173,7 @@ const maxCertificates = 1000
 // name the file that was said and quote nothing of it.
 func ParseCertificates(name string, text []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
-	for rest := text; len(all) <= maxCertificates; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
+	for block := range pemtext.Blocks(text) {
 		if block.Type != "CERTIFICATE" {
 			return nil, fmt.Errorf("%s holds something that is no certificate", name)
 		}
@@ -185,6 +182,9 @@ func ParseCertificates(name string, text []byte) ([]*x509.Certificate, error) {
 			return nil, fmt.Errorf("%s: its certificate %d cannot be read", name, len(all)+1)
 		}
 		all = append(all, c)
+		if len(all) > maxCertificates {
+			break
+		}
 	}
 	if len(all) == 0 || len(all) > maxCertificates {
 		return nil, fmt.Errorf("%s holds no PEM certificate, or more than %d", name, maxCertificates)

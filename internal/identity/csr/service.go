@@ -18,6 +18,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/access"
 	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/pemtext"
 	"isthmus.dev/isthmus/internal/source"
 )
 
@@ -157,15 +158,11 @@ func judge(err error) (Outcome, codes.Code) {
 }
 
 // blocks are the certificates of a PEM text, one each.
-func blocks(text []byte) []string {
-	var all []string
-	for {
-		block, rest := pem.Decode(text)
-		if block == nil {
-			return all
-		}
-		all, text = append(all, string(pem.EncodeToMemory(block))), rest
+func blocks(text []byte) (all []string) {
+	for block := range pemtext.Blocks(text) {
+		all = append(all, string(pem.EncodeToMemory(block)))
 	}
+	return all
 }
 
 func from(ctx context.Context) string {

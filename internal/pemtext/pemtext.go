@@ -1,0 +1,39 @@
+// Package pemtext reads texts of several PEM blocks.
+package pemtext
+
+import (
+	"bytes"
+	"encoding/pem"
+	"iter"
+)
+
+// Blocks are the blocks of the text. It passes over what is around them.
+func Blocks(text []byte) iter.Seq[*pem.Block] {
+	return func(yield func(*pem.Block) bool) {
+		for {
+			block, rest := pem.Decode(text)
+			if block == nil || !yield(block) {
+				return
+			}
+			text = rest
+		}
+	}
+}
+
+// Whole are the blocks of a text that is to have nothing else behind them: what else there is, other
+// than space, is the last block, which has no type.
+func Whole(text []byte) iter.Seq[*pem.Block] {
+	return func(yield func(*pem.Block) bool) {
+		for rest := bytes.TrimSpace(text); len(rest) > 0; rest = bytes.TrimSpace(rest) {
+			var block *pem.Block
+			block, rest = pem.Decode(rest)
+			if block == nil {
+				yield(&pem.Block{})
+				return
+			}
+			if !yield(block) {
+				return
+			}
+		}
+	}
+}
