@@ -12,7 +12,6 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/mcp"
 )
 
@@ -78,13 +77,7 @@ func (s *server) answer(delta bool, has, removed []string) {
 	for _, name := range removed {
 		r.RemovedResources = append(r.RemovedResources, "shop/"+name)
 	}
-	patience := time.NewTimer(configtest.Patience)
-	defer patience.Stop()
-	select {
-	case s.changes <- r:
-	case <-patience.C:
-		s.t.Fatal("no stream takes an answer")
-	}
+	s.change(r)
 }
 
 // TestM13WhatIsNotOfTheServerIsNotUsed: nor what is damaged, of a kind that is not read any more,

@@ -128,12 +128,23 @@ func (s *server) say(version string, all ...*anypb.Any) {
 
 func (s *server) send(r *discoveryv3.DiscoveryResponse) {
 	s.t.Helper()
+	put(s.t, s.answers, r)
+}
+
+func (s *server) change(r *discoveryv3.DeltaDiscoveryResponse) {
+	s.t.Helper()
+	put(s.t, s.changes, r)
+}
+
+// put waits for a stream that takes the answer.
+func put[T any](t *testing.T, to chan<- T, answer T) {
+	t.Helper()
 	patience := time.NewTimer(configtest.Patience)
 	defer patience.Stop()
 	select {
-	case s.answers <- r:
+	case to <- answer:
 	case <-patience.C:
-		s.t.Fatal("no stream takes an answer")
+		t.Fatal("no stream takes an answer")
 	}
 }
 
