@@ -71,7 +71,10 @@ func newDraft(s *Snapshot) *draft {
 	d.contributions.services = &d.services
 	d.contributions.clear()
 	d.bindings.contributions = &d.contributions
-	d.placing = placing{objects: &d.objects, networks: &d.networks, clusters: &d.clusters, workloads: &d.workloads, addresses: &d.addresses, contributions: &d.contributions}
+	d.placing = placing{
+		objects: &d.objects, networks: &d.networks, clusters: &d.clusters, workloads: &d.workloads,
+		addresses: &d.addresses, contributions: &d.contributions,
+	}
 	return d
 }
 

@@ -96,7 +96,10 @@ func (x *clustersTxn) of(source ShardKey) Cluster {
 	if c, ok := x.Get(string(source.Cluster)); ok {
 		return *c
 	}
-	return Cluster{Declared: x.networks.clusters[source.Cluster], ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider}, Status: RegistryStatus{Phase: Pending}}
+	return Cluster{
+		Declared: x.networks.clusters[source.Cluster], ID: source.Cluster, Spec: ClusterSpec{Provider: source.Provider},
+		Status: RegistryStatus{Phase: Pending},
+	}
 }
 
 // introduce lists a cluster as soon as it is heard of.

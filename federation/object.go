@@ -129,7 +129,8 @@ func (o *Object) Decoded() any {
 
 // Equal compares all fields; the digest represents the spec.
 func (o *Object) Equal(p *Object) bool {
-	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest && o.DryRun == p.DryRun && o.Credentials == p.Credentials && maps.Equal(o.Labels, p.Labels) &&
+	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest &&
+		o.DryRun == p.DryRun && o.Credentials == p.Credentials && maps.Equal(o.Labels, p.Labels) &&
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
 }
 

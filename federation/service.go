@@ -215,7 +215,7 @@ type ConflictKind string
 const (
 	ConflictPortProtocol   ConflictKind = "PORT_PROTOCOL"
 	ConflictPortName       ConflictKind = "PORT_NAME"
-	ConflictPortNumber     ConflictKind = "PORT_NUMBER" // of an exported service
+	ConflictPortNumber     ConflictKind = "PORT_NUMBER"             // of an exported service
 	ConflictAffinity       ConflictKind = "SESSION_AFFINITY"        // of an exported service
 	ConflictAffinityConfig ConflictKind = "SESSION_AFFINITY_CONFIG" // of an exported service
 	ConflictResolution     ConflictKind = "RESOLUTION"

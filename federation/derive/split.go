@@ -10,7 +10,10 @@ import (
 // hosts: settings, clusters, networks, whole kinds and what is named by a wildcard. Of
 // many values that are made together, the latter is noted once for all.
 func Split(d federation.Deps) (own, common federation.Deps) {
-	own = federation.Deps{Services: d.Services, VIPs: d.VIPs, Hostnames: d.Hostnames, Addresses: d.Addresses, Anywhere: d.Anywhere, Hosts: d.Hosts, KeySets: d.KeySets}
+	own = federation.Deps{
+		Services: d.Services, VIPs: d.VIPs, Hostnames: d.Hostnames, Addresses: d.Addresses,
+		Anywhere: d.Anywhere, Hosts: d.Hosts, KeySets: d.KeySets,
+	}
 	common = federation.Deps{
 		Ports: d.Ports, Clusters: d.Clusters, Sets: d.Sets, Networks: d.Networks, Settings: d.Settings, Labels: d.Labels, AllSpecs: d.AllSpecs,
 	}

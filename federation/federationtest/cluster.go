@@ -146,7 +146,7 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 		Ports: svc.Ports, Resolution: resolution(t, svc.Resolution), MeshExternal: svc.MeshExternal,
 		ExportTo: svc.ExportTo, TrafficDistribution: svc.TrafficDistribution, Labels: svc.Labels, External: svc.External,
 		Affinity: federation.ClientAffinity{Seconds: svc.AffinitySeconds},
-		Aliases: svc.Aliases, ExternalName: svc.ExternalName,
+		Aliases:  svc.Aliases, ExternalName: svc.ExternalName,
 	}
 	if sel := svc.Selector; sel != nil {
 		shard.Selector = &federation.Selector{Labels: sel.Labels, Providers: sel.Providers, TargetPorts: sel.TargetPorts, TargetNames: sel.TargetNames}
@@ -178,7 +178,9 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 }
 
 func (b boundFile) bound(namespace string) federation.BoundService {
-	out := federation.BoundService{Service: federation.ServiceKey{Hostname: b.Hostname, Namespace: cmp.Or(b.Namespace, namespace)}, Clusters: b.Clusters, Weight: 1}
+	out := federation.BoundService{
+		Service: federation.ServiceKey{Hostname: b.Hostname, Namespace: cmp.Or(b.Namespace, namespace)}, Clusters: b.Clusters, Weight: 1,
+	}
 	if b.Weight != nil {
 		out.Weight = *b.Weight
 	}
@@ -201,7 +203,9 @@ func locality(s string) federation.Locality {
 
 func resolution(t testing.TB, name string) federation.Resolution {
 	t.Helper()
-	for _, r := range []federation.Resolution{federation.ClientSideLB, federation.DNSLB, federation.Passthrough, federation.DNSRoundRobinLB, federation.DynamicDNS} {
+	for _, r := range []federation.Resolution{
+		federation.ClientSideLB, federation.DNSLB, federation.Passthrough, federation.DNSRoundRobinLB, federation.DynamicDNS,
+	} {
 		if name == r.String() || name == "" {
 			return r
 		}

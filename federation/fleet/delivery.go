@@ -126,7 +126,8 @@ func (d *Delivery) Equal(o *Delivery) bool {
 }
 
 func (r OpenResource) equal(o OpenResource) bool {
-	return r.Number == o.Number && r.State == o.State && r.Refused == o.Refused && r.Searching == o.Searching && slices.EqualFunc(r.Parts, o.Parts, RefusedPart.equal)
+	return r.Number == o.Number && r.State == o.State && r.Refused == o.Refused &&
+		r.Searching == o.Searching && slices.EqualFunc(r.Parts, o.Parts, RefusedPart.equal)
 }
 
 func (d *Delivery) find(number uint32) (at int, open bool) {

@@ -105,7 +105,9 @@ func (d digest) objects(keys ...federation.ObjectKey) digest {
 func (d digest) text() string { return hex.EncodeToString(d.Sum(nil)) }
 
 func (r Request) digest() string {
-	d := newDigest("apply", r.Origin).add(r.Manager, r.Set, fmt.Sprint(r.Force, r.Prune, r.CompareResourceVersion), r.Namespace).expected(r.ExpectedRevision, r.ExpectedRevisions)
+	d := newDigest("apply", r.Origin).
+		add(r.Manager, r.Set, fmt.Sprint(r.Force, r.Prune, r.CompareResourceVersion), r.Namespace).
+		expected(r.ExpectedRevision, r.ExpectedRevisions)
 	for _, f := range r.Manifests {
 		d.add("file", f.Name)
 		_, _ = fmt.Fprintf(d, "%d:", len(f.Data))

@@ -73,7 +73,8 @@ func records(t *testing.T, s Store) {
 		t.Errorf("the first record is %+v", oldest)
 	}
 	got := all[1].Changes
-	if len(got) != 2 || got[0].Action != config.Updated || got[0].Object.Revision != second || got[1].Action != config.Deleted || got[1].Object != nil || got[1].Key != Key("b") {
+	if len(got) != 2 || got[0].Action != config.Updated || got[0].Object.Revision != second ||
+		got[1].Action != config.Deleted || got[1].Object != nil || got[1].Key != Key("b") {
 		t.Errorf("the second record has %+v", got)
 	}
 	if all[1].Time.IsZero() {

@@ -45,9 +45,10 @@ func policyFor(r *federation.Reader, namespace, service, port string) *tlsPolicy
 func policyOf(r *federation.Reader, namespace, service, section string) (oldest *tlsPolicy) {
 	for o := range r.Objects().In(tlsPolicyKind, namespace) {
 		spec, ok := o.Spec.(*gateway.BackendTLSPolicySpec)
-		if ok && (oldest == nil || o.CompareAge(oldest.Object) < 0) && slices.ContainsFunc(spec.TargetRefs, func(ref gateway.LocalPolicyTargetReferenceWithSectionName) bool {
-			return isService(ref) && string(ref.Name) == service && sectionOf(ref) == section
-		}) {
+		if ok && (oldest == nil || o.CompareAge(oldest.Object) < 0) &&
+			slices.ContainsFunc(spec.TargetRefs, func(ref gateway.LocalPolicyTargetReferenceWithSectionName) bool {
+				return isService(ref) && string(ref.Name) == service && sectionOf(ref) == section
+			}) {
 			oldest = &tlsPolicy{o, spec}
 		}
 	}

@@ -337,7 +337,8 @@ func (g *gatewayView) finish(attached []int) {
 			faulty = append(faulty, Condition{Type: programmed, Reason: l.unprogrammed(), Field: l.field})
 		}
 		l.notes.Listeners = append(l.notes.Listeners, ListenerStatus{
-			Name: string(l.Name), Attached: attached[i], Kinds: l.kinds, Secrets: l.secrets(g.Key.Namespace), Conditions: faulty.conditions(accepted, programmed, resolved),
+			Name: string(l.Name), Attached: attached[i], Kinds: l.kinds, Secrets: l.secrets(g.Key.Namespace),
+			Conditions: faulty.conditions(accepted, programmed, resolved),
 		})
 	}
 	if g.listeners == nil {

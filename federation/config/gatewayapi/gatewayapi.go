@@ -156,7 +156,10 @@ type unit struct {
 }
 
 func newBook(kept *statuses) *book {
-	return &book{kept: kept, index: derive.NewIndex[federation.ObjectKey](), units: map[federation.ObjectKey]unit{}, having: map[string]map[federation.ClusterID]int{}, shared: map[string]struct{}{}}
+	return &book{
+		kept: kept, index: derive.NewIndex[federation.ObjectKey](), units: map[federation.ObjectKey]unit{},
+		having: map[string]map[federation.ClusterID]int{}, shared: map[string]struct{}{},
+	}
 }
 
 // unitKinds are the kinds of objects that are translated or have a status.

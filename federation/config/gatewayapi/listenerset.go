@@ -26,7 +26,9 @@ func (g *gatewayView) readSets(r *federation.Reader) {
 	for o := range r.Objects().Named(setKind, kind.GatewayName(g.Key.Namespace, g.Key.Name)) {
 		spec, ok := o.Spec.(*gateway.ListenerSetSpec)
 		if ok && o.Key.Cluster == g.Key.Cluster && GatewayNamed(o.Key, spec.ParentRef.Namespace, spec.ParentRef.Name) == g.Key {
-			g.sets = append(g.sets, &setView{Object: o, spec: spec, allowed: allowed.selects(g.Key.Namespace, o.Key.Namespace), status: Status{Object: o.Key, Digest: o.Digest}})
+			g.sets = append(g.sets, &setView{
+				Object: o, spec: spec, allowed: allowed.selects(g.Key.Namespace, o.Key.Namespace), status: Status{Object: o.Key, Digest: o.Digest},
+			})
 		}
 	}
 	slices.SortFunc(g.sets, func(a, b *setView) int { return a.CompareAge(b.Object) })

@@ -41,7 +41,9 @@ func (s namespaceSelector) selects(own, namespace string) bool {
 
 // readNamespaces reads which namespaces are meant by an object. If a selector cannot be applied,
 // it selects none, and why says the reason.
-func readNamespaces(r *federation.Reader, by federation.ObjectKey, from *gateway.FromNamespaces, selector *meta.LabelSelector) (s namespaceSelector, why string) {
+func readNamespaces(
+	r *federation.Reader, by federation.ObjectKey, from *gateway.FromNamespaces, selector *meta.LabelSelector,
+) (s namespaceSelector, why string) {
 	s.from = gateway.NamespacesFromSame
 	if from != nil {
 		s.from = *from
