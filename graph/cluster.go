@@ -36,7 +36,9 @@ func (r *resolver) clusters(from *federation.Snapshot) model.List[model.Cluster]
 	}}
 }
 
-func (clusterResolver) Services(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error) {
+func (clusterResolver) Services(
+	_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ServiceFilter,
+) (model.ServiceConnection, error) {
 	name := "services of cluster " + cluster.ClusterID()
 	window, err := window(name, first, after, last, before)
 	list := model.List[model.Service]{Name: name, Key: model.Service.Key, Items: func(yield func(model.Service) bool) {
@@ -63,7 +65,9 @@ func servicesOf(cluster *model.Cluster) []*federation.Service {
 	return slices.Compact(all)
 }
 
-func (clusterResolver) Endpoints(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error) {
+func (clusterResolver) Endpoints(
+	_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
+) (model.EndpointConnection, error) {
 	name := "endpoints of cluster " + cluster.ClusterID()
 	window, err := window(name, first, after, last, before)
 	list := model.List[model.Endpoint]{
@@ -94,7 +98,9 @@ func endpointsOf(cluster *model.Cluster, from federation.ServiceKey, filter *mod
 	}
 }
 
-func (clusterResolver) Problems(_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string) (model.ProblemConnection, error) {
+func (clusterResolver) Problems(
+	_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string,
+) (model.ProblemConnection, error) {
 	name := "problems of cluster " + cluster.ClusterID()
 	window, err := window(name, first, after, last, before)
 	var all []model.Problem

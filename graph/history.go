@@ -39,7 +39,9 @@ func pageSize(first *int) int {
 }
 
 // History lists what was done to the configuration.
-func (q query) History(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, _ *string) (*model.ConfigRevisionConnection, error) {
+func (q query) History(
+	ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, _ *string,
+) (*model.ConfigRevisionConnection, error) {
 	if q.Config.History == nil {
 		return nil, errNoConfig
 	}
@@ -91,7 +93,9 @@ func records(ctx context.Context, from History, below int64, most int, wanted re
 
 // History lists what was done to one object, up to the revision that the operation
 // speaks of.
-func (r objectResolver) History(ctx context.Context, of *model.ConfigObject, first *int, after *string, last *int, before *string) (*model.ObjectRevisionConnection, error) {
+func (r objectResolver) History(
+	ctx context.Context, of *model.ConfigObject, first *int, after *string, last *int, before *string,
+) (*model.ObjectRevisionConnection, error) {
 	name := "history of " + of.Of.Key.String()
 	window, err := window(name, first, after, last, before)
 	if err != nil {

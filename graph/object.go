@@ -14,7 +14,9 @@ import (
 )
 
 // ConfigObjects lists the objects that are in force and fit.
-func (q query) ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, _ *string) (*model.ConfigObjectConnection, error) {
+func (q query) ConfigObjects(
+	ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, _ *string,
+) (*model.ConfigObjectConnection, error) {
 	view, err := configured(ctx)
 	if err != nil {
 		return nil, err
@@ -80,7 +82,9 @@ func fitsObject(o model.ConfigObject, filter *model.ConfigObjectFilter) bool {
 }
 
 // ConfigObject finds an object, in force or as of a revision.
-func (q query) ConfigObject(ctx context.Context, group, kind string, namespace *string, name string, clusterID *string, at *string, _ *string) (*model.ConfigObject, error) {
+func (q query) ConfigObject(
+	ctx context.Context, group, kind string, namespace *string, name string, clusterID *string, at *string, _ *string,
+) (*model.ConfigObject, error) {
 	key := federation.ObjectKey{Group: group, Kind: kind, Namespace: value(namespace), Name: name, Cluster: federation.ClusterID(value(clusterID))}
 	if at != nil {
 		return objectAt(ctx, q.Config.History, key, *at)

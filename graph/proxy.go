@@ -20,7 +20,9 @@ type proxyResolver struct {
 }
 
 // Proxies lists the streams of proxies that fit.
-func (q query) Proxies(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder) (*model.ProxyConnection, error) {
+func (q query) Proxies(
+	ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder,
+) (*model.ProxyConnection, error) {
 	order := proxyOrder(orderBy)
 	window, err := window("proxies"+order.name, first, after, last, before)
 	if err != nil {
@@ -77,7 +79,9 @@ func fitsProxy(of model.Proxy, filter *model.ProxyFilter) bool {
 }
 
 // Services are those that have an endpoint at an address of the proxy.
-func (proxyResolver) Services(ctx context.Context, of *model.Proxy, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error) {
+func (proxyResolver) Services(
+	ctx context.Context, of *model.Proxy, first *int, after *string, last *int, before *string, filter *model.ServiceFilter,
+) (model.ServiceConnection, error) {
 	name := "services of proxy " + of.Key()
 	window, err := window(name, first, after, last, before)
 	var all []model.Service

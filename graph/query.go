@@ -81,7 +81,10 @@ func (q query) Cluster(ctx context.Context, clusterID string) (*model.Cluster, e
 	return &cluster, nil
 }
 
-func (q query) Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, orderBy *model.ServiceOrder, _ *string) (*model.ServiceConnection, error) {
+func (q query) Services(
+	ctx context.Context, first *int, after *string, last *int, before *string,
+	filter *model.ServiceFilter, orderBy *model.ServiceOrder, _ *string,
+) (*model.ServiceConnection, error) {
 	order := serviceOrder(orderBy)
 	window, err := window("services"+order.name, first, after, last, before)
 	if err != nil {

@@ -79,7 +79,9 @@ func (r healthResolver) ObserverNetwork(ctx context.Context, of *model.GatewayHe
 type networkResolver struct{ *resolver }
 
 // Clusters are the clusters whose endpoints are in the network.
-func (r networkResolver) Clusters(ctx context.Context, of *model.Network, first *int, after *string, last *int, before *string) (model.ClusterConnection, error) {
+func (r networkResolver) Clusters(
+	ctx context.Context, of *model.Network, first *int, after *string, last *int, before *string,
+) (model.ClusterConnection, error) {
 	name := "clusters of network " + of.NetworkID()
 	window, err := window(name, first, after, last, before)
 	list := r.clusters(snapshot(ctx))

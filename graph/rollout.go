@@ -166,7 +166,9 @@ func proxyRollouts(states []ProxyState) []model.ProxyRollout {
 
 type rolloutResolver struct{}
 
-func (rolloutResolver) Proxies(_ context.Context, of *model.Rollout, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error) {
+func (rolloutResolver) Proxies(
+	_ context.Context, of *model.Rollout, first *int, after *string, last *int, before *string,
+) (model.ProxyRolloutConnection, error) {
 	window, err := window("proxies of a rollout", first, after, last, before)
 	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList("proxies of a rollout", of.All()), window)}, err
 }

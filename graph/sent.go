@@ -29,7 +29,9 @@ func (proxyResolver) Config(_ context.Context, of *model.Proxy, types []string) 
 type sentResolver struct{ *resolver }
 
 // Resources lists what the stream was sent of the type.
-func (r sentResolver) Resources(_ context.Context, of *model.ProxyConfig, first *int, after *string, last *int, before *string, name *string) (model.ProxyResourceConnection, error) {
+func (r sentResolver) Resources(
+	_ context.Context, of *model.ProxyConfig, first *int, after *string, last *int, before *string, name *string,
+) (model.ProxyResourceConnection, error) {
 	title := "resources of " + of.TypeURL
 	window, err := window(title, first, after, last, before)
 	if err != nil {

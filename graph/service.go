@@ -33,7 +33,9 @@ func services(from *federation.Snapshot, after string, filter *model.ServiceFilt
 	return list
 }
 
-func (serviceResolver) Endpoints(_ context.Context, service *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error) {
+func (serviceResolver) Endpoints(
+	_ context.Context, service *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
+) (model.EndpointConnection, error) {
 	name := "endpoints of service " + service.Of.Key.String()
 	window, err := window(name, first, after, last, before)
 	list := model.List[model.Endpoint]{Name: name, Key: model.Endpoint.Key, Items: func(yield func(model.Endpoint) bool) {

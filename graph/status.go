@@ -54,7 +54,9 @@ type refResolver struct{ clusterOf[model.ObjectRef] }
 
 // Current finds the object as it is now.
 func (refResolver) Current(ctx context.Context, of *model.ObjectRef) (*model.ConfigObject, error) {
-	found, ok := objectNamed(ctx, federation.ObjectKey{Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, Cluster: federation.ClusterID(value(of.ClusterID))})
+	found, ok := objectNamed(ctx, federation.ObjectKey{
+		Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, Cluster: federation.ClusterID(value(of.ClusterID)),
+	})
 	if !ok {
 		return nil, nil
 	}
@@ -63,7 +65,9 @@ func (refResolver) Current(ctx context.Context, of *model.ObjectRef) (*model.Con
 
 type statusResolver struct{}
 
-func (statusResolver) Proxies(_ context.Context, of *model.ConfigObjectStatus, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error) {
+func (statusResolver) Proxies(
+	_ context.Context, of *model.ConfigObjectStatus, first *int, after *string, last *int, before *string,
+) (model.ProxyRolloutConnection, error) {
 	window, err := window("proxies of an object", first, after, last, before)
 	var all []model.ProxyRollout
 	if d := of.Delivery(); d != nil {

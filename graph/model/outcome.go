@@ -60,7 +60,10 @@ func NewOutcome(r apply.Result) Outcome {
 func Findings(all []apply.Finding) []Finding {
 	out := make([]Finding, len(all))
 	for i, f := range all {
-		out[i] = Finding{Code: f.Code, Severity: Severity(f.Severity), Message: f.Message, Object: reference(f.Key), Field: given(f.Field), Related: references(f.Related)}
+		out[i] = Finding{
+			Code: f.Code, Severity: Severity(f.Severity), Message: f.Message, Object: reference(f.Key),
+			Field: given(f.Field), Related: references(f.Related),
+		}
 	}
 	return out
 }

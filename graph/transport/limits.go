@@ -38,7 +38,8 @@ type Limits struct {
 // every operation of the public contract pass with pages of 500.
 func DefaultLimits() Limits {
 	return Limits{
-		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, Values: 50_000, Held: 256 << 20, HeldPerCaller: 64 << 20, QueryString: 16 << 10, Tokens: 10_000, Name: 128, Operations: 10, Fragments: 50, Depth: 12,
+		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, Values: 50_000, Held: 256 << 20, HeldPerCaller: 64 << 20,
+		QueryString: 16 << 10, Tokens: 10_000, Name: 128, Operations: 10, Fragments: 50, Depth: 12,
 		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 16_000,
 		PageDefault: 50, PageMax: 500, Time: 10 * time.Second, Change: 2 * time.Minute, InFlight: 100, InFlightPerCaller: 50, Documents: 4 << 20,
 	}
