@@ -132,7 +132,10 @@ func (g *Guard) byCertificate(ctx context.Context) (Identity, bool, error) {
 	if err != nil {
 		return Identity{}, false, refusal{err.Error()}
 	}
-	i := Identity{Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Proven: proof.Proven, Datacenter: proof.Datacenter, Address: addressOf(ctx), Certified: true}
+	i := Identity{
+		Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Proven: proof.Proven,
+		Datacenter: proof.Datacenter, Address: addressOf(ctx), Certified: true,
+	}
 	i.again = func(cluster federation.ClusterID) error {
 		return g.certifiesStill(secure.State.PeerCertificates, proof.Workload, cluster)
 	}
@@ -170,7 +173,10 @@ func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, beare
 		}
 		return nil
 	}
-	return Identity{Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.Pod, Ends: found.Ends, Datacenter: found.datacenter, Address: addressOf(ctx), again: again}, nil
+	return Identity{
+		Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.Pod, Ends: found.Ends,
+		Datacenter: found.datacenter, Address: addressOf(ctx), again: again,
+	}, nil
 }
 
 func tlsOf(ctx context.Context) (credentials.TLSInfo, bool) {

@@ -123,7 +123,8 @@ func (r *rooms) openClusters(context.Context) (err error) {
 	r.clusters, err = clusters.New(clusters.Options{
 		Settings: r.settings, Policy: policy, Dir: r.dir.LastKnownGood(), Snapshots: r.snapshots, Identities: r.identities,
 		Known:   func(id federation.ClusterID) clusters.Record { return r.store.Shared(sharedKnown + string(id)) },
-		Secrets: r.secrets.Kept, Sources: r.mesh.Followers, Owner: r.writer, Ready: func() <-chan struct{} { return r.ready.synced }, Metrics: r.metrics, Logger: r.logger,
+		Secrets: r.secrets.Kept, Sources: r.mesh.Followers, Owner: r.writer, Ready: func() <-chan struct{} { return r.ready.synced },
+		Metrics: r.metrics, Logger: r.logger,
 	})
 	if err != nil {
 		return err
@@ -145,7 +146,8 @@ func (r *rooms) openMesh(context.Context) (err error) {
 	}
 	r.writer = tenure.New(owner)
 	r.mesh, err = mesh.New(mesh.Options{
-		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir, Kept: r.dir.Sources, Servers: r.settings.MCPServers, NoCustomResources: r.settings.NoCustomResources,
+		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir,
+		Kept: r.dir.Sources, Servers: r.settings.MCPServers, NoCustomResources: r.settings.NoCustomResources,
 		Limits: r.settings.Limits, Owner: r.writer, Logger: r.logger, Metrics: r.metrics.Config,
 	})
 	return err

@@ -85,7 +85,8 @@ func failureOf(err error) HandshakeFailure {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return HandshakeTimeout
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return HandshakeClosed
 	case errors.As(err, &header):
 		return HandshakeNotTLS

@@ -58,7 +58,10 @@ func (r *connectRoots) verify(presented []*x509.Certificate, now time.Time) erro
 	if leaf.IsCA || leaf.KeyUsage&(x509.KeyUsageCertSign|x509.KeyUsageCRLSign) != 0 {
 		return errors.New("it is that of an authority")
 	}
-	o := x509.VerifyOptions{Roots: poolOf(r.roots), Intermediates: poolOf(slices.Concat(presented[1:], r.intermediates)), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	o := x509.VerifyOptions{
+		Roots: poolOf(r.roots), Intermediates: poolOf(slices.Concat(presented[1:], r.intermediates)),
+		CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 	_, err := leaf.Verify(o)
 	return err
 }

@@ -125,7 +125,10 @@ func (s *session) sync(ctx context.Context) error {
 		return err
 	}
 	id := s.guard.identity()
-	s.translate = &translator{names: s.r.names, network: s.r.o.Network, datacenter: id.datacenter, ports: portChoice{s.r.o.InstancePort, s.r.o.ServicePort}, accounts: s.r.accounts}
+	s.translate = &translator{
+		names: s.r.names, network: s.r.o.Network, datacenter: id.datacenter, ports: portChoice{s.r.o.InstancePort, s.r.o.ServicePort},
+		accounts: s.r.accounts,
+	}
 	names, a, err := s.r.list(ctx, 0)
 	if err != nil {
 		return err

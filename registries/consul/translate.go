@@ -115,7 +115,10 @@ func (t *translator) instances(name string, entries []entry, report *report) []*
 func (t *translator) instance(name string, e *entry, report *report) *instance {
 	in := &instance{entry: e, id: e.Service.ID}
 	key, _ := t.names.key(name, t.datacenter)
-	in.workload = federation.WorkloadKey{Namespace: key.Namespace, Name: strings.Join([]string{url.PathEscape(name), url.PathEscape(e.Node.Node), url.PathEscape(e.Service.ID)}, "/")}
+	in.workload = federation.WorkloadKey{
+		Namespace: key.Namespace,
+		Name:      strings.Join([]string{url.PathEscape(name), url.PathEscape(e.Node.Node), url.PathEscape(e.Service.ID)}, "/"),
+	}
 	if len(in.workload.Name) > maxWorkloadName {
 		report.ofInstance(in.id, "NAME_INVALID", "ID", "its ID or its node's name is too long; the instance is not used")
 		return nil

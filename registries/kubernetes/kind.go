@@ -145,7 +145,9 @@ func (o Opener) Open(c provider.Cluster, credentials *kube.Credentials) (registr
 		defer client.Close()
 		defer o.Ended(c.ID)
 		defer o.Following.Attach(c.ID, reviewer, r.Cluster(), section.Secrets)()
-		return provider.Beside(ctx, func(ctx context.Context) { o.follow(ctx, c.ID, r.Cluster(), section) }, func(ctx context.Context) error { return r.Run(ctx, to) })
+		return provider.Beside(
+			ctx, func(ctx context.Context) { o.follow(ctx, c.ID, r.Cluster(), section) }, func(ctx context.Context) error { return r.Run(ctx, to) },
+		)
 	}}, nil
 }
 

@@ -50,7 +50,8 @@ type sent struct {
 func newModel(configured federation.NetworkID) *model {
 	return &model{
 		configured: configured, named: map[string]federation.NetworkID{},
-		services: map[key]*service{}, slices: newSliceTable(), pods: map[key]*pod{}, nodes: map[string]*node{}, defaults: map[key]*defaults{}, vips: map[netip.Addr]key{},
+		services: map[key]*service{}, slices: newSliceTable(), pods: map[key]*pod{},
+		nodes: map[string]*node{}, defaults: map[key]*defaults{}, vips: map[netip.Addr]key{},
 		nodePods: references[string, key]{}, podsAt: references[netip.Addr, key]{},
 		absences: absences{missing: map[key]map[endpointID]absence{}, due: map[key]time.Time{}}, now: time.Now,
 		dirtyServices: map[key]struct{}{}, dirtyPods: map[key]struct{}{},

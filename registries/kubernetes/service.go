@@ -116,7 +116,10 @@ func annotated(annotations map[string]string, n *notes) string {
 
 // distributionNamed is the value that an annotation means: Istio ignores its case.
 func distributionNamed(text string) string {
-	for _, known := range []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode} {
+	for _, known := range []string{
+		corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
+		corev1.ServiceTrafficDistributionPreferSameNode,
+	} {
 		if strings.EqualFold(text, known) {
 			return known
 		}

@@ -64,7 +64,10 @@ type posted struct {
 // from the beginning.
 func New(o Options) *Reconciler {
 	r := &Reconciler{o: o, wake: make(chan struct{}, 1), open: true}
-	r.in = Inputs{Hub: o.Hub, Namespaces: o.Namespaces, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{}, Remotes: map[Holder]Remotes{}}
+	r.in = Inputs{
+		Hub: o.Hub, Namespaces: o.Namespaces, Folder: map[federation.ClusterID]Claim{},
+		Objects: map[federation.ClusterID]Claim{}, Remotes: map[Holder]Remotes{},
+	}
 	r.plan.Store(Wanted(r.in))
 	return r
 }

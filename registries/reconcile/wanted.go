@@ -28,7 +28,10 @@ type Plan struct {
 func Wanted(in Inputs) *Plan {
 	ended := in.ended()
 	of, problems := in.claims(ended)
-	p := &Plan{ended: ended, Clusters: map[federation.ClusterID]Attachment{}, Problems: map[federation.ClusterID]map[string]federation.Problem{}, superseded: make(chan struct{})}
+	p := &Plan{
+		ended: ended, Clusters: map[federation.ClusterID]Attachment{}, Problems: map[federation.ClusterID]map[string]federation.Problem{},
+		superseded: make(chan struct{}),
+	}
 	for id, all := range of {
 		p.Clusters[id] = all[0]
 		p.Problems[id] = map[string]federation.Problem{}

@@ -189,7 +189,8 @@ func isEmptyList(text string) bool {
 func (a *applyFlags) input(s *session.Session, files []client.ManifestInput) client.ApplyInput {
 	dry := dryRun(a.dryRun) == dryServer
 	return client.ApplyInput{
-		Files: files, DryRun: &dry, Namespace: a.In(s), CompareResourceVersion: &a.compare, FieldManager: output.OrNil(a.manager), Force: &a.force, Set: output.OrNil(a.set), Prune: &a.prune,
+		Files: files, DryRun: &dry, Namespace: a.In(s), CompareResourceVersion: &a.compare, FieldManager: output.OrNil(a.manager),
+		Force: &a.force, Set: output.OrNil(a.set), Prune: &a.prune,
 		Ticket: output.OrNil(a.ticket), Message: output.OrNil(a.message), ExpectedRevision: output.OrNil(a.expected),
 	}
 }

@@ -54,7 +54,10 @@ func (w *waiting) input(atMost time.Duration) *client.WaitInput {
 
 // sendChange sends a change of the configuration, with a key that makes repeating it
 // harmless, prints the result, and waits for proxies if the flags ask for it.
-func sendChange(ctx context.Context, s *session.Session, w *waiting, o output.Format, send func(context.Context, *client.WaitInput, *string) (client.Outcome, error)) error {
+func sendChange(
+	ctx context.Context, s *session.Session, w *waiting, o output.Format,
+	send func(context.Context, *client.WaitInput, *string) (client.Outcome, error),
+) error {
 	key := rand.Text()
 	short, cancel := s.Within(ctx)
 	defer cancel()
@@ -93,7 +96,9 @@ func unanswered(err error) error {
 }
 
 // awaitProxies repeats a request until what is waited for came to pass.
-func awaitProxies(ctx context.Context, s *session.Session, w *waiting, of client.Outcome, again func(context.Context, time.Duration) (client.Outcome, error)) error {
+func awaitProxies(
+	ctx context.Context, s *session.Session, w *waiting, of client.Outcome, again func(context.Context, time.Duration) (client.Outcome, error),
+) error {
 	p := newProgress(s)
 	defer p.done()
 	for {

@@ -119,7 +119,9 @@ func detachCommand(io cmdutil.Streams) *cobra.Command {
 	}, "detached", (*client.Client).DetachCluster)
 }
 
-func plainClusterCommand(io cmdutil.Streams, cmd *cobra.Command, did string, do func(*client.Client, context.Context, string) (client.ClusterOutcome, error)) *cobra.Command {
+func plainClusterCommand(
+	io cmdutil.Streams, cmd *cobra.Command, did string, do func(*client.Client, context.Context, string) (client.ClusterOutcome, error),
+) *cobra.Command {
 	var r session.Flags
 	r.Bind(cmd.Flags())
 	cmd.Args = cmdutil.Exactly(1, "the ID of one cluster")

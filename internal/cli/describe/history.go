@@ -95,7 +95,10 @@ func (h *historyFlags) ofAll(ctx context.Context, s *session.Session, o output.F
 	}
 	t := output.Table{To: s.IO.Out, Heads: []string{"REVISION", "TIME", "AUTHOR", "MANAGER", "CHANGES", "MESSAGE"}}
 	for _, step := range steps {
-		t.Add(step.Revision, step.CreatedAt.Format(time.RFC3339), output.OrDash(output.OrEmpty(step.Author)), output.OrDash(output.OrEmpty(step.Manager)), changesText(step.Changes), output.OrEmpty(step.Message))
+		t.Add(
+			step.Revision, step.CreatedAt.Format(time.RFC3339), output.OrDash(output.OrEmpty(step.Author)),
+			output.OrDash(output.OrEmpty(step.Manager)), changesText(step.Changes), output.OrEmpty(step.Message),
+		)
 	}
 	return t.Flush()
 }
@@ -173,7 +176,10 @@ func printSteps[T any](io cmdutil.Streams, o output.Format, steps []T) error {
 func printStepTable(io cmdutil.Streams, steps []client.ObjectStep) error {
 	t := output.Table{To: io.Out, Heads: []string{"REVISION", "TIME", "ACTION", "AUTHOR", "MANAGER", "MESSAGE"}}
 	for _, step := range steps {
-		t.Add(step.Revision, output.OrDash(output.Moment(step.CreatedAt)), didStep(step), output.OrDash(output.OrEmpty(step.Author)), output.OrDash(output.OrEmpty(step.Manager)), output.OrEmpty(step.Message))
+		t.Add(
+			step.Revision, output.OrDash(output.Moment(step.CreatedAt)), didStep(step), output.OrDash(output.OrEmpty(step.Author)),
+			output.OrDash(output.OrEmpty(step.Manager)), output.OrEmpty(step.Message),
+		)
 	}
 	return t.Flush()
 }

@@ -47,7 +47,10 @@ func describeService(ctx context.Context, s *session.Session, t resource.Target,
 	if more := of.Endpoints.TotalCount - len(of.Endpoints.Nodes); more > 0 {
 		endpoints = append(endpoints, fmt.Sprintf("and %d more", more))
 	}
-	return output.PrintParts(s.IO.Out, []output.Part{{Head: "Addresses", Lines: vips}, {Head: "Ports", Lines: ports}, {Head: "Conflicts", Lines: conflicts}, {Head: "Endpoints", Lines: endpoints}})
+	return output.PrintParts(s.IO.Out, []output.Part{
+		{Head: "Addresses", Lines: vips}, {Head: "Ports", Lines: ports}, {Head: "Conflicts", Lines: conflicts},
+		{Head: "Endpoints", Lines: endpoints},
+	})
 }
 
 func endpointText(e client.EndpointSummary) string {
@@ -81,7 +84,8 @@ func describeCluster(ctx context.Context, s *session.Session, t resource.Target,
 	if err := output.PrintLines(s.IO.Out,
 		output.Line{"Cluster", of.ClusterID}, output.Line{"Provider", string(of.Provider)}, output.Line{"Network", of.NetworkID}, output.Line{"Precedence", fmt.Sprint(of.Precedence)},
 		output.Line{"Phase", string(of.Status.Phase)}, output.Line{"Since", output.Moment(of.Status.Since)}, output.Line{"Last event", output.Moment(of.Status.LastEventAt)},
-		output.Line{"Last sync", output.Moment(of.Status.LastSyncAt)}, output.Line{"Saved state", output.OrEmpty(of.Status.LastKnownGoodAge)}, output.Line{"Message", output.OrEmpty(of.Status.Message)},
+		output.Line{"Last sync", output.Moment(of.Status.LastSyncAt)}, output.Line{"Saved state", output.OrEmpty(of.Status.LastKnownGoodAge)},
+		output.Line{"Message", output.OrEmpty(of.Status.Message)},
 		output.Line{"Services", fmt.Sprint(of.Services.TotalCount)}, output.Line{"Endpoints", fmt.Sprint(of.Endpoints.TotalCount)},
 		output.Line{"Kept", keptText(of.Status.Usage)},
 	); err != nil {

@@ -88,7 +88,8 @@ func Open(ctx context.Context, o Options) (*Identities, error) {
 	i.tokens = callers.NewTokens(callers.TokenOptions{Audiences: o.Settings.Audiences, Clusters: now})
 	i.leaves = callers.NewLeaves(i.Trust, now)
 	i.Guard = callers.New(callers.Options{
-		Certificates: i.leaves, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: o.Hub, TokenCluster: o.TokenCluster, Denied: i.denied, Metrics: proofs{o.Metrics}, Proven: o.Proven, Logger: o.Logger,
+		Certificates: i.leaves, Tokens: i.tokens, Clusters: now, Workloads: now, Hub: o.Hub, TokenCluster: o.TokenCluster,
+		Denied: i.denied, Metrics: proofs{o.Metrics}, Proven: o.Proven, Logger: o.Logger,
 	})
 	return i, nil
 }

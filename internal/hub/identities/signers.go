@@ -19,7 +19,9 @@ const (
 
 // Show is part of graph.Authority.
 func (i *Identities) Show() model.CertificateAuthority {
-	source := map[string]model.SignerSource{caOwn: model.SignerSourceOwn, caFiles: model.SignerSourceFiles, caSecret: model.SignerSourceSecret, caNone: model.SignerSourceNone}
+	source := map[string]model.SignerSource{
+		caOwn: model.SignerSourceOwn, caFiles: model.SignerSourceFiles, caSecret: model.SignerSourceSecret, caNone: model.SignerSourceNone,
+	}
 	out := model.CertificateAuthority{TrustDomain: i.trustDomain, Source: source[i.source], Signers: []model.Signer{}, Bundles: i.bundles()}
 	if i.authority == nil {
 		return out

@@ -105,7 +105,8 @@ func overloaded(err error) bool { return apierrors.IsTooManyRequests(err) }
 
 // expired reports whether the version to go on from is not kept any more.
 func expired(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) &&
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
 // Message says what is wrong and what to do.
