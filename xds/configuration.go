@@ -70,7 +70,10 @@ func readConfiguration(ctx context.Context, st *stream, first message) error {
 	case <-st.server.drain:
 		return errDraining
 	}
-	log := st.client.log.With(slog.String("node", printable(first.node.GetId())), slog.String("workload", st.client.workload), slog.String("protocol", string(protocolOf(st.wire.delta))))
+	log := st.client.log.With(
+		slog.String("node", printable(first.node.GetId())), slog.String("workload", st.client.workload),
+		slog.String("protocol", string(protocolOf(st.wire.delta))),
+	)
 	log.Info("a control plane reads the configuration")
 	defer log.Info("a control plane does not read the configuration any more")
 	r := &reader{stream: st, rate: rate.NewLimiter(rate.Limit(options.Limits.Requests), options.Limits.Burst), asked: map[envoy.Type]*reading{}}

@@ -100,7 +100,9 @@ func (n *nameSet) affected(c federation.ChangeSet, before, after *federation.Sna
 
 // ask has the services, which are all of one hostname, contribute again. It appends the
 // names that came or went.
-func (n *nameSet) ask(services []*federation.Service, before map[federation.ServiceKey][]string, s *federation.Snapshot, r *federation.Reader, moved []string) []string {
+func (n *nameSet) ask(
+	services []*federation.Service, before map[federation.ServiceKey][]string, s *federation.Snapshot, r *federation.Reader, moved []string,
+) []string {
 	for _, svc := range services {
 		moved = n.contribute(svc.Key, n.contributionOf(svc, before[svc.Key], s, r), moved)
 	}

@@ -201,7 +201,8 @@ func (s *secretSource) ref(name string) (SecretRef, bool) {
 	}
 	meant, ok := transport.ParseSecretName(name)
 	return SecretRef{
-		Cluster: s.node.Cluster, Namespace: cmp.Or(meant.Namespace, s.node.Namespace), Granted: meant.Namespace != "", Name: meant.Credential, Authorities: meant.Authorities,
+		Cluster: s.node.Cluster, Namespace: cmp.Or(meant.Namespace, s.node.Namespace),
+		Granted: meant.Namespace != "", Name: meant.Credential, Authorities: meant.Authorities,
 	}, ok
 }
 

@@ -165,7 +165,8 @@ func (st *stream) newSession() *session {
 	return &session{
 		moved: st.moved, nacked: st.logNack,
 		delta: st.wire.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
-		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered, prefix: name + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
+		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered,
+		prefix: name + "-", subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 		shared: st.server.fallbacks, names: st.server.names, account: st.client.account,
 	}
 }

@@ -111,7 +111,10 @@ type Probes struct {
 // where nothing is known that would answer, it only connects.
 func ProbesOf(n node.Node, s *federation.Snapshot, names map[federation.NetworkID][]string) Probes {
 	n, _ = n.Registered(s.Read())
-	p := Probes{Observer: s.At(n.Place()).Network(), Gateways: map[netip.AddrPort]bool{}, Specifier: &healthv3.HealthCheckSpecifier{Interval: durationpb.New(reportIdle)}}
+	p := Probes{
+		Observer: s.At(n.Place()).Network(), Gateways: map[netip.AddrPort]bool{},
+		Specifier: &healthv3.HealthCheckSpecifier{Interval: durationpb.New(reportIdle)},
+	}
 	for network := range s.Networks() {
 		gateways := slices.DeleteFunc(slices.Clone(network.Gateways), func(g federation.Gateway) bool { return !g.Serves(p.Observer) })
 		if network.ID == p.Observer || len(gateways) == 0 {
@@ -145,7 +148,9 @@ func probeCluster(id federation.NetworkID, gateways []federation.Gateway, name s
 		}},
 	}
 	if name != "" {
-		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{Name: transport.TLSTransport, Match: &structpb.Struct{}, TransportSocket: probeSocket(name)}}
+		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{
+			{Name: transport.TLSTransport, Match: &structpb.Struct{}, TransportSocket: probeSocket(name)},
+		}
 	}
 	for _, g := range gateways {
 		locality := &corev3.Locality{Region: g.Locality.Region, Zone: g.Locality.Zone, SubZone: g.Locality.SubZone}

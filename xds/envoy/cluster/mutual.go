@@ -26,7 +26,10 @@ func setMutual(v *facet.View, c *clusterv3.Cluster, d destination.Destination) {
 		}
 	}
 	for _, g := range transport.PeerGroups(d.Service.Peers) {
-		c.TransportSocketMatches = append(c.TransportSocketMatches, transport.SocketMatch(g.Key, g.Value, transport.MeshTLS(d.Client(), transport.Identities(g.Peers, d.Service, v.Reader), names)))
+		c.TransportSocketMatches = append(
+			c.TransportSocketMatches,
+			transport.SocketMatch(g.Key, g.Value, transport.MeshTLS(d.Client(), transport.Identities(g.Peers, d.Service, v.Reader), names)),
+		)
 	}
 	c.TransportSocketMatches = append(c.TransportSocketMatches, transport.SocketMatch("", "", anyone))
 }

@@ -71,6 +71,7 @@ func (d Destination) DemandsMutual() bool {
 func (d Destination) Client() transport.Client {
 	speaks, _ := d.Requests()
 	return transport.Client{
-		Agent: d.Agent, Exchange: d.Stats && !d.detected, HTTP: speaks.IsHTTP(), Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: cmp.Or(d.Policy.GetTls().GetSni(), d.SNI),
+		Agent: d.Agent, Exchange: d.Stats && !d.detected, HTTP: speaks.IsHTTP(), Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy),
+		SNI: cmp.Or(d.Policy.GetTls().GetSni(), d.SNI),
 	}
 }

@@ -70,7 +70,8 @@ func namedBy(v *facet.View, group []*federation.Service) *federation.Service {
 
 func namedBefore(v *facet.View, s, t *federation.Service) bool {
 	own := v.Facet.OwnNamespace()
-	if here, there := service.HasShard(s, v.Facet.Cluster), service.HasShard(t, v.Facet.Cluster); here != there && !service.IsOwn(s, own) && !service.IsOwn(t, own) {
+	if here, there := service.HasShard(s, v.Facet.Cluster), service.HasShard(t, v.Facet.Cluster); here != there &&
+		!service.IsOwn(s, own) && !service.IsOwn(t, own) {
 		return here
 	}
 	return service.ComesBefore(s, t, own)

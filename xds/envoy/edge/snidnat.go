@@ -33,7 +33,9 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 		match := &listenerv3.FilterChainMatch{TransportProtocol: "tls", ServerNames: []string{name}, ApplicationProtocols: transport.MeshProtocols()}
 		tcp := resource.NewTCP(name)
 		tcp.StatPrefix = p.listener()
-		chains = append(chains, &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: []*listenerv3.Filter{resource.Filter(resource.TCPProxyFilter, tcp)}})
+		chains = append(chains, &listenerv3.FilterChain{
+			Name: name, FilterChainMatch: match, Filters: []*listenerv3.Filter{resource.Filter(resource.TCPProxyFilter, tcp)},
+		})
 	}
 	if len(chains) == 0 {
 		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})

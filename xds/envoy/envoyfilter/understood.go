@@ -96,7 +96,8 @@ func ownName(name string) error {
 	before, _, byPort := strings.Cut(name, "_")
 	_, err := netip.ParseAddr(before)
 	isListener := byPort && err == nil
-	if slices.Contains(reserved, name) || strings.Contains(name, "|") || strings.HasPrefix(name, "outbound_.") || strings.HasPrefix(name, "pod_") || strings.HasPrefix(name, "inbound_") || isListener {
+	if slices.Contains(reserved, name) || strings.Contains(name, "|") || strings.HasPrefix(name, "outbound_.") ||
+		strings.HasPrefix(name, "pod_") || strings.HasPrefix(name, "inbound_") || isListener {
 		return fmt.Errorf("patch.value.name: %q is a name that the hub gives itself: use another", name)
 	}
 	return nil

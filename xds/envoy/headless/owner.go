@@ -63,7 +63,8 @@ func headlessClaims(v *facet.View, pod netip.Addr, number uint16) []service.Serv
 	for _, network := range flatNetworks(v) {
 		for _, i := range v.Reader.At(federation.Place{Network: network, Addresses: []netip.Addr{pod}}).Instances() {
 			isTCP := i.Port.Protocol.Transport() == federation.TransportTCP
-			if isTCP && i.Number == number && service.IsHeadless(i.Service) && v.Sees(i.Service) && v.Exposes(i.Service, i.Port.Number) && service.Owns(v, i.Service, i.Port.Number) && !service.IsAlias(v, i.Service) {
+			if isTCP && i.Number == number && service.IsHeadless(i.Service) && v.Sees(i.Service) &&
+				v.Exposes(i.Service, i.Port.Number) && service.Owns(v, i.Service, i.Port.Number) && !service.IsAlias(v, i.Service) {
 				claims = append(claims, service.ServedPort{Service: i.Service, Port: i.Port})
 			}
 		}

@@ -36,11 +36,14 @@ func Pods(s *federation.Service) []Pod {
 			e := &group.Endpoints[i]
 			name := podName(e)
 			host := federation.Hostname(strings.ToLower(name + "." + string(group.ClusterOf(e)) + "." + string(s.Key.Hostname)))
-			if _, isIP := e.Address.IP(); !isIP || name == "" || !e.TakesMutualTLS() || !resource.IsDomain(string(host)) || resource.MayBeShortened(host) || taken[host] {
+			if _, isIP := e.Address.IP(); !isIP || name == "" || !e.TakesMutualTLS() ||
+				!resource.IsDomain(string(host)) || resource.MayBeShortened(host) || taken[host] {
 				continue
 			}
 			taken[host] = true
-			all = append(all, newPod(Pod{Name: name, Of: s, Cluster: group.ClusterOf(e)}, host, federation.ShardEndpoints{Shard: group.Shard, Endpoints: []federation.Endpoint{*e}}))
+			all = append(all, newPod(Pod{Name: name, Of: s, Cluster: group.ClusterOf(e)}, host, federation.ShardEndpoints{
+				Shard: group.Shard, Endpoints: []federation.Endpoint{*e},
+			}))
 		}
 	}
 	return all
@@ -122,7 +125,10 @@ func Destination(v *facet.View, p Pod, number uint16, name string) (destination.
 		return destination.Destination{}, false
 	}
 	r := v.Ruling(p.Of)
-	d := destination.Destination{ServedPort: service.ServedPort{Service: p.Service, Port: port}, Name: name, Policy: r.PolicyOf(number, nil), Rules: r.Rules, Identity: v.Facet.Identity, Agent: v.Facet.Agent}
+	d := destination.Destination{
+		ServedPort: service.ServedPort{Service: p.Service, Port: port}, Name: name, Policy: r.PolicyOf(number, nil),
+		Rules: r.Rules, Identity: v.Facet.Identity, Agent: v.Facet.Agent,
+	}
 	d.SNI = resource.ServerName(p.Service.Key.Hostname, number, "")
 	return d, true
 }

@@ -61,7 +61,9 @@ func Cluster(v *facet.View, name string) proto.Message {
 	}
 	c := cluster.OfEndpoints(name, d)
 	if d.Mutual() {
-		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{transport.SocketMatch("", "", transport.MeshTLS(d.Client(), transport.Identities(d.Service.Peers, d.Service, v.Reader), nil))}
+		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{
+			transport.SocketMatch("", "", transport.MeshTLS(d.Client(), transport.Identities(d.Service.Peers, d.Service, v.Reader), nil)),
+		}
 	}
 	return c
 }

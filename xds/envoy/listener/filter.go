@@ -28,7 +28,10 @@ func NewRoutedHTTP(v *facet.View, statPrefix, routes string, port uint16) *hcmv3
 	if facet.ResolvesNames(v, port) {
 		m.HttpFilters = append([]*hcmv3.HttpFilter{resource.DynamicHTTP(resource.DynamicNames(v.Reader.Settings().Addresses))}, m.HttpFilters...)
 	}
-	m.HttpFilters = append([]*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}), resource.InHTTP(resource.CORSFilter, &corsv3.Cors{})}, m.HttpFilters...)
+	m.HttpFilters = append(
+		[]*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}), resource.InHTTP(resource.CORSFilter, &corsv3.Cors{})},
+		m.HttpFilters...,
+	)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}}
 	return m
 }

@@ -117,7 +117,8 @@ func (f Facet) Covers(s *federation.Service) bool {
 		return s.VisibleFrom(f.Namespace)
 	case ScopePassed:
 		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
-	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported, ScopeOwn, ScopeGateway, ScopeInbound, ScopeCapture, ScopeHTTPProxy, ScopeBound:
+	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported,
+		ScopeOwn, ScopeGateway, ScopeInbound, ScopeCapture, ScopeHTTPProxy, ScopeBound:
 		return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
 	}
 	return false

@@ -34,7 +34,8 @@ type Variant struct {
 func (v View) Variant() Variant {
 	n := v.node
 	said := Variant{
-		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture,
+		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort,
+		DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture,
 		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, GRPC: n.GRPC, IPv6: n.hasIPv6(),
 		Patches: v.bearing.patches.claimed,
 	}

@@ -40,7 +40,9 @@ func ClaimMatcher(value *matcherv3.StringMatcher, path ...string) *matcherv3.Met
 	}}}
 	m := &matcherv3.MetadataMatcher{
 		Filter: JWTFilter, Path: []*matcherv3.MetadataMatcher_PathSegment{segment(ClaimsKey)},
-		Value: &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_OrMatch{OrMatch: &matcherv3.OrMatcher{ValueMatchers: []*matcherv3.ValueMatcher{text, list}}}},
+		Value: &matcherv3.ValueMatcher{
+			MatchPattern: &matcherv3.ValueMatcher_OrMatch{OrMatch: &matcherv3.OrMatcher{ValueMatchers: []*matcherv3.ValueMatcher{text, list}}},
+		},
 	}
 	for _, key := range path {
 		m.Path = append(m.Path, segment(key))

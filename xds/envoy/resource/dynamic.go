@@ -70,5 +70,7 @@ func DynamicHTTP(names *dynamicv3.DnsCacheConfig) *hcmv3.HttpFilter {
 
 // DynamicSNI resolves the names of servers that TLS connections ask for.
 func DynamicSNI(names *dynamicv3.DnsCacheConfig, port uint16) *listenerv3.Filter {
-	return Filter(DynamicSNIFilter, &dynamicsniv3.FilterConfig{DnsCacheConfig: names, PortSpecifier: &dynamicsniv3.FilterConfig_PortValue{PortValue: uint32(port)}})
+	return Filter(DynamicSNIFilter, &dynamicsniv3.FilterConfig{
+		DnsCacheConfig: names, PortSpecifier: &dynamicsniv3.FilterConfig_PortValue{PortValue: uint32(port)},
+	})
 }

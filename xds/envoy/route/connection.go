@@ -49,7 +49,10 @@ func ConnectionsTo(v *facet.View, p service.ServedPort, to netip.Prefix) Connect
 	}
 	c, err := r.connections(to, service.AsksByName(p.Port.Protocol))
 	if err != nil {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.Object.Key, p.Service.Key.Hostname, p.Port.Number, err)})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonInvalidRule, Cause: r.Object.Key,
+			Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.Object.Key, p.Service.Key.Hostname, p.Port.Number, err),
+		})
 		return own
 	}
 	if c.Rest == nil {

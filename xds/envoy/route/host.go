@@ -106,7 +106,8 @@ func RuledHosts(v *facet.View, known []*Host) []federation.Hostname {
 		before := len(found)
 		for _, name := range o.Names {
 			host := federation.Hostname(name)
-			if !names[host] && !found[host] && resource.IsDomain(name) && hasRule(v, o, host) && v.Facet.Exposes(o.Key.Namespace, host, RuledPort) && !isService(v, host, known) {
+			if !names[host] && !found[host] && resource.IsDomain(name) && hasRule(v, o, host) &&
+				v.Facet.Exposes(o.Key.Namespace, host, RuledPort) && !isService(v, host, known) {
 				found[host] = true
 			}
 		}

@@ -63,7 +63,9 @@ func OwnerAmong(v *facet.View, services []*federation.Service, number uint16) (o
 
 // FirstOwner picks for proxies of the namespace own, the empty one standing for
 // any.
-func FirstOwner(services []*federation.Service, number uint16, own string, sees func(*federation.Service) bool) (owner ServedPort, losers []*federation.Service) {
+func FirstOwner(
+	services []*federation.Service, number uint16, own string, sees func(*federation.Service) bool,
+) (owner ServedPort, losers []*federation.Service) {
 	return firstWith(TCPPort, services, number, own, sees)
 }
 
@@ -75,7 +77,8 @@ func DatagramOwner(v *facet.View, services []*federation.Service, number uint16)
 }
 
 func firstWith(
-	portOf func(*federation.Service, uint16) (federation.ServicePort, bool), services []*federation.Service, number uint16, own string, sees func(*federation.Service) bool,
+	portOf func(*federation.Service, uint16) (federation.ServicePort, bool), services []*federation.Service,
+	number uint16, own string, sees func(*federation.Service) bool,
 ) (owner ServedPort, losers []*federation.Service) {
 	for _, s := range services {
 		port, ok := portOf(s, number)

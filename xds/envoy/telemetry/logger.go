@@ -129,7 +129,9 @@ func serverLog(v *facet.View, p located, name string, state []string) (*alsv3.Co
 }
 
 func grpcTo(at extension.Server) *corev3.GrpcService {
-	return &corev3.GrpcService{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: at.Cluster, Authority: at.Host}}}
+	return &corev3.GrpcService{
+		TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: at.Cluster, Authority: at.Host}},
+	}
 }
 
 // toFile logs to a file or a stream of the proxy.

@@ -59,7 +59,9 @@ func toZipkin(at extension.Server, z *mesh.MeshConfig_ExtensionProvider_ZipkinTr
 }
 
 func tracer(name string, config proto.Message, tagLength uint32) *hcmv3.HttpConnectionManager_Tracing {
-	t := &hcmv3.HttpConnectionManager_Tracing{Provider: &tracev3.Tracing_Http{Name: name, ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: resource.Any(config)}}}
+	t := &hcmv3.HttpConnectionManager_Tracing{
+		Provider: &tracev3.Tracing_Http{Name: name, ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: resource.Any(config)}},
+	}
 	if tagLength > 0 {
 		t.MaxPathTagLength = wrapperspb.UInt32(tagLength)
 	}
@@ -94,7 +96,9 @@ func tagOf(name string, tag *api.Tracing_CustomTag) *tagv3.CustomTag {
 	case *api.Tracing_CustomTag_Literal:
 		out.Type = &tagv3.CustomTag_Literal_{Literal: &tagv3.CustomTag_Literal{Value: of.Literal.GetValue()}}
 	case *api.Tracing_CustomTag_Environment:
-		out.Type = &tagv3.CustomTag_Environment_{Environment: &tagv3.CustomTag_Environment{Name: of.Environment.GetName(), DefaultValue: of.Environment.GetDefaultValue()}}
+		out.Type = &tagv3.CustomTag_Environment_{
+			Environment: &tagv3.CustomTag_Environment{Name: of.Environment.GetName(), DefaultValue: of.Environment.GetDefaultValue()},
+		}
 	case *api.Tracing_CustomTag_Header:
 		out.Type = &tagv3.CustomTag_RequestHeader{RequestHeader: &tagv3.CustomTag_Header{Name: of.Header.GetName(), DefaultValue: of.Header.GetDefaultValue()}}
 	case *api.Tracing_CustomTag_Formatter:

@@ -50,7 +50,9 @@ func TLSSocket(tls *networking.ClientTLSSettings, to Server, options *upstreamht
 // setClientFiles takes the certificates from files on the proxy.
 func setClientFiles(common *tlsv3.CommonTlsContext, tls *networking.ClientTLSSettings, names []string) {
 	if tls.GetMode() == networking.ClientTLSSettings_MUTUAL {
-		common.TlsCertificates = []*tlsv3.TlsCertificate{{CertificateChain: resource.FileSource(tls.GetClientCertificate()), PrivateKey: resource.FileSource(tls.GetPrivateKey())}}
+		common.TlsCertificates = []*tlsv3.TlsCertificate{
+			{CertificateChain: resource.FileSource(tls.GetClientCertificate()), PrivateKey: resource.FileSource(tls.GetPrivateKey())},
+		}
 	}
 	if !tls.GetInsecureSkipVerify().GetValue() {
 		check := &tlsv3.CertificateValidationContext{TrustedCa: authorities(tls.GetCaCertificates()), MatchTypedSubjectAltNames: serverNames(names)}

@@ -72,7 +72,8 @@ func within(inner, outer *networking.HTTPMatchRequest) bool {
 		matchesWithin(inner.GetHeaders(), outer.GetHeaders()) && matchesWithin(inner.GetWithoutHeaders(), outer.GetWithoutHeaders()) &&
 		matchesWithin(inner.GetQueryParams(), outer.GetQueryParams())
 	same := func(a, b string) bool { return a == "" || b == "" || a == b }
-	fits = fits && (inner.GetPort() == 0 || outer.GetPort() == 0 || inner.GetPort() == outer.GetPort()) && same(inner.GetSourceNamespace(), outer.GetSourceNamespace())
+	fits = fits && (inner.GetPort() == 0 || outer.GetPort() == 0 || inner.GetPort() == outer.GetPort()) &&
+		same(inner.GetSourceNamespace(), outer.GetSourceNamespace())
 	fits = fits && (inner.GetUri() == nil || outer.GetUri() == nil || inner.GetIgnoreUriCase() == outer.GetIgnoreUriCase())
 	for key, value := range inner.GetSourceLabels() {
 		other, has := outer.GetSourceLabels()[key]
