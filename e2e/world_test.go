@@ -151,8 +151,9 @@ func (w *world) awaitEndpoints(limit time.Duration, clusters ...string) {
 // captured by the sidecar beside it.
 type client struct {
 	*testbed.Namespace
-	envoy *testbed.Envoy
-	host  string // that it asks for
+	envoy  *testbed.Envoy
+	host   string   // that it asks for
+	header []string // and with which, as names and values
 }
 
 func (w *world) startClient(name, address, apiType string) *client {
@@ -196,7 +197,7 @@ static_resources:
 
 // ask sends one request to the service's VIP and returns who answered.
 func (c *client) ask(t *testing.T) (string, error) {
-	answer := c.Get("http://10.96.0.10:8080/", "Host", c.host+":8080")
+	answer := c.Get("http://10.96.0.10:8080/", append([]string{"Host", c.host + ":8080"}, c.header...)...)
 	if answer.Err != nil || answer.Status != 200 {
 		return "", fmt.Errorf("status %d: %w", answer.Status, answer.Err)
 	}

@@ -2,9 +2,7 @@ package federationtest
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +10,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/gatewayapi"
 )
 
 // applyConfig translates the manifests of the present step as the hub does.
@@ -20,10 +17,16 @@ func (s *Scenario) applyConfig(t testing.TB) {
 	t.Helper()
 	var events []config.Event
 	for _, o := range s.manifests(t, "config") {
+		if s.takeIngress(o.Key, o) {
+			continue
+		}
 		old, _ := s.Config.Object(o.Key)
 		events = append(events, config.Event{Old: old, New: o})
 	}
 	for _, o := range s.manifests(t, "delete") {
+		if s.takeIngress(o.Key, nil) {
+			continue
+		}
 		old, known := s.Config.Object(o.Key)
 		if !known {
 			t.Fatalf("%s: section %sdelete: there is no %s", s.Name, s.at, o.Key)
@@ -33,48 +36,16 @@ func (s *Scenario) applyConfig(t testing.TB) {
 	if len(events) == 0 {
 		return
 	}
+	s.Config, s.Edit = s.Config.Next(events, s.Config.Revision()+1)
+	s.say(s.Edit)
+}
+
+// say is an edit of the configuration.
+func (s *Scenario) say(e federation.Edit) {
 	if s.objects == nil {
 		s.objects = s.Aggregate.Open(s.Config.Source())
 	}
-	s.Config, s.Edit = s.Config.Next(events, s.Config.Revision()+1)
-	s.objects.Update(s.Edit)
-}
-
-// applyGatewayAPI adds what the objects of the Gateway API mean in the present step.
-func (s *Scenario) applyGatewayAPI() {
-	objects, problems := gatewayapi.Translate(s.Snapshot())
-	now := map[federation.ObjectKey]*config.Object{}
-	var events []config.Event
-	for _, o := range objects {
-		now[o.Key], o.Revision = o, s.Config.Revision()+1
-		if old := s.translated[o.Key]; old == nil || string(old.Manifest) != string(o.Manifest) || old.Credentials != o.Credentials {
-			events = append(events, config.Event{Old: old, New: o})
-		}
-	}
-	for key, old := range s.translated {
-		if now[key] == nil {
-			events = append(events, config.Event{Old: old})
-		}
-	}
-	if s.translated = now; len(events) > 0 {
-		var edit federation.Edit
-		s.Config, edit = s.Config.Next(events, s.Config.Revision()+1)
-		s.objects.Update(edit)
-	}
-	if len(problems) == 0 && len(s.problems) == 0 {
-		return
-	}
-	edit := federation.Edit{Source: s.Config.Source()}
-	edit.Problems.Set = map[string]federation.Problem{}
-	edit.Problems.Gone = s.problems
-	s.problems = nil
-	for _, p := range problems {
-		name := fmt.Sprint(p)
-		edit.Problems.Set[name] = federation.Problem(p)
-		s.problems = append(s.problems, name)
-	}
-	edit.Problems.Gone = slices.DeleteFunc(edit.Problems.Gone, func(name string) bool { return slices.Contains(s.problems, name) })
-	s.objects.Update(edit)
+	s.objects.Update(e)
 }
 
 // manifests are those of the section FOLDER.yaml, and of FOLDER/CLUSTER.yaml those for the proxies

@@ -52,8 +52,8 @@ type Scenario struct {
 	objects *federation.Writer  // of the configuration
 	clients map[string]registry // by cluster
 
-	translated map[federation.ObjectKey]*config.Object // what objects of the Gateway API mean
-	problems   []string                                // names of what is wrong with these
+	read                  map[federation.ObjectKey]*config.Object // Ingresses and IngressClasses of clusters
+	ingresses, gatewayAPI translated
 }
 
 // Files returns the paths of all scenarios.
@@ -114,7 +114,7 @@ func Load(t testing.TB, file string) *Scenario {
 	}
 	s := &Scenario{
 		Name: filepath.Base(file), path: file, archive: archive, Aggregate: federation.NewAggregate(nil),
-		Config: config.NewState(config.Options{Hub: "hub"}), clients: map[string]registry{},
+		Config: config.NewState(config.Options{Hub: "hub"}), clients: map[string]registry{}, read: map[federation.ObjectKey]*config.Object{},
 	}
 	if data, ok := s.Section("proxies.yaml"); ok {
 		decode(t, "proxies.yaml", data, &s.Proxies)
@@ -172,6 +172,7 @@ func (s *Scenario) apply(t testing.TB) {
 			s.applyCluster(t, strings.TrimSuffix(id, ".yaml"), f)
 		}
 	}
+	s.applyIngresses()
 	s.applyGatewayAPI()
 }
 

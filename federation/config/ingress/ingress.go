@@ -199,13 +199,7 @@ func (s *Source) takeUp(b *book, view *config.View, snapshot *federation.Snapsho
 	events := s.events
 	s.events, faults, listed = nil, s.faults, s.listed
 	s.mu.Unlock()
-	b.services = func(namespace, name string) ([]federation.ServicePort, bool) {
-		svc, exists := snapshot.Service(federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace})
-		if !exists {
-			return nil, false
-		}
-		return svc.Ports, true
-	}
+	b.services = portsIn(snapshot)
 	if view.SyncedFor(federation.MeshSettingsKind) {
 		if now, readable := settingsIn(view.State); readable {
 			b.configure(now)
@@ -225,6 +219,17 @@ func (s *Source) takeUp(b *book, view *config.View, snapshot *federation.Snapsho
 		}
 	}
 	return faults, listed
+}
+
+// portsIn finds the ports of services.
+func portsIn(snapshot *federation.Snapshot) lookup {
+	return func(namespace, name string) ([]federation.ServicePort, bool) {
+		svc, exists := snapshot.Service(federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace})
+		if !exists {
+			return nil, false
+		}
+		return svc.Ports, true
+	}
 }
 
 // settingsIn reads the settings. Settings that cannot be decoded change nothing.
