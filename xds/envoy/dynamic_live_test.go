@@ -87,9 +87,39 @@ func (w *world) resolveNames(t fataler, entry *federation.Shard) *world {
 	return w.say("c1", key("*.example.com"), entry)
 }
 
+const dynamicRoute = oneGateway + `---
+kind: VirtualService
+metadata: {name: apis, namespace: shop}
+spec: {hosts: ["*"], gateways: [edge/front], http: [{route: [{destination: {host: "*.example.com"}}]}]}`
+
+// answersOf compares the answers to requests at the URL for hosts with the wanted status codes; those with
+// 200 come from the server plain.
+func answersOf(t *testing.T, caller *testbed.Namespace, url string, want map[string]int) {
+	t.Helper()
+	for host, want := range want {
+		r := caller.Get(url, "Host", host)
+		if r.Err != nil || r.Status != want || want == 200 && r.Echo(t).Name != "plain" {
+			t.Errorf("a request for %s at %s: answered with %d %q %v, want %d", host, url, r.Status, r.Body, r.Err, want)
+		}
+	}
+}
+
+// gatewayResolves has a gateway, whose route is for all hosts, resolve the names of the entry alone.
+func gatewayResolves(t *testing.T, network *testbed.Network, caller *testbed.Namespace, w *world) {
+	t.Helper()
+	const address = "10.7.0.8"
+	ns := testbed.NewNamespace(t, "gateway")
+	ns.Join(network, address)
+	config := askAt(sidecarConfig(t, ingress(t, address), w.config(t, dynamicRoute).snapshot), "10.7.0.3")
+	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "gateway", Config: config, Namespace: ns}).WaitReady(time.Minute)
+	answersOf(t, caller, "http://"+address+"/", map[string]int{
+		"a.plain.example.com": 200, "example.org": 421, "local.example.com": 503, "unknown.example.com": 503,
+	})
+}
+
 // The sidecar of a captured workload resolves the names of a wildcard for which the workload asks,
 // in requests and in TLS, whatever address it dialed. It goes to no other port, no other name, and
-// to no address of the machine.
+// to no address of the machine. A gateway does the same for its clients.
 func TestK59NamesThatCallersAskForAreResolved(t *testing.T) {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "live")
 	outside(t, network, authority, "10.7.0.2", 443)
@@ -100,7 +130,7 @@ func TestK59NamesThatCallersAskForAreResolved(t *testing.T) {
 	})
 	both := dynamicEntry(80, federation.HTTP)
 	both.Ports = append(both.Ports, federation.Port{Name: "tls", Number: 443, Protocol: federation.TLS})
-	world := newWorld().apply(federation.Edit{Settings: &federation.Settings{}}).attach("c1", "").resolveNames(t, both).snapshot
+	world := newWorld().apply(federation.Edit{Settings: &federation.Settings{}}).attach("c1", "").resolveNames(t, both)
 	caller := testbed.NewNamespace(t, "caller")
 	caller.Join(network, "10.7.0.9")
 	loopback := netip.MustParseAddr("127.0.0.1")
@@ -110,26 +140,23 @@ func TestK59NamesThatCallersAskForAreResolved(t *testing.T) {
 		TLS: authority.TLS(testbed.Subject{Name: "workload", Hosts: []string{"*.example.com"}}),
 	})
 	n := parse(t, "sidecar~10.7.0.9~pod.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
-	config := askAt(sidecarConfig(t, n, world), "10.7.0.3")
+	config := askAt(sidecarConfig(t, n, world.snapshot), "10.7.0.3")
 	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "caller", Config: config, Namespace: caller}).WaitReady(time.Minute)
 	caller.Capture(testbed.ProxyUID)
 
-	for host, want := range map[string]int{
+	answersOf(t, caller, "http://192.0.2.1/", map[string]int{
 		"a.plain.example.com":      200,
 		"A.Plain.Example.com:80":   200,
 		"a.plain.example.com:8081": 421, // another port
 		"local.example.com":        503, // an address of the machine
 		"unknown.example.com":      503,
-	} {
-		r := caller.Get("http://192.0.2.1/", "Host", host)
-		if r.Err != nil || r.Status != want || want == 200 && r.Echo(t).Name != "plain" {
-			t.Errorf("a request for %s: answered with %d %q %v, want %d", host, r.Status, r.Body, r.Err, want)
-		}
-	}
+	})
 	if name, err := secureGet(t, caller, authority, "https://192.0.2.1/", "tls.example.com"); err != nil || name != "10.7.0.2" {
 		t.Errorf("TLS for tls.example.com: %q answers, %v", name, err)
 	}
 	if name, err := secureGet(t, caller, authority, "https://192.0.2.1/", "local.example.com"); err == nil {
 		t.Errorf("TLS for local.example.com: %q answers, though the address is that of the machine", name)
 	}
+	client, _ := pod(t, network, "10.7.0.10", nil)
+	gatewayResolves(t, network, client, world)
 }
