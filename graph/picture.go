@@ -100,16 +100,20 @@ func (p *picture) service(change *model.Change, before, after *federation.Servic
 	if !was && !is || before == after {
 		return
 	}
-	shown := model.Service{From: p.snapshot, Of: after}
-	if was {
-		p.digest = p.digest.Without(model.ServiceDigest(before))
-	}
-	if is {
-		p.digest = p.digest.With(model.ServiceDigest(after))
-	} else {
-		shown.Of = before
-	}
+	shown := model.Service{From: p.snapshot, Of: replace(p, model.ServiceDigest, was, is, before, after)}
 	change.Services = append(change.Services, model.ServiceChange{Action: action(was, is), Service: shown})
+}
+
+// replace has the digest count a thing as it is followed now, and returns it as it is to be shown.
+func replace[T any](p *picture, digest func(T) model.Digest, was, is bool, before, after T) (shown T) {
+	if was {
+		p.digest = p.digest.Without(digest(before))
+	}
+	if !is {
+		return before
+	}
+	p.digest = p.digest.With(digest(after))
+	return after
 }
 
 // versions are a thing before and after a change; nil where it is not.
@@ -120,13 +124,9 @@ func (p *picture) cluster(change *model.Change, v versions[*federation.Cluster],
 	if !was && !is || was && is && p.sameCluster(*v.before, *v.after) {
 		return
 	}
-	if was {
-		p.digest = p.digest.Without(p.clusterDigest(v.before))
-	}
-	from, of := old, v.before
+	from, of := old, replace(p, p.clusterDigest, was, is, v.before, v.after)
 	if is {
-		p.digest = p.digest.With(p.clusterDigest(v.after))
-		from, of = p.snapshot, v.after
+		from = p.snapshot
 	}
 	change.Clusters = append(change.Clusters, model.ClusterChange{Action: action(was, is), Cluster: p.show(from, of)})
 }
@@ -152,15 +152,7 @@ func (p *picture) network(change *model.Change, before, after *federation.Networ
 	if !was && !is || before == after {
 		return
 	}
-	shown := after
-	if was {
-		p.digest = p.digest.Without(model.NetworkDigest(before))
-	}
-	if is {
-		p.digest = p.digest.With(model.NetworkDigest(after))
-	} else {
-		shown = before
-	}
+	shown := replace(p, model.NetworkDigest, was, is, before, after)
 	change.Networks = append(change.Networks, model.NetworkChange{Action: action(was, is), Network: model.Network{Of: shown}})
 }
 
@@ -169,15 +161,7 @@ func (p *picture) object(change *model.Change, before, after *federation.Object)
 	if !was && !is || before == after {
 		return
 	}
-	shown := after
-	if was {
-		p.digest = p.digest.Without(model.ObjectDigest(before))
-	}
-	if is {
-		p.digest = p.digest.With(model.ObjectDigest(after))
-	} else {
-		shown = before
-	}
+	shown := replace(p, model.ObjectDigest, was, is, before, after)
 	change.ConfigObjects = append(change.ConfigObjects, model.ConfigObjectChange{
 		Action: action(was, is), Object: model.NewObjectRef(shown.Key, shown.Revision),
 	})
