@@ -4,6 +4,7 @@ package text
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 )
 
@@ -16,6 +17,15 @@ func Cut(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:max(most-len(ellipsis), 0)], "") + ellipsis
+}
+
+// First returns the first of several names, at most so many, and how many more there are, such as
+// " and 3 more"; empty: none.
+func First(names []string, most int) (first []string, more string) {
+	if n := len(names) - most; n > 0 {
+		return names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return names, ""
 }
 
 // Label returns a DNS label of at most so many bytes for a DNS name. Other names give other

@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"fmt"
 	"testing"
 
 	"isthmus.dev/isthmus/internal/text"
@@ -23,6 +24,15 @@ func TestCut(t *testing.T) {
 	} {
 		if got := text.Cut(row.text, row.most); got != row.want {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestFirst(t *testing.T) {
+	for most, want := range map[int]string{1: "[a] and 2 more", 2: "[a b] and 1 more", 3: "[a b c]", 4: "[a b c]"} {
+		first, more := text.First([]string{"a", "b", "c"}, most)
+		if got := fmt.Sprint(first) + more; got != want {
+			t.Errorf("the first %d: %q, want %q", most, got, want)
 		}
 	}
 }

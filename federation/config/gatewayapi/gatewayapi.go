@@ -16,6 +16,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/derive"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // Options say what the source reads.
@@ -316,10 +317,7 @@ func (b *book) sharedHosts() []config.Problem {
 	if len(b.shared) == 0 {
 		return nil
 	}
-	names, more := slices.Sorted(maps.Keys(b.shared)), ""
-	if n := len(names) - shownHosts; n > 0 {
-		names, more = names[:shownHosts], fmt.Sprintf(" and %d more", n)
-	}
+	names, more := text.First(slices.Sorted(maps.Keys(b.shared)), shownHosts)
 	return []config.Problem{{Code: codeHostShared, Object: "objects of the Gateway API", Message: fmt.Sprintf(
 		"Gateways of several clusters have the hosts %q%s: the proxies of each cluster use those of their own cluster", names, more)}}
 }

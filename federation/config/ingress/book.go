@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 var (
@@ -273,10 +274,7 @@ func (b *book) sharedHosts() []config.Problem {
 	if len(b.shared) == 0 {
 		return nil
 	}
-	names, more := slices.Sorted(maps.Keys(b.shared)), ""
-	if n := len(names) - shownHosts; n > 0 {
-		names, more = names[:shownHosts], fmt.Sprintf(" and %d more", n)
-	}
+	names, more := text.First(slices.Sorted(maps.Keys(b.shared)), shownHosts)
 	return []config.Problem{{Code: codeHostShared, Object: "Ingresses", Message: fmt.Sprintf(
 		"Ingresses of several clusters have the hosts %q%s: the gateways of each cluster use those of their own cluster", names, more)}}
 }
