@@ -1,6 +1,6 @@
 package config
 
-// Preparer makes of objects what a later state has of them, while they are at hand: nothing
+// Preparer computes what a later state has of objects, while they are at hand: nothing
 // has to keep what was decoded of all objects of a large change, nor to decode it again.
 type Preparer struct {
 	of     *State

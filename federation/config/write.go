@@ -37,7 +37,7 @@ func NewObject(key federation.ObjectKey, apiVersion string, of schema.Admitted) 
 type parts struct {
 	metadata, spec json.RawMessage
 	decoded        any   // nil: it was not
-	held           *held // what a state makes of all this; nil: it was not made
+	held           *held // what a state has of all this; nil: it was not prepared
 }
 
 // read has the parts of an object until they are taken: what the object means replaces them. It
