@@ -140,8 +140,11 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 	}
 	manifest = strings.Split(strings.TrimRight(o.Yaml, "\n"), "\n")
 	sections := []output.Part{
-		{Head: "Rejected by", Lines: refusals}, {Head: "Not supported", Lines: ignored}, {Head: "Findings", Lines: findings},
-		{Head: "History", Lines: steps}, {Head: "Object", Lines: manifest},
+		{Head: "Rejected by", Lines: refusals},
+		{Head: "Not supported", Lines: ignored},
+		{Head: "Findings", Lines: findings},
+		{Head: "History", Lines: steps},
+		{Head: "Object", Lines: manifest},
 	}
 	if err != nil {
 		return err

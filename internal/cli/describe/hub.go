@@ -48,7 +48,9 @@ func describeService(ctx context.Context, s *session.Session, t resource.Target,
 		endpoints = append(endpoints, fmt.Sprintf("and %d more", more))
 	}
 	return output.PrintParts(s.IO.Out, []output.Part{
-		{Head: "Addresses", Lines: vips}, {Head: "Ports", Lines: ports}, {Head: "Conflicts", Lines: conflicts},
+		{Head: "Addresses", Lines: vips},
+		{Head: "Ports", Lines: ports},
+		{Head: "Conflicts", Lines: conflicts},
 		{Head: "Endpoints", Lines: endpoints},
 	})
 }
