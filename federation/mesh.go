@@ -48,6 +48,9 @@ type Namespace struct {
 // UnhealthyAnnotation of a WorkloadEntry has its workload get no requests; the value is the reason.
 const UnhealthyAnnotation = MeshGroup + "/unhealthy"
 
+// HealthReportsAnnotation of a WorkloadEntry is Istio's wish that reports of its proxy count.
+const HealthReportsAnnotation = "proxy.istio.io/health-checks-enabled"
+
 // CredentialsAnnotation is where a Cluster says which version of its credentials
 // is in use: a random text that tells nothing of them.
 const CredentialsAnnotation = MeshGroup + "/credentials"

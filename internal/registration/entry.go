@@ -105,6 +105,7 @@ func manifestOf(p Proxy, spec *networking.WorkloadEntry, annotations map[string]
 	maps.Copy(said, annotations)
 	said[groupAnnotation], said[nodeAnnotation] = p.Group, p.Node
 	delete(said, federation.UnhealthyAnnotation)
+	delete(said, federation.HealthReportsAnnotation) // they count without it
 	if h.unhealthy != "" {
 		said[federation.UnhealthyAnnotation] = readable(h.unhealthy)
 	}

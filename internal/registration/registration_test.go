@@ -85,6 +85,21 @@ func TestU07HealthDecides(t *testing.T) {
 	})
 }
 
+// TestU34ReportsOfRegisteredWorkloadsCount, so that the annotation of the group, which is for Istio, is
+// not reported.
+func TestU34ReportsOfRegisteredWorkloadsCount(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.join(vm("10.0.0.1"))
+		pass(3 * time.Second)
+		if n := len(w.endpoints()); n != 1 {
+			t.Fatalf("there are %d endpoints", n)
+		}
+		for p := range w.snapshots.Latest().Problems("hub") {
+			t.Errorf("the hub reports %+v", p)
+		}
+	})
+}
+
 // TestU07ClaimsAreRefused: with a reason, and without an effect on what is registered.
 func TestU07ClaimsAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

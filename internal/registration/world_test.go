@@ -27,7 +27,7 @@ apiVersion: networking.istio.io/v1
 kind: WorkloadGroup
 metadata: {name: ledger, namespace: shop}
 spec:
-  metadata: {labels: {app: ledger}}
+  metadata: {labels: {app: ledger}, annotations: {proxy.istio.io/health-checks-enabled: "true"}}
   template: {serviceAccount: ledger, ports: {http: 9090}, locality: eu/a}
 ---
 apiVersion: networking.istio.io/v1

@@ -13,6 +13,9 @@ type Instance struct {
 	Key    federation.ObjectKey
 	Labels map[string]string
 	Spec   *networking.WorkloadEntry
+	// Reported has the workload be as healthy as its proxy reports, which is for those that
+	// register themselves.
+	Reported bool
 }
 
 // Workload is what a WorkloadEntry says about a workload; nil when it cannot be
@@ -20,6 +23,10 @@ type Instance struct {
 func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []federation.Problem) {
 	key := federation.WorkloadKey{Namespace: i.Key.Namespace, Name: i.Key.Name}
 	n := notesOn(i.Key)
+	if i.Reported {
+		n.Add(codeNotHonoured, "metadata.annotations", "%s has no effect: reports about health count for workloads that register themselves; to keep requests from this one, set the annotation %s",
+			federation.HealthReportsAnnotation, federation.UnhealthyAnnotation)
+	}
 	address, ok := readAddress(i.Spec, "spec", n)
 	if !ok {
 		return key, nil, n.All()

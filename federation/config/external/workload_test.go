@@ -80,3 +80,16 @@ func FuzzTranslate(f *testing.F) {
 		}
 	})
 }
+
+// TestU34ReportsThatDoNotCountAreReported: the workload itself is used.
+func TestU34ReportsThatDoNotCountAreReported(t *testing.T) {
+	for _, reported := range []bool{false, true} {
+		i := instance(t, nil, "{address: 10.0.0.1}")
+		i.Reported = reported
+		_, workload, problems := external.Workload(i)
+		said := len(problems) == 1 && problems[0].Code == "NOT_HONOURED" && problems[0].Field == "metadata.annotations"
+		if workload == nil || workload.Health == federation.Unhealthy || said != reported || len(problems) > 1 {
+			t.Errorf("with the annotation %t: the workload is %+v, and the problems are %v", reported, workload, problems)
+		}
+	}
+}

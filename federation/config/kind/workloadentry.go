@@ -17,8 +17,10 @@ var WorkloadEntry = federation.Kind{Group: networkingGroup, Name: "WorkloadEntry
 var _ = add(of[networking.WorkloadEntry]{
 	kind: WorkloadEntry,
 	translate: func(d Decoded, s *networking.WorkloadEntry) Meaning {
-		key, workload, problems := external.Workload(external.Instance{Key: d.Key, Labels: d.Labels, Spec: s})
-		if workload != nil && unhealthy(d.Manifest) {
+		key, workload, problems := external.Workload(external.Instance{
+			Key: d.Key, Labels: d.Labels, Spec: s, Reported: annotated(d.Manifest, federation.HealthReportsAnnotation),
+		})
+		if workload != nil && annotated(d.Manifest, federation.UnhealthyAnnotation) {
 			workload.Health = federation.Unhealthy
 		}
 		return Meaning{WorkloadKey: key, Workload: workload, Problems: problems, WithoutSpec: true}
@@ -28,10 +30,10 @@ var _ = add(of[networking.WorkloadEntry]{
 	columns:     []Column{{"ADDRESS", "spec.address"}, {"NETWORK", "spec.network"}},
 })
 
-// unhealthy reports whether the manifest has the annotation that keeps requests from the
-// workload. Manifests of others are not decoded for it.
-func unhealthy(manifest []byte) bool {
-	if !bytes.Contains(manifest, []byte(federation.UnhealthyAnnotation)) {
+// annotated reports whether the manifest has the annotation. Manifests of others are not decoded
+// for it.
+func annotated(manifest []byte, annotation string) bool {
+	if !bytes.Contains(manifest, []byte(annotation)) {
 		return false
 	}
 	var d struct {
@@ -42,6 +44,6 @@ func unhealthy(manifest []byte) bool {
 	if json.Unmarshal(manifest, &d) != nil {
 		return false
 	}
-	_, said := d.Metadata.Annotations[federation.UnhealthyAnnotation]
+	_, said := d.Metadata.Annotations[annotation]
 	return said
 }
