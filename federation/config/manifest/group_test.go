@@ -67,7 +67,7 @@ func TestR63ReadingIsFrugal(t *testing.T) {
 		t.Fatal(problems)
 	}
 	runtime.ReadMemStats(&after)
-	const most = 30_000
+	const most = 30_000 * allowance
 	if got := (after.TotalAlloc - before.TotalAlloc) / documents; got > most {
 		t.Errorf("reading a document takes %d bytes, at most %d are expected", got, most)
 	}

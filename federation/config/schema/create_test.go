@@ -57,7 +57,7 @@ func TestR63CreatingIsFrugal(t *testing.T) {
 	if r, err := set.Apply(nil, object, o); err != nil || r.Object == nil {
 		t.Fatal(r, err)
 	}
-	const most = 25_000
+	const most = 25_000 * allowance
 	if got := bytesPerRun(func() { _, _ = set.Apply(nil, object, o) }); got > most {
 		t.Errorf("creating an object takes %d bytes, at most %d are expected", got, most)
 	}

@@ -68,7 +68,7 @@ func TestR63AdmittingIsFrugal(t *testing.T) {
 	if _, problems := set.Admit(object, nil); len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	const most = 30_000
+	const most = 30_000 * allowance
 	if got := bytesPerRun(func() { set.Take(runtime.DeepCopyJSON(object), nil) }); got > most {
 		t.Errorf("admitting an object takes %d bytes, at most %d are expected", got, most)
 	}

@@ -1,0 +1,7 @@
+//go:build race
+
+package apply_test
+
+// allowance is how many times as much a test with the race detector may allocate, which
+// drops what pools keep.
+const allowance = 10

@@ -1,0 +1,7 @@
+//go:build race
+
+package manifest
+
+// allowance is how many times as much a test with the race detector may allocate, which
+// drops what pools keep.
+const allowance = 10
