@@ -156,7 +156,7 @@ func dashboardQueries(t *testing.T) []string {
 }
 
 // lackingMetrics matches the metrics of istiod that cannot be had from the hub. An ellipsis
-// stands for the end of a name.
+// represents the end of a name.
 func lackingMetrics(t *testing.T) *regexp.Regexp {
 	t.Helper()
 	var names []string
