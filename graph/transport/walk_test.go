@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func TestPropertyWalksReadAsADecoder(t *testing.T) {
 			}
 			return
 		}
-		if valid++; err == errDuplicate {
+		if valid++; errors.Is(err, errDuplicate) {
 			return
 		}
 		if err != nil {

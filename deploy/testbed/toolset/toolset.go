@@ -68,8 +68,8 @@ func All() []Tool {
 		{Name: PilotAgent, Package: "istio.io/istio/pilot/cmd/pilot-agent", Module: "istio", Inputs: istio, About: "about 3 minutes", Beside: []string{AgentTemplate}},
 		{Name: Istioctl, Package: "istio.io/istio/istioctl/cmd/istioctl", Module: "istioctl", Inputs: istioctl, About: "about 5 minutes"},
 		{Name: PilotDiscovery, Package: "istio.io/istio/pilot/cmd/pilot-discovery", Module: "istio", Inputs: istio, About: "about 3 minutes", Beside: []string{ControlPlaneDashboard}},
-		{Name: Promtool, Package: "github.com/prometheus/prometheus/cmd/promtool", Module: "prometheus", Inputs: prometheus, About: "about 3 minutes",
-			Tags: "remove_all_sd"}, // discovery of targets is half of the program, and rules do not need it
+		// Without the discovery of targets, which is half of the program: rules do not need it.
+		{Name: Promtool, Package: "github.com/prometheus/prometheus/cmd/promtool", Module: "prometheus", Inputs: prometheus, About: "about 3 minutes", Tags: "remove_all_sd"},
 	}
 }
 

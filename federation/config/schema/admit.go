@@ -179,7 +179,7 @@ func (v *version) validate(c *compiled, object, old map[string]any, conforms boo
 	if c.embeds {
 		errs = append(errs, c.embedded(object)...)
 	}
-	if c.lists && !(conforms && !c.shared) && (old == nil || len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0) {
+	if c.lists && (!conforms || c.shared) && (old == nil || len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0) {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	}
 	if len(errs) == 0 && v.quickRules().hold(object, old) {

@@ -4,4 +4,4 @@ package schema
 
 // allowance is how many times as much a test with the race detector may allocate, which
 // drops what pools keep.
-const allowance = 10
+const allowance = 15
