@@ -128,9 +128,9 @@ func TestM13APartIsNotKept(t *testing.T) {
 		o.Dir, o.Patience, o.Kinds = dir, time.Millisecond, []string{"ServiceEntry.networking.istio.io", "Gateway.networking.istio.io"}
 	}
 	whole := s.read(two)
-	s.say("1", entry(t, "a", "1"))
 	s.send(&discoveryv3.DiscoveryResponse{TypeUrl: "networking.istio.io/v1/Gateway", VersionInfo: "1", Nonce: "g"})
-	whole.await("the object", func() bool { return whole.has("a") })
+	s.say("1", entry(t, "a", "1"))
+	whole.await("the last answer", func() bool { return whole.has("a") })
 	whole.stop()
 	part := s.read(two)
 	s.say("2", entry(t, "b", "1"))
