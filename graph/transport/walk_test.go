@@ -55,7 +55,8 @@ func TestPropertyWalksReadAsADecoder(t *testing.T) {
 			t.Fatalf("%q (-encoding/json +walk): %s", data, diff)
 		}
 	})
-	if valid == 0 || other == 0 {
+	const many = 500 // fewer draws may miss one of the two
+	if valid+other >= many && (valid == 0 || other == 0) {
 		t.Errorf("%d were valid, %d were not: the test shows nothing", valid, other)
 	}
 }
