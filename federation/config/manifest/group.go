@@ -19,7 +19,7 @@ func decodeAll(chunks []chunk) []*tree {
 	trees := make([]*tree, len(chunks))
 	var yamls []int
 	for i, c := range chunks {
-		text := c.blanked().text
+		text := c.text[c.marker:]
 		if first := significant(text); first >= 0 && strings.IndexByte("%{[", text[first]) < 0 {
 			yamls = append(yamls, i)
 		}
