@@ -11,9 +11,6 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed/toolset"
 )
 
-// istioctlPatience is how long istioctl may take.
-const istioctlPatience = time.Minute
-
 // noCluster is a kubeconfig for a cluster that does not answer.
 const noCluster = `{apiVersion: v1, kind: Config, current-context: none, contexts: [{name: none, context: {cluster: none, user: none}}],
   clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: none, user: {}}]}
@@ -24,16 +21,24 @@ const noCluster = `{apiVersion: v1, kind: Config, current-context: none, context
 // --revision then: they would ask the cluster for it.
 func Istioctl(t testing.TB, args ...string) (string, error) {
 	t.Helper()
-	path := locate(t, toolset.Istioctl)
 	home := t.TempDir()
 	kubeconfig := filepath.Join(home, "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(noCluster), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), istioctlPatience)
+	return outputOf(t, toolset.Istioctl, append(args, "--kubeconfig", kubeconfig), func(c *exec.Cmd) { c.Env = []string{"HOME=" + home} })
+}
+
+// outputPatience is how long a tool may take that ends by itself.
+const outputPatience = time.Minute
+
+// outputOf runs a tool to its end, as set up, and returns what it prints.
+func outputOf(t testing.TB, tool string, args []string, setUp func(*exec.Cmd)) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), outputPatience)
 	defer cancel()
-	command := exec.CommandContext(ctx, path, append(args, "--kubeconfig", kubeconfig)...)
-	command.Env = []string{"HOME=" + home}
+	command := exec.CommandContext(ctx, locate(t, tool), args...)
+	setUp(command)
 	output, err := command.CombinedOutput()
 	return string(output), err
 }

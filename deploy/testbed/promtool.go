@@ -1,28 +1,18 @@
 package testbed
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed/toolset"
 )
 
-// promtoolPatience is how long promtool may take.
-const promtoolPatience = time.Minute
-
 // Promtool runs promtool and returns what it prints. Relative paths are below dir.
 func Promtool(t testing.TB, dir string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), promtoolPatience)
-	defer cancel()
-	command := exec.CommandContext(ctx, locate(t, toolset.Promtool), args...)
-	command.Dir = dir
-	output, err := command.CombinedOutput()
-	return string(output), err
+	return outputOf(t, toolset.Promtool, args, func(c *exec.Cmd) { c.Dir = dir })
 }
 
 // ControlPlaneDashboard is Istio's dashboard of istiod for Grafana, as JSON.
