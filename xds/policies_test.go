@@ -3,9 +3,11 @@ package xds
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/types/known/structpb"
 	security "istio.io/api/security/v1"
 	selection "istio.io/api/type/v1beta1"
@@ -45,6 +47,17 @@ func askingFor(app string) federation.Edit {
 	return e
 }
 
+// tokensOf has the workloads that have the label verify the tokens of an issuer of their own.
+func tokensOf(app string) federation.Edit {
+	key := federation.ObjectKey{Group: "security.istio.io", Kind: "RequestAuthentication", Namespace: "shop", Name: app}
+	spec := &security.RequestAuthentication{
+		Selector: &selection.WorkloadSelector{MatchLabels: map[string]string{"app": app}},
+		JwtRules: []*security.JWTRule{{Issuer: "https://" + app + ".example", JwksUri: "https://" + app + ".example/keys"}},
+	}
+	o := &federation.Object{Key: key, Digest: "1", Names: []string{"workloads:shop/app=" + app}, ProxyLabels: []string{"app"}, Spec: spec}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
+}
+
 func workloadAt(i int) string { return fmt.Sprintf("10.1.%d.%d", i/250, i%250+1) }
 
 // serving are the endpoints of a service that has all of the workloads.
@@ -63,7 +76,8 @@ func serving(workloads int) federation.Edit {
 
 // TestK03PoliciesCostWhatTheySelect: a policy that changes or comes has only the listeners of
 // the workloads built again that it selects, and with a policy for each workload a change of
-// endpoints has as few of them built again as without, those of providers included.
+// endpoints has as few of them built again as without, those of providers and of issuers of
+// tokens included.
 func TestK03PoliciesCostWhatTheySelect(t *testing.T) {
 	const workloads, kinds = 1000, 100
 	affected := func(policies bool) (endpoints, changed, added int) {
@@ -75,6 +89,7 @@ func TestK03PoliciesCostWhatTheySelect(t *testing.T) {
 			if policies {
 				s, _ = federation.Next(s, policyFor(fmt.Sprint("a", i), "1"))
 				s, _ = federation.Next(s, askingFor(fmt.Sprint("a", i)))
+				s, _ = federation.Next(s, tokensOf(fmt.Sprint("a", i)))
 			}
 		}
 		index := derive.NewIndex[string]()
@@ -92,8 +107,13 @@ func TestK03PoliciesCostWhatTheySelect(t *testing.T) {
 					continue // shared by proxies, and without policies
 				}
 				r := s.Read()
-				if m, _, err := envoy.Build(envoy.ListenerType, "virtualInbound", f, r); m == nil || err != nil {
+				m, _, err := envoy.Build(envoy.ListenerType, "virtualInbound", f, r)
+				if m == nil || err != nil {
 					t.Fatalf("%s has no inbound listener: %v", n.ID, err)
+				}
+				of := policies && i%kinds < kinds-1
+				if got := strings.Contains(prototext.Format(m), "jwt_authn"); got != of {
+					t.Fatalf("%s verifies tokens: %t, want %t", n.ID, got, of)
 				}
 				index.Replace(n.ID, federation.Deps{}, r.Deps())
 			}

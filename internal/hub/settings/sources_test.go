@@ -18,9 +18,9 @@ func resolved(t *testing.T, lines string) (Settings, error) {
 	return Resolve(Flags{Dev: true, DataDir: t.TempDir(), Config: file})
 }
 
-// TestU23EmptySourcesMeanServersElseFilesElseCustomResources: an empty list reads one source, a list what it has,
+// TestU23Seeds27And28EmptySourcesMeanServersElseFilesElseCustomResources: an empty list reads one source, a list what it has,
 // and a file without a list what it always did. What is named and not read is reported.
-func TestU23EmptySourcesMeanServersElseFilesElseCustomResources(t *testing.T) {
+func TestU23Seeds27And28EmptySourcesMeanServersElseFilesElseCustomResources(t *testing.T) {
 	const servers, files = "mcp: {servers: [{name: east, address: 127.0.0.1:15010}]}\n", "configDir: /etc/isthmus/mesh\n"
 	for lines, want := range map[string]string{
 		servers + files:                   "MCP FILE CRD []",
