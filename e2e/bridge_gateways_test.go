@@ -176,19 +176,19 @@ func testTwoKindsOfEvidence(t *testing.T, w *bridge.World) {
 	cut := []string{"INPUT", "-m", "iprange", "--src-range", "192.0.2.50-192.0.2.99", "-j", "DROP"}
 	g.Exec(append([]string{"iptables", "-A"}, cut...)...)
 	testbed.WaitFor(t, patience, "the partition to be seen from n1 alone", func() error {
-		return errors.Join(standing(w, "n1", g, "UNREACHABLE"), standing(w, "n3", g, "REACHABLE"), inPhase(w, "c2", "READY"),
+		return errors.Join(gatewayState(w, "n1", g, "UNREACHABLE"), gatewayState(w, "n3", g, "REACHABLE"), inPhase(w, "c2", "READY"),
 			offered(near.Caller, g, false), offered(other.Caller, g, true))
 	})
 	g.Exec(append([]string{"iptables", "-D"}, cut...)...)
 	testbed.WaitFor(t, patience, "the partition to be over", func() error {
-		return errors.Join(standing(w, "n1", g, "REACHABLE"), offered(near.Caller, g, true))
+		return errors.Join(gatewayState(w, "n1", g, "REACHABLE"), offered(near.Caller, g, true))
 	})
 
 	endpointsStay(t, w, near.Caller, func() {
 		load := startTraffic(near)
 		far.Kube.Stop()
 		testbed.WaitFor(t, patience, "c2 to be STALE, and its gateways to be reachable", func() error {
-			return errors.Join(inPhase(w, "c2", "STALE"), standing(w, "n1", g, "REACHABLE"), standing(w, "n3", g, "REACHABLE"))
+			return errors.Join(inPhase(w, "c2", "STALE"), gatewayState(w, "n1", g, "REACHABLE"), gatewayState(w, "n3", g, "REACHABLE"))
 		})
 		far.Kube.Restart()
 		testbed.WaitFor(t, patience, "c2 to be READY", func() error { return inPhase(w, "c2", "READY") })
@@ -209,7 +209,7 @@ func testNoGatewayLeft(t *testing.T, w *bridge.World) {
 	testbed.WaitFor(t, patience, "the gateways of n2 to be a last resort", func() error {
 		var wrong []error
 		for _, g := range dead.Gateways {
-			wrong = append(wrong, standing(w, "n1", g, "LAST_RESORT"), standing(w, "n3", g, "LAST_RESORT"), offered(near.Caller, g, true))
+			wrong = append(wrong, gatewayState(w, "n1", g, "LAST_RESORT"), gatewayState(w, "n3", g, "LAST_RESORT"), offered(near.Caller, g, true))
 		}
 		return errors.Join(wrong...)
 	})
@@ -234,8 +234,8 @@ func testNoGatewayLeft(t *testing.T, w *bridge.World) {
 	})
 }
 
-func standing(w *bridge.World, observer string, g *bridge.Gateway, want string) error {
-	all, err := w.Hub.Standing(observer)
+func gatewayState(w *bridge.World, observer string, g *bridge.Gateway, want string) error {
+	all, err := w.Hub.GatewayStates(observer)
 	if err == nil && all[g.Entry()] != want {
 		err = fmt.Errorf("to %s %s is %q, not %s", observer, g.Entry(), all[g.Entry()], want)
 	}

@@ -45,8 +45,8 @@ func BenchmarkPublishEndpointChange(b *testing.B) {
 	}
 }
 
-// crowd is a namespace of n workloads, ten of which a selector finds.
-func crowd(n int) *Snapshot {
+// namespaceOf is a namespace of n workloads, ten of which a selector finds.
+func namespaceOf(n int) *Snapshot {
 	all := make(map[WorkloadKey]*Workload, n)
 	for i := range n {
 		app := "other"
@@ -63,7 +63,7 @@ func crowd(n int) *Snapshot {
 func BenchmarkSelectedWorkloadChange(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
-			benchmarkWorkload(b, crowd(n), we("w0"), 1)
+			benchmarkWorkload(b, namespaceOf(n), we("w0"), 1)
 		})
 	}
 }

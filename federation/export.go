@@ -79,9 +79,9 @@ func (x *exporting) noteObject(key ObjectKey) {
 	}
 }
 
-// settle brings exported services up to date with the marked services and the changed
+// recompute brings exported services up to date with the marked services and the changed
 // exports. Its cost is that of these.
-func (x *exporting) settle() {
+func (x *exporting) recompute() {
 	if len(x.touched) == 0 && !x.objects.has(ServiceExportKind) {
 		return
 	}
@@ -91,7 +91,7 @@ func (x *exporting) settle() {
 		}
 	}
 	for key := range x.touched {
-		x.settleService(key)
+		x.recomputeService(key)
 	}
 	clear(x.touched)
 }
@@ -113,7 +113,7 @@ func (x *exporting) exports(service ServiceKey) map[ClusterID]*Object {
 	return found
 }
 
-func (x *exporting) settleService(key ServiceKey) {
+func (x *exporting) recomputeService(key ServiceKey) {
 	exports := x.exports(key)
 	want := map[ShardKey]*Shard{}
 	for source, shard := range x.contributions.of(key).All() {

@@ -34,13 +34,13 @@ type journal struct {
 	young, old *record // the latest of each half
 	held       int     // entries of the young half
 	turned     uint64  // last version before the young half
-	horizon    uint64  // last version before the old half: changes up to it are forgotten
+	compacted  uint64  // last version before the old half: changes up to it are forgotten
 }
 
 // since returns an entry for each key that changed after the version, in the order of kinds
 // and keys; ok is false where changes may be forgotten. The journal keeps the entries.
 func (j journal) since(version uint64) (found []string, ok bool) {
-	if version < j.horizon {
+	if version < j.compacted {
 		return nil, false
 	}
 	records := 0
@@ -69,7 +69,7 @@ func (j journal) after(version uint64, entries []string) journal {
 	slices.Sort(entries)
 	entries = slices.Compact(entries)
 	if j.held >= journalSpan {
-		j = journal{old: j.young, horizon: j.turned, turned: version - 1}
+		j = journal{old: j.young, compacted: j.turned, turned: version - 1}
 	}
 	j.young = &record{version: version, entries: entries, before: j.young}
 	j.held += len(entries)

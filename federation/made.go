@@ -119,7 +119,7 @@ func (s *Service) selects(w *Workload) bool {
 func registeredWorkload(s *Snapshot, key WorkloadKey) *Workload {
 	var found *Workload
 	prefix := selectorPrefix(key.Namespace, External)
-	s.workloads.homes.WalkPrefix(prefix, func(at string, _ int) bool {
+	s.workloads.namespaces.WalkPrefix(prefix, func(at string, _ int) bool {
 		found, _ = s.Workload(ShardKey{Cluster: ClusterID(at[len(prefix):]), Provider: External}, key)
 		return found != nil
 	})

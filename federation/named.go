@@ -39,10 +39,10 @@ func (x *servicesTxn) indexNames(source ShardKey, key ServiceKey, old, now *Shar
 	}
 }
 
-// settleNames brings the services that are made of names up to date with the dirty
+// recomputeNames brings the services that are made of names up to date with the dirty
 // ones. A service that is a name itself gives its own names to none but its own
 // shards, so that these are looked at as well.
-func (c *contributions) settleNames() {
+func (c *contributions) recomputeNames() {
 	if c.services.names.Len() == 0 && !c.services.hadNames {
 		return
 	}
@@ -60,7 +60,7 @@ func (c *contributions) settleNames() {
 		}
 	}
 	for name := range names {
-		c.settleName(name)
+		c.recomputeName(name)
 	}
 }
 
@@ -86,8 +86,8 @@ func (x *servicesTxn) isName(key ServiceKey) (is bool) {
 	return is
 }
 
-// settleName gives the service of that name the shards of those that give the name.
-func (c *contributions) settleName(name ServiceKey) {
+// recomputeName gives the service of that name the shards of those that give the name.
+func (c *contributions) recomputeName(name ServiceKey) {
 	want := map[ShardKey]*Shard{}
 	c.services.names.WalkPrefix(name.sortKey()+nul, func(_ string, of ServiceKey) bool {
 		shards := c.of(of)

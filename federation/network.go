@@ -59,16 +59,16 @@ func (g Gateway) equal(o Gateway) bool {
 }
 
 // GatewaysFrom are the gateways through which proxies of the observer's network
-// reach this one; StandingsFrom tells why others are left out. None where the
+// reach this one; GatewayStatesFrom tells why others are left out. None where the
 // network is Gated: they do not reach it.
 func (n *Network) GatewaysFrom(observer NetworkID) []Gateway {
-	standings := n.StandingsFrom(observer)
-	if !slices.ContainsFunc(standings, func(s Standing) bool { return !s.Used() }) {
+	states := n.GatewayStatesFrom(observer)
+	if !slices.ContainsFunc(states, func(s GatewayState) bool { return !s.Used() }) {
 		return n.Gateways
 	}
 	var used []Gateway
 	for i, g := range n.Gateways {
-		if standings[i].Used() {
+		if states[i].Used() {
 			used = append(used, g)
 		}
 	}

@@ -152,20 +152,20 @@ func (p *placing) changeCluster(now *Cluster) {
 // workloads below the prefix.
 func (p *placing) moveWorkloads(prefix string, change func()) {
 	type moved struct {
-		resident resident
+		owner    addressOwner
 		workload *Workload
 		before   []AddressKey
 	}
 	var all []moved
 	p.workloads.WalkPrefix(prefix, func(k string, w *Workload) bool {
 		shard := shardKeyOf(k)
-		r := resident{shard: shard, workload: workloadKeyOf(k, shard), isPod: true}
+		r := addressOwner{shard: shard, workload: workloadKeyOf(k, shard), isPod: true}
 		all = append(all, moved{r, w, p.addressesOf(shard, w)})
 		return false
 	})
 	change()
 	for _, m := range all {
-		p.addresses.moveWorkload(m.resident, m.before, p.addressesOf(m.resident.shard, m.workload))
+		p.addresses.moveWorkload(m.owner, m.before, p.addressesOf(m.owner.shard, m.workload))
 	}
 }
 

@@ -20,15 +20,15 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d.keySets.apply(e.KeySets)
 	if gone := e.Clusters.removed(d.clusters.ids()); len(gone) > 0 {
 		in.withdraw(gone)
-		ex.settle()
-		m.settle() // while there are the clusters to count down
+		ex.recompute()
+		m.recompute() // while there are the clusters to count down
 		d.clusters.remove(gone)
 	}
 	in.setSpecs(e.Clusters.Set)
 	in.apply(e)
-	ex.settle()
-	m.settle()
-	n.settle()
+	ex.recompute()
+	m.recompute()
+	n.recompute()
 	d.clusters.applyProblems(e.Source, e.Problems)
 	d.applyRevision(e.Revision)
 	if !d.changes.any {

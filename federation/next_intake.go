@@ -167,7 +167,7 @@ func (in *intake) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
 	in.changes.any = true
 	in.reselect(source.Provider, key.Namespace, old, now)
 	after := in.placing.addressesOf(source, now)
-	in.addresses.moveWorkload(resident{shard: source, workload: key, isPod: true}, in.placing.addressesOf(source, old), after)
+	in.addresses.moveWorkload(addressOwner{shard: source, workload: key, isPod: true}, in.placing.addressesOf(source, old), after)
 	in.addresses.touch(after...)
 }
 

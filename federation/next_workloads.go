@@ -10,7 +10,7 @@ import (
 // selects.
 type workloadsTxn struct {
 	btree.Txn[*Workload]
-	homes      btree.Txn[int]
+	namespaces btree.Txn[int]
 	selectors  btree.Txn[ServiceKey]
 	selectedBy btree.Txn[int]
 	labels     btree.Txn[struct{}]
@@ -18,12 +18,12 @@ type workloadsTxn struct {
 }
 
 func (x workloadIndex) txn() workloadsTxn {
-	return workloadsTxn{Txn: x.byKey.Txn(), homes: x.homes.Txn(), selectors: x.selectors.Txn(), selectedBy: x.selectedBy.Txn(), labels: x.labels.Txn()}
+	return workloadsTxn{Txn: x.byKey.Txn(), namespaces: x.namespaces.Txn(), selectors: x.selectors.Txn(), selectedBy: x.selectedBy.Txn(), labels: x.labels.Txn()}
 }
 
 func (x *workloadsTxn) commit() workloadIndex {
 	return workloadIndex{
-		byKey: x.Commit(), homes: x.homes.Commit(), selectors: x.selectors.Commit(), selectedBy: x.selectedBy.Commit(), labels: x.labels.Commit(),
+		byKey: x.Commit(), namespaces: x.namespaces.Commit(), selectors: x.selectors.Commit(), selectedBy: x.selectedBy.Commit(), labels: x.labels.Commit(),
 	}
 }
 
@@ -43,11 +43,11 @@ func (x *workloadsTxn) put(source ShardKey, key WorkloadKey, now *Workload) (old
 		return old, false
 	case now == nil:
 		x.Delete(at)
-		x.countHome(source, key.Namespace, -1)
+		x.countInNamespace(source, key.Namespace, -1)
 	default:
 		x.Set(at, now)
 		if old == nil {
-			x.countHome(source, key.Namespace, 1)
+			x.countInNamespace(source, key.Namespace, 1)
 		}
 	}
 	x.indexLabels(source, key, old, now)

@@ -14,18 +14,18 @@ import (
 
 // view is what a snapshot says, without version numbers.
 type view struct {
-	Services  map[ServiceKey]Service
-	Clusters  map[ClusterID]Cluster
-	Residents map[AddressKey]int
-	Problems  []Problem
-	Ports     map[uint16][]ServiceKey
-	Networks  map[NetworkID]Network
-	KeySets   map[KeySource]KeySet
-	Names     []Hostname
+	Services map[ServiceKey]Service
+	Clusters map[ClusterID]Cluster
+	Owners   map[AddressKey]int
+	Problems []Problem
+	Ports    map[uint16][]ServiceKey
+	Networks map[NetworkID]Network
+	KeySets  map[KeySource]KeySet
+	Names    []Hostname
 }
 
 func viewOf(s *Snapshot) view {
-	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Residents: map[AddressKey]int{}, Ports: map[uint16][]ServiceKey{}, Networks: map[NetworkID]Network{}}
+	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Owners: map[AddressKey]int{}, Ports: map[uint16][]ServiceKey{}, Networks: map[NetworkID]Network{}}
 	for svc := range s.Services().All() {
 		plain := *svc
 		plain.SpecVersion, plain.EndpointsVersion, plain.AccountsVersion = 0, 0, 0
@@ -38,7 +38,7 @@ func viewOf(s *Snapshot) view {
 	for addr := range 6 {
 		for _, id := range []NetworkID{DefaultNetwork, "n1", "n2"} {
 			at := AddressKey{Network: id, Addr: testAddress(addr)}
-			v.Residents[at] = len(residentsAt(s, at))
+			v.Owners[at] = len(addressOwnersAt(s, at))
 		}
 	}
 	for n := range s.Networks() {

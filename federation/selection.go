@@ -59,15 +59,15 @@ func (x *workloadsTxn) indexSelector(source ShardKey, key ServiceKey, old, now *
 	}
 }
 
-// countHome keeps the index of the shards that have workloads in a namespace.
-func (x *workloadsTxn) countHome(source ShardKey, namespace string, change int) {
+// countInNamespace keeps the index of the shards that have workloads in a namespace.
+func (x *workloadsTxn) countInNamespace(source ShardKey, namespace string, change int) {
 	at := selectorPrefix(namespace, source.Provider) + string(source.Cluster)
-	n, _ := x.homes.Get(at)
+	n, _ := x.namespaces.Get(at)
 	if n += change; n == 0 {
-		x.homes.Delete(at)
+		x.namespaces.Delete(at)
 		return
 	}
-	x.homes.Set(at, n)
+	x.namespaces.Set(at, n)
 }
 
 // shardsIn yields the shards that have workloads in the namespace; provider ""
@@ -78,8 +78,8 @@ func (x *workloadsTxn) shardsIn(namespace string, provider Provider) []ShardKey 
 		prefix = namespace + nul
 	}
 	var found []ShardKey
-	x.homes.WalkPrefix(prefix, func(k string, _ int) bool {
-		found = append(found, shardOfHome(k[len(namespace)+len(nul):]))
+	x.namespaces.WalkPrefix(prefix, func(k string, _ int) bool {
+		found = append(found, shardOfNamespaceKey(k[len(namespace)+len(nul):]))
 		return false
 	})
 	return found

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// crowded has three workloads with the label app=x and many with others in the
+// manyWorkloads has three workloads with the label app=x and many with others in the
 // namespace of a service that selects app=x.
-func crowded(many int) *Snapshot {
+func manyWorkloads(many int) *Snapshot {
 	all := map[WorkloadKey]*Workload{}
 	for i := range many {
 		all[we(fmt.Sprint("other-", i))] = entry(fmt.Sprintf("10.3.%d.%d", i/250, i%250), "app", fmt.Sprint("o", i), "all", "back")
@@ -24,14 +24,14 @@ func visitsOf(s *Snapshot, e Edit) (*Snapshot, int) {
 	d := newDraft(s)
 	in, m := d.intake(), d.merging()
 	in.apply(e)
-	m.settle()
+	m.recompute()
 	return d.commit(), d.workloads.visited
 }
 
 // TestR61ASelectorLooksAtItsWorkloadsOnly: what a change costs does not depend on how
 // many workloads there are in the namespace that the selector does not select.
 func TestR61ASelectorLooksAtItsWorkloadsOnly(t *testing.T) {
-	few, many := crowded(100), crowded(10_000)
+	few, many := manyWorkloads(100), manyWorkloads(10_000)
 	elsewhere := web("")
 	elsewhere.Endpoints = []Endpoint{endpoint("10.9.0.1", 80)}
 	for _, change := range []struct {
@@ -59,7 +59,7 @@ func TestR61ASelectorLooksAtItsWorkloadsOnly(t *testing.T) {
 // TestR61WithoutSelectorsNoLabelsAreIndexed: workloads take memory for their labels
 // only where something selects by them.
 func TestR61WithoutSelectorsNoLabelsAreIndexed(t *testing.T) {
-	s := crowded(10)
+	s := manyWorkloads(10)
 	if got, want := s.workloads.labels.Len(), 2*16; got != want {
 		t.Errorf("%d labels are indexed, want those that are selected by, %d", got, want)
 	}

@@ -15,8 +15,8 @@ func labelKey(namespace, label, value string, shard ShardKey, name string) strin
 	return labelPrefix(namespace, label) + value + nul + string(shard.Provider) + nul + string(shard.Cluster) + nul + name
 }
 
-// shardOfHome reads a provider and a cluster, in this order.
-func shardOfHome(k string) ShardKey {
+// shardOfNamespaceKey reads a provider and a cluster, in this order.
+func shardOfNamespaceKey(k string) ShardKey {
 	provider, cluster, _ := strings.Cut(k, nul)
 	return ShardKey{Cluster: ClusterID(cluster), Provider: Provider(provider)}
 }
@@ -117,7 +117,7 @@ func readCandidates(namespace, prefix string, keys []string) []selection {
 	all := make([]selection, 0, len(keys))
 	for _, k := range keys {
 		if at := strings.LastIndex(k, nul); at >= len(prefix) {
-			all = append(all, selection{shard: shardOfHome(k[len(prefix):at]), workload: WorkloadKey{Namespace: namespace, Name: k[at+len(nul):]}})
+			all = append(all, selection{shard: shardOfNamespaceKey(k[len(prefix):at]), workload: WorkloadKey{Namespace: namespace, Name: k[at+len(nul):]}})
 		}
 	}
 	return all

@@ -54,7 +54,7 @@ func (a Site) Placed() (NetworkID, bool) {
 // place's cluster is known.
 func (a Site) Instances() []Instance {
 	var found []Instance
-	for _, r := range a.residents() {
+	for _, r := range a.owners() {
 		if r.isPod {
 			continue
 		}
@@ -70,12 +70,12 @@ func (a Site) Instances() []Instance {
 	return found
 }
 
-// residents returns each resident of the place once: workloads of its cluster
+// owners returns each owner of the place's addresses once: workloads of its cluster
 // alone where that is known, and endpoints of every shard.
-func (a Site) residents() []resident {
-	var all []resident
+func (a Site) owners() []addressOwner {
+	var all []addressOwner
 	for _, addr := range a.place.Addresses {
-		for _, r := range residentsAt(a.snapshot, AddressKey{Network: a.network, Addr: addr}) {
+		for _, r := range addressOwnersAt(a.snapshot, AddressKey{Network: a.network, Addr: addr}) {
 			if (a.place.Cluster == "" || !r.isPod || r.shard.Cluster == a.place.Cluster) && !slices.Contains(all, r) {
 				all = append(all, r)
 			}
@@ -87,7 +87,7 @@ func (a Site) residents() []resident {
 // Workloads returns the workloads that live at the place's addresses.
 func (a Site) Workloads() []*Workload {
 	var found []*Workload
-	for _, r := range a.residents() {
+	for _, r := range a.owners() {
 		if w, ok := a.snapshot.Workload(r.shard, r.workload); ok && r.isPod {
 			found = append(found, w)
 		}

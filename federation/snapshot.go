@@ -15,7 +15,7 @@ type Snapshot struct {
 	services   Services
 	workloads  workloadIndex
 	bindings   btree.Map[ServiceKey] // service, binder, shard: services by those that they are bound to
-	addresses  btree.Map[struct{}]   // network, address, resident
+	addresses  btree.Map[struct{}]   // network, address, owner
 	clusters   clusterIndex
 	networks   networkIndex
 	objects    Objects
@@ -32,7 +32,7 @@ type Snapshot struct {
 // workloads they select.
 type workloadIndex struct {
 	byKey      btree.Map[*Workload]  // shard, namespace, name
-	homes      btree.Map[int]        // namespace, provider, cluster: how many workloads the shard has there
+	namespaces btree.Map[int]        // namespace, provider, cluster: how many workloads the shard has there
 	selectors  btree.Map[ServiceKey] // namespace, provider, service, shard: services by whose workloads they select
 	selectedBy btree.Map[int]        // namespace, label: how many selectors have a value for it
 	labels     btree.Map[struct{}]   // namespace, label, value, provider, cluster, workload: where selectors have a value for the label

@@ -31,20 +31,20 @@ func (v Verdict) equal(o Verdict) bool {
 	return v.Observer == o.Observer && v.Reachable == o.Reachable && v.Since.Equal(o.Since)
 }
 
-// Standing says whether proxies of a network enter by a gateway, and why.
-type Standing string
+// GatewayState says whether proxies of a network enter by a gateway, and why.
+type GatewayState string
 
-// The standings.
+// The states.
 const (
-	Unprobed    Standing = "UNPROBED"    // used: it has not been probed from there
-	Reachable   Standing = "REACHABLE"   // used
-	Unreachable Standing = "UNREACHABLE" // not used
-	LastResort  Standing = "LAST_RESORT" // found unreachable, and used all the same: so are all
-	NotServing  Standing = "NOT_SERVING" // not used: it is for other networks
+	Unprobed    GatewayState = "UNPROBED"    // used: it has not been probed from there
+	Reachable   GatewayState = "REACHABLE"   // used
+	Unreachable GatewayState = "UNREACHABLE" // not used
+	LastResort  GatewayState = "LAST_RESORT" // found unreachable, and used all the same: so are all
+	NotServing  GatewayState = "NOT_SERVING" // not used: it is for other networks
 )
 
 // Used reports whether proxies enter by the gateway.
-func (s Standing) Used() bool { return s != Unreachable && s != NotServing }
+func (s GatewayState) Used() bool { return s != Unreachable && s != NotServing }
 
 // VerdictOf is what the observer found of the gateway; false: nothing yet.
 func (g Gateway) VerdictOf(observer NetworkID) (Verdict, bool) {
@@ -55,14 +55,14 @@ func (g Gateway) VerdictOf(observer NetworkID) (Verdict, bool) {
 	return g.Verdicts[i], true
 }
 
-// StandingsFrom is what each of the network's Gateways is to proxies of the
+// GatewayStatesFrom is what each of the network's Gateways is to proxies of the
 // observer's network. Where none of those that serve it can be reached, all of
 // them stay in use: a verdict may be wrong, and an empty set surely is.
-func (n *Network) StandingsFrom(observer NetworkID) []Standing {
-	all := make([]Standing, len(n.Gateways))
+func (n *Network) GatewayStatesFrom(observer NetworkID) []GatewayState {
+	all := make([]GatewayState, len(n.Gateways))
 	used := false
 	for i, g := range n.Gateways {
-		all[i] = g.standing(observer)
+		all[i] = g.stateFrom(observer)
 		used = used || all[i].Used()
 	}
 	for i := range all {
@@ -76,10 +76,10 @@ func (n *Network) StandingsFrom(observer NetworkID) []Standing {
 // Unreachable reports whether the observer reaches none of the gateways that serve it,
 // which are its last resort.
 func (n *Network) Unreachable(observer NetworkID) bool {
-	return slices.Contains(n.StandingsFrom(observer), LastResort)
+	return slices.Contains(n.GatewayStatesFrom(observer), LastResort)
 }
 
-func (g Gateway) standing(observer NetworkID) Standing {
+func (g Gateway) stateFrom(observer NetworkID) GatewayState {
 	if !g.Serves(observer) {
 		return NotServing
 	}

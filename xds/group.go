@@ -200,8 +200,8 @@ const maxLog = 8192
 
 // changeLog says at which version names changed, oldest first.
 type changeLog struct {
-	entries []logEntry
-	horizon uint64 // changes up to this version may be forgotten
+	entries   []logEntry
+	compacted uint64 // changes up to this version may be forgotten
 }
 
 type logEntry struct {
@@ -209,11 +209,11 @@ type logEntry struct {
 	name    string
 }
 
-func (l *changeLog) reset(version uint64) { l.entries, l.horizon = nil, version }
+func (l *changeLog) reset(version uint64) { l.entries, l.compacted = nil, version }
 
 func (l *changeLog) add(version uint64, name string) {
 	if len(l.entries) >= 2*maxLog {
-		l.horizon = l.entries[maxLog-1].version
+		l.compacted = l.entries[maxLog-1].version
 		l.entries = slices.Clone(l.entries[maxLog:])
 	}
 	l.entries = append(l.entries, logEntry{version, name})
@@ -221,7 +221,7 @@ func (l *changeLog) add(version uint64, name string) {
 
 // since returns a part of the log, which is never written again.
 func (l *changeLog) since(version uint64) ([]logEntry, bool) {
-	if version < l.horizon {
+	if version < l.compacted {
 		return nil, false
 	}
 	at, _ := slices.BinarySearchFunc(l.entries, version+1, func(e logEntry, v uint64) int {

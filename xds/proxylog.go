@@ -12,11 +12,11 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// The lines of a proxy's life. All proxies may come, go and refuse at once, hence the crowd.
+// The lines of a proxy's life. All proxies may come, go and refuse at once, hence the limits of the log.
 
 func (st *stream) logConnect() {
 	st.connected = time.Now()
-	st.server.crowd.Log(st.client.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.client.node.Type)), slog.String("address", st.client.from.Addr().String()),
+	st.server.limitedLog.Log(st.client.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.client.node.Type)), slog.String("address", st.client.from.Addr().String()),
 		slog.String("workload", st.client.workload), slog.String("protocol", string(protocolOf(st.wire.delta))), slog.String("version", st.client.node.Version))
 }
 
@@ -29,7 +29,7 @@ func (st *stream) logEnd(err error) {
 	if code := status.FromContextError(err).Code(); err != nil && code != codes.Canceled && status.Code(err) != codes.Canceled {
 		attrs = append(attrs, slog.Any("err", err))
 	}
-	st.server.crowd.Log(st.client.log, slog.LevelInfo, "proxy disconnected", attrs...)
+	st.server.limitedLog.Log(st.client.log, slog.LevelInfo, "proxy disconnected", attrs...)
 }
 
 // noteUntraced tells of parts that the proxy refuses and that no object made: no status of
@@ -49,12 +49,12 @@ func (st *stream) noteUntraced(kind envoy.Type, now *fleet.Delivery) {
 			continue
 		}
 		st.server.options.Metrics.Count(UntracedRefusal, kind)
-		st.server.crowd.Log(st.client.log, slog.LevelWarn, "proxy rejected what no object made", slog.String("type", string(kind)), slog.String("name", title), slog.String("err", text))
+		st.server.limitedLog.Log(st.client.log, slog.LevelWarn, "proxy rejected what no object made", slog.String("type", string(kind)), slog.String("name", title), slog.String("err", text))
 	}
 }
 
 // logNack writes what a proxy refused, and why.
 func (st *stream) logNack(kind envoy.Type, f *flight, text string) {
-	st.server.crowd.Log(st.client.log, slog.LevelWarn, "proxy rejected configuration", slog.String("type", string(kind)), slog.Int("resources", len(f.resources)),
+	st.server.limitedLog.Log(st.client.log, slog.LevelWarn, "proxy rejected configuration", slog.String("type", string(kind)), slog.Int("resources", len(f.resources)),
 		slog.String("err", printable(text)))
 }

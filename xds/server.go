@@ -31,7 +31,7 @@ type Server struct {
 	// strangers do not crowd it out.
 	provoked *origin.Log
 	// crowd is the log of what all proxies may do at once.
-	crowd *origin.Crowd
+	limitedLog *origin.LimitedLog
 
 	fallbacks *fallbacks
 	names     *nameTable
@@ -63,7 +63,7 @@ func New(o Options) *Server {
 	return &Server{
 		options: o, views: viewsOf(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
 		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger),
-		provoked: origin.NewLog(o.Logger), crowd: origin.NewCrowd(o.Logger), fallbacks: newFallbacks(),
+		provoked: origin.NewLog(o.Logger), limitedLog: origin.NewLimitedLog(o.Logger), fallbacks: newFallbacks(),
 		names: newNameTable(), builtFrom: derive.NewIndex[*group](), reasons: newReasons(o.Findings),
 	}
 }
@@ -86,7 +86,7 @@ func (s *Server) ServerOptions() []grpc.ServerOption {
 // Run blocks until the context ends; then all streams are closed, so that their
 // clients go elsewhere.
 func (s *Server) Run(ctx context.Context) error {
-	s.crowd.Run(ctx)
+	s.limitedLog.Run(ctx)
 	s.once.Do(func() { close(s.drain) })
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/etcd"
 	"isthmus.dev/isthmus/internal/probe"
-	"isthmus.dev/isthmus/internal/probe/sheets"
+	"isthmus.dev/isthmus/internal/probe/healthstore"
 )
 
-// sheetsIn are those of a hub in the store at the URL.
-func sheetsIn(t *testing.T, hub, url string) sheets.Store {
+// healthIn is that of a hub in the store at the URL.
+func healthIn(t *testing.T, hub, url string) healthstore.Store {
 	t.Helper()
 	store, err := etcd.Open(t.Context(), etcd.Options{DataDir: filepath.Join(shortDir(t), "etcd"), Endpoints: []string{url}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -33,7 +33,7 @@ func sheetsIn(t *testing.T, hub, url string) sheets.Store {
 			t.Error(err)
 		}
 	})
-	return sheets.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: patience, Logger: slog.New(slog.DiscardHandler)})}
+	return healthstore.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: patience, Logger: slog.New(slog.DiscardHandler)})}
 }
 
 const twoGateways = `apiVersion: isthmus.dev/v1
@@ -86,42 +86,42 @@ func TestHubsOfOneStoreShareVerdicts(t *testing.T) {
 		}
 	}
 	all("[{[]} {[]}]")
-	one, two := sheetsIn(t, "one", store.URL), sheetsIn(t, "two", store.URL)
-	sheet := func(reachable bool, gateways ...string) probe.Sheet {
-		s := probe.Sheet{SheetKey: probe.SheetKey{Observer: "n1", Reachable: reachable}, Since: map[netip.AddrPort]time.Time{}}
+	one, two := healthIn(t, "one", store.URL), healthIn(t, "two", store.URL)
+	health := func(reachable bool, gateways ...string) probe.Health {
+		s := probe.Health{HealthKey: probe.HealthKey{Observer: "n1", Reachable: reachable}, Since: map[netip.AddrPort]time.Time{}}
 		for _, g := range gateways {
 			s.Since[netip.MustParseAddrPort(g+":15443")] = time.Unix(1_800_000_000, 0)
 		}
 		return s
 	}
-	put := func(to sheets.Store, s probe.Sheet, ttl time.Duration) {
+	put := func(to healthstore.Store, s probe.Health, ttl time.Duration) {
 		t.Helper()
 		if err := to.Put(t.Context(), s, ttl); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(one, sheet(false, "192.0.2.1"), time.Hour)
+	put(one, health(false, "192.0.2.1"), time.Hour)
 	all("[{[{n1 UNREACHABLE}]} {[]}]")
 	for _, h := range hubs {
 		h.awaitMetrics(t, `isthmus_gateway_reachable{gateway="192.0.2.1:15443",network="n2",observer="n1"} 0`, `isthmus_network_cut_off{network="n2",observer="n1"} 0`)
 	}
-	put(two, sheet(true, "192.0.2.1", "192.0.2.2"), time.Hour) // who reaches it knows better
+	put(two, health(true, "192.0.2.1", "192.0.2.2"), time.Hour) // who reaches it knows better
 	all("[{[{n1 REACHABLE}]} {[{n1 REACHABLE}]}]")
-	if err := two.Remove(t.Context(), sheet(true).SheetKey); err != nil {
+	if err := two.Remove(t.Context(), health(true).HealthKey); err != nil {
 		t.Fatal(err)
 	}
 	all("[{[{n1 UNREACHABLE}]} {[]}]")
-	if err := two.Renew(t.Context(), sheet(true).SheetKey); !errors.Is(err, probe.ErrNoSheet) {
+	if err := two.Renew(t.Context(), health(true).HealthKey); !errors.Is(err, probe.ErrNoHealth) {
 		t.Errorf("renewing what was removed: %v", err)
 	}
-	if err := one.Renew(t.Context(), sheet(false).SheetKey); err != nil {
+	if err := one.Renew(t.Context(), health(false).HealthKey); err != nil {
 		t.Error(err)
 	}
-	put(one, sheet(false, "192.0.2.1", "192.0.2.2"), time.Hour)
+	put(one, health(false, "192.0.2.1", "192.0.2.2"), time.Hour)
 	all("[{[{n1 LAST_RESORT}]} {[{n1 LAST_RESORT}]}]")
 	hubs[1].awaitMetrics(t, `isthmus_network_cut_off{network="n2",observer="n1"} 1`)
-	put(two, sheet(true, "192.0.2.2"), time.Hour)
+	put(two, health(true, "192.0.2.2"), time.Hour)
 	all("[{[{n1 UNREACHABLE}]} {[{n1 REACHABLE}]}]")
-	put(two, sheet(true, "192.0.2.2"), 2*time.Second) // and then its hub is gone
+	put(two, health(true, "192.0.2.2"), 2*time.Second) // and then its hub is gone
 	all("[{[{n1 LAST_RESORT}]} {[{n1 LAST_RESORT}]}]")
 }

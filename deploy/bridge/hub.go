@@ -67,8 +67,8 @@ func (h *Hub) Phase(cluster string) (string, error) {
 	return a.Cluster.Status.Phase, nil
 }
 
-// Standing is what gateways are to the proxies of a network, by address and port.
-func (h *Hub) Standing(observer string) (map[string]string, error) {
+// GatewayStates is what gateways are to the proxies of a network, by address and port.
+func (h *Hub) GatewayStates(observer string) (map[string]string, error) {
 	var a struct {
 		Networks struct {
 			Nodes []struct {

@@ -174,7 +174,7 @@ func (t teller) failover() {
 
 // stands is an error unless the gateway is that to the proxies of a site.
 func (t teller) stands(from *bridge.Site, g *bridge.Gateway, want string) error {
-	all, err := t.world.Hub.Standing(from.Network)
+	all, err := t.world.Hub.GatewayStates(from.Network)
 	if err == nil && all[g.Entry()] != want {
 		err = fmt.Errorf("it is %s", all[g.Entry()])
 	}

@@ -19,7 +19,7 @@ type Value struct {
 	changedAt  btree.Map[uint64] // key → version
 	journal    btree.Map[bool]   // version + key → gone
 	gone       btree.Map[bool]   // version + key of what is gone
-	horizon    uint64            // what went up to this version may be forgotten
+	compacted  uint64            // what went up to this version may be forgotten
 	superseded chan struct{}
 	lookup     func() *roster
 }
@@ -93,7 +93,7 @@ func (v *Value) ChangesSince(version uint64) ChangeSet {
 	if version >= v.version {
 		return c
 	}
-	if version == 0 || version < v.horizon {
+	if version == 0 || version < v.compacted {
 		c.All = true
 		return c
 	}
@@ -112,7 +112,7 @@ func (v *Value) ChangesSince(version uint64) ChangeSet {
 // with is the value that follows when the streams became what they are in
 // changed; nil is gone.
 func (v *Value) with(changed map[Key]*Proxy) *Value {
-	next := &Value{version: v.version + 1, horizon: v.horizon, superseded: make(chan struct{})}
+	next := &Value{version: v.version + 1, compacted: v.compacted, superseded: make(chan struct{})}
 	proxies, changedAt, journal, gone := v.proxies.Txn(), v.changedAt.Txn(), v.journal.Txn(), v.gone.Txn()
 	for key, p := range changed {
 		k := key.sortKey()
@@ -134,7 +134,7 @@ func (v *Value) with(changed map[Key]*Proxy) *Value {
 		journal.Set(versionKey(next.version, k), p == nil)
 	}
 	for _, at := range oldest(&gone, gone.Len()-maxGone) {
-		next.horizon = binary.BigEndian.Uint64([]byte(at[:versionBytes]))
+		next.compacted = binary.BigEndian.Uint64([]byte(at[:versionBytes]))
 		gone.Delete(at)
 		journal.Delete(at)
 	}

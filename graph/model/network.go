@@ -93,7 +93,7 @@ func (g NetworkGateway) Health() []GatewayHealth {
 	for i, v := range g.of().Verdicts {
 		all[i] = GatewayHealth{
 			ObserverNetworkID: string(v.Observer), Observer: string(v.Observer), Reachable: v.Reachable, Since: v.Since.UTC().Truncate(time.Millisecond),
-			Standing: GatewayStanding(g.network.StandingsFrom(v.Observer)[g.at]),
+			Standing: GatewayStanding(g.network.GatewayStatesFrom(v.Observer)[g.at]),
 		}
 	}
 	return all

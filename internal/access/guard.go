@@ -163,7 +163,7 @@ func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, beare
 	if err != nil {
 		return Identity{}, err
 	}
-	w, err := authority.NewWorkload(g.o.Clusters.Standing(cluster).TrustDomain, found.Namespace, found.Name)
+	w, err := authority.NewWorkload(g.o.Clusters.AttachState(cluster).TrustDomain, found.Namespace, found.Name)
 	if err != nil {
 		return Identity{}, refusal{err.Error()}
 	}

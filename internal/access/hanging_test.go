@@ -64,7 +64,7 @@ func TestR09HangingCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true, UID: "u1"}, "c2": {Attached: true, UID: "u1"}})
+	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}, "c2": {Attached: true, UID: "u1"}})
 	w.attach(t, "c1", hanging)
 	w.attach(t, "c2", newReviewer(true))
 	ends := w.now.Add(time.Hour)

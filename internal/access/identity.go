@@ -41,8 +41,8 @@ func (i Identity) Cluster() (federation.ClusterID, bool) {
 
 func (i Identity) of(cluster federation.ClusterID) bool { return slices.Contains(i.Clusters, cluster) }
 
-// Standing is how a cluster is attached.
-type Standing struct {
+// AttachState is how a cluster is attached.
+type AttachState struct {
 	Attached bool
 	Frozen   string // why no change from it is accepted; empty: it is not frozen
 	UID      string // of kube-system, as it was found first; empty: not known yet
@@ -52,7 +52,7 @@ type Standing struct {
 
 // Clusters tell how they are attached. Its method must not block.
 type Clusters interface {
-	Standing(id federation.ClusterID) Standing
+	AttachState(id federation.ClusterID) AttachState
 	// Named is the ID of the cluster that a caller names by its ID or by an alias; the
 	// name itself where it is neither.
 	Named(name federation.ClusterID) federation.ClusterID

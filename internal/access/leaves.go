@@ -54,7 +54,7 @@ func (l *Leaves) Verify(presented []*x509.Certificate) (authority.Proof, error) 
 	var of []federation.ClusterID
 	var found authority.Proof
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		account, known, err := all[id].Leaf(l.clusters.Standing(id).UID, presented)
+		account, known, err := all[id].Leaf(l.clusters.AttachState(id).UID, presented)
 		switch {
 		case !known:
 			continue
@@ -62,7 +62,7 @@ func (l *Leaves) Verify(presented []*x509.Certificate) (authority.Proof, error) 
 			return authority.Proof{}, fmt.Errorf("the client's certificate of Connect: %w", err)
 		}
 		of = append(of, id)
-		w, err := authority.NewWorkload(l.clusters.Standing(id).TrustDomain, account.Namespace, account.Name)
+		w, err := authority.NewWorkload(l.clusters.AttachState(id).TrustDomain, account.Namespace, account.Name)
 		if err != nil {
 			return authority.Proof{}, err
 		}

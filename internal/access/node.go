@@ -106,12 +106,12 @@ func noCluster(said federation.ClusterID) error {
 // belongs checks that the cluster exists, and that its workloads have identities
 // of the caller's trust domain.
 func (g *Guard) belongs(i Identity, cluster federation.ClusterID) error {
-	standing := g.o.Clusters.Standing(cluster)
+	attached := g.o.Clusters.AttachState(cluster)
 	switch {
-	case !standing.Attached && cluster != g.o.Hub:
+	case !attached.Attached && cluster != g.o.Hub:
 		return noCluster(cluster)
-	case standing.TrustDomain != i.Workload.TrustDomain:
-		return fmt.Errorf("the trust domain of the cluster %q is %q, and that of %s is another", cluster, standing.TrustDomain, i.Workload)
+	case attached.TrustDomain != i.Workload.TrustDomain:
+		return fmt.Errorf("the trust domain of the cluster %q is %q, and that of %s is another", cluster, attached.TrustDomain, i.Workload)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true}, "c2": {Attached: true}, "foreign": {Attached: true, TrustDomain: "other.example"}})
+	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true}, "c2": {Attached: true}, "foreign": {Attached: true, TrustDomain: "other.example"}})
 	of := func(clusters ...federation.ClusterID) Identity {
 		return Identity{Workload: workload("shop", "web"), Clusters: clusters}
 	}
@@ -63,7 +63,7 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 
 // Certificates are for workloads of exactly one cluster that is attached.
 func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true}, "c2": {Attached: true}, "foreign": {Attached: true, TrustDomain: "other.example"}})
+	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true}, "c2": {Attached: true}, "foreign": {Attached: true, TrustDomain: "other.example"}})
 	for want, clusters := range map[string][]federation.ClusterID{
 		"": {"c1"}, "not proven of which": {"c1", "c2"}, "not proven": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
 	} {

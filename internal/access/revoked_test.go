@@ -29,7 +29,7 @@ func TestF84CertificatesOfRootsThatAreTrustedNoMore(t *testing.T) {
 		"its root is of no cluster": {func(w *world) { p := proof; p.Clusters = nil; w.proofs["web"] = p }, "does not prove any more"},
 		"its cluster is detached":   {func(w *world) { delete(w.clusters, "c1") }, `no cluster "c1" is attached`},
 	} {
-		w := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true}})
+		w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true}})
 		w.proofs["web"] = proof
 		who, err := w.Identify(call{certificate: "web"}.context(t))
 		if err != nil || w.Allow(who, webNode) != nil {

@@ -32,7 +32,7 @@ import (
 type world struct {
 	mu       sync.Mutex
 	now      time.Time
-	clusters map[federation.ClusterID]Standing
+	clusters map[federation.ClusterID]AttachState
 	named    map[federation.ClusterID]federation.ClusterID // by alias
 	accounts map[string][]string                           // by address
 	proofs   map[string]authority.Proof                    // by common name
@@ -42,7 +42,7 @@ type world struct {
 	*Guard
 }
 
-func newWorld(clusters map[federation.ClusterID]Standing) *world {
+func newWorld(clusters map[federation.ClusterID]AttachState) *world {
 	w := &world{now: time.Now(), clusters: clusters, proofs: map[string]authority.Proof{}, counted: map[string]int{}}
 	w.tokens = NewTokens(TokenOptions{Audiences: []string{"isthmus", "istio-ca"}, Clusters: w, Now: func() time.Time { return w.now }})
 	w.Guard = New(Options{
@@ -63,7 +63,7 @@ func (w *world) Named(name federation.ClusterID) federation.ClusterID {
 	return cmp.Or(w.named[name], name)
 }
 
-func (w *world) Standing(id federation.ClusterID) Standing {
+func (w *world) AttachState(id federation.ClusterID) AttachState {
 	s := w.clusters[id]
 	s.TrustDomain = cmp.Or(s.TrustDomain, "mesh.example")
 	return s

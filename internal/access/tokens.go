@@ -93,14 +93,14 @@ func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.
 	if !t.mayTry(&who) && !t.isGood(cluster, token) {
 		return Account{}, errThrottled
 	}
-	standing, err := t.judge(cluster, token)
+	attached, err := t.judge(cluster, token)
 	if no := (refusal{}); errors.As(err, &no) {
 		t.failed(&who)
 	}
 	if err != nil {
 		return Account{}, err
 	}
-	a, err := t.remembered(ctx, inquiry{cluster: cluster, uid: standing.UID, token: token, who: &who})
+	a, err := t.remembered(ctx, inquiry{cluster: cluster, uid: attached.UID, token: token, who: &who})
 	if err != nil {
 		return Account{}, err
 	}
@@ -108,18 +108,18 @@ func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.
 }
 
 // judge tells what can be told without the cluster.
-func (t *Tokens) judge(cluster federation.ClusterID, token Token) (Standing, error) {
+func (t *Tokens) judge(cluster federation.ClusterID, token Token) (AttachState, error) {
 	if err := t.makerOf(cluster).read(token, t.o.Audiences, t.o.Now()); err != nil {
-		return Standing{}, refusal{err.Error()}
+		return AttachState{}, refusal{err.Error()}
 	}
-	standing := t.o.Clusters.Standing(cluster)
+	attached := t.o.Clusters.AttachState(cluster)
 	switch {
-	case !standing.Attached:
-		return Standing{}, refusal{noCluster(cluster).Error()}
-	case standing.Frozen != "":
-		return Standing{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, standing.Frozen)
+	case !attached.Attached:
+		return AttachState{}, refusal{noCluster(cluster).Error()}
+	case attached.Frozen != "":
+		return AttachState{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, attached.Frozen)
 	}
-	return standing, nil
+	return attached, nil
 }
 
 // makerOf is who made the cluster's tokens; without a link, they are taken for those of Kubernetes.
@@ -213,11 +213,11 @@ func (t *Tokens) still(cluster federation.ClusterID, token Token) error {
 	if is && known.refused != nil && now.Before(known.until) {
 		return known.refused
 	}
-	standing := t.o.Clusters.Standing(cluster)
-	if by == nil || standing.Frozen != "" || is && now.Sub(known.at) < reviewAgain {
+	attached := t.o.Clusters.AttachState(cluster)
+	if by == nil || attached.Frozen != "" || is && now.Sub(known.at) < reviewAgain {
 		return nil // what it claims was checked before
 	}
-	t.ask(context.Background(), inquiry{by: by, cluster: cluster, uid: standing.UID, token: token, seen: known.at})
+	t.ask(context.Background(), inquiry{by: by, cluster: cluster, uid: attached.UID, token: token, seen: known.at})
 	return nil
 }
 

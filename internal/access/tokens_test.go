@@ -56,7 +56,7 @@ func (r *reviewer) reviews() int {
 }
 
 func reviewed(t *testing.T, accept bool) (*world, *reviewer) {
-	w, r := newWorld(map[federation.ClusterID]Standing{"c1": {Attached: true, UID: "u1"}}), newReviewer(accept)
+	w, r := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), newReviewer(accept)
 	w.attach(t, "c1", r)
 	return w, r
 }

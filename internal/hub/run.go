@@ -32,7 +32,7 @@ import (
 	"isthmus.dev/isthmus/internal/jwks/fetch"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
-	"isthmus.dev/isthmus/internal/probe/sheets"
+	"isthmus.dev/isthmus/internal/probe/healthstore"
 	"isthmus.dev/isthmus/internal/ramp"
 	"isthmus.dev/isthmus/internal/registration"
 	gatewaynames "isthmus.dev/isthmus/internal/resolve"
@@ -176,7 +176,7 @@ func (r *rooms) openProxies(context.Context) error {
 		return err
 	}
 	r.presence = mesh.Presence{Hub: replica, Leases: r.mesh.Stored, Views: r.mesh.Views.Latest, Shared: len(r.settings.Etcd.Endpoints) > 0, Logger: r.logger}
-	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: sheets.Store{Hub: replica, Leases: r.mesh.Stored}, Logger: r.logger})
+	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: healthstore.Store{Hub: replica, Leases: r.mesh.Stored}, Logger: r.logger})
 	r.debug = istiodebug.New(istiodebug.Options{
 		Snapshots: r.snapshots, Fleet: r.fleet, Hub: replica, Build: istiodebug.Build{Version: version.Version, Revision: version.Revision(), Go: runtime.Version()},
 		Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return xds.ConfigDump(r.proxies, stream) },

@@ -42,7 +42,7 @@ func play(j *Judge, probers ...string) (changes []change) {
 			name := fmt.Sprint(n)
 			switch said[i] {
 			case '+', '-':
-				j.Hear(Word{Prober: name, Way: theWay, Well: said[i] == '+'}, at)
+				j.Add(Report{Prober: name, Path: theWay, Reachable: said[i] == '+'}, at)
 			case '!':
 				j.Left(name)
 			}
@@ -179,11 +179,11 @@ func saidWithin(stories []string, what byte, first, last int) (beats int) {
 // moment at which it happens.
 func TestAskedAgainInTime(t *testing.T) {
 	j := NewJudge(Rules{})
-	j.Hear(Word{Prober: "a", Way: theWay, Well: true}, start)
-	j.Hear(Word{Prober: "b", Way: theWay, Well: true}, start)
+	j.Add(Report{Prober: "a", Path: theWay, Reachable: true}, start)
+	j.Add(Report{Prober: "b", Path: theWay, Reachable: true}, start)
 	j.Verdicts(start)
 	for at := start; at.Before(start.Add(2 * time.Second)); at = at.Add(beat) {
-		j.Hear(Word{Prober: "b", Way: theWay}, at)
+		j.Add(Report{Prober: "b", Path: theWay}, at)
 	}
 	all, again := j.Verdicts(start.Add(2 * time.Second))
 	if want := start.Add(2500 * time.Millisecond); !all[theWay].Reachable || !again.Equal(want) {
@@ -195,7 +195,7 @@ func TestAskedAgainInTime(t *testing.T) {
 	if all, again = j.Verdicts(start.Add(time.Minute)); len(all) != 1 || !again.IsZero() {
 		t.Errorf("after a minute of silence there is %v, to be asked for again at %s", all, again)
 	}
-	j.Hear(Word{Prober: "a", Way: theWay, Well: true}, start.Add(time.Minute))
+	j.Add(Report{Prober: "a", Path: theWay, Reachable: true}, start.Add(time.Minute))
 	j.Verdicts(start.Add(time.Minute + 2*time.Second))
 	j.Keep(func(federation.VerdictKey) bool { return false })
 	if all, again = j.Verdicts(again); len(all) != 0 || !again.IsZero() {

@@ -13,30 +13,30 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Sheet is what this hub reports about the ways from one network: of those that it
+// Health is what this hub reports about the paths from one network: of those that it
 // found reachable, or of those that it did not.
-type Sheet struct {
-	SheetKey
+type Health struct {
+	HealthKey
 	Since map[netip.AddrPort]time.Time // by gateway
 }
 
-// SheetKey names a sheet of this hub.
-type SheetKey struct {
+// HealthKey names the health records of this hub.
+type HealthKey struct {
 	Observer  federation.NetworkID
 	Reachable bool
 }
 
-// ErrNoSheet is the error of a renewal of what is not there any more.
-var ErrNoSheet = errors.New("there is no such sheet")
+// ErrNoHealth is the error of a renewal of what is not there any more.
+var ErrNoHealth = errors.New("there is no such health record")
 
-// Store keeps sheets where every hub reads them. Its methods may block.
+// Store keeps health records where every hub reads them. Its methods may block.
 type Store interface {
-	// Put keeps the sheet until the TTL ends; it replaces the one with that key.
-	Put(ctx context.Context, s Sheet, ttl time.Duration) error
-	// Renew restarts its TTL; ErrNoSheet when it is gone.
-	Renew(ctx context.Context, key SheetKey) error
+	// Put keeps the record until the TTL ends; it replaces the one with that key.
+	Put(ctx context.Context, s Health, ttl time.Duration) error
+	// Renew restarts its TTL; ErrNoHealth when it is gone.
+	Renew(ctx context.Context, key HealthKey) error
 	// Remove does nothing where there is none.
-	Remove(ctx context.Context, key SheetKey) error
+	Remove(ctx context.Context, key HealthKey) error
 }
 
 // Snapshots gives the newest snapshot; an Aggregate does.
@@ -44,7 +44,7 @@ type Snapshots interface {
 	Latest() *federation.Snapshot
 }
 
-// How long sheets last without their hub. One that says reachable ends soon: it
+// How long records last without their hub. One that says reachable ends soon: it
 // outvotes every other hub. One that says unreachable outlasts a failure of the
 // store, and is outvoted by any hub that knows better.
 const (
@@ -66,7 +66,7 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Keeper hears probers, judges, and writes what it found. What it writes has no
+// Keeper collects reports of probers, judges, and writes what it found. What it writes has no
 // effect but by the store: it comes back to the snapshot from there.
 type Keeper struct {
 	o    Options
@@ -88,7 +88,7 @@ func New(o Options) *Keeper {
 	return &Keeper{o: o, wake: make(chan struct{}, 1), judge: NewJudge(o.Rules), taken: map[federation.NetworkID]bool{}}
 }
 
-// takeOver goes on from what is in force, before the first word from a network.
+// takeOver goes on from what is in force, before the first report from a network.
 func (k *Keeper) takeOver(observer federation.NetworkID, now time.Time) {
 	if k.taken[observer] {
 		return
@@ -103,14 +103,14 @@ func (k *Keeper) takeOver(observer federation.NetworkID, now time.Time) {
 	}
 }
 
-// Hear takes what a prober says now. It does not block.
-func (k *Keeper) Hear(words []Word) {
+// Add takes what a prober reports now. It does not block.
+func (k *Keeper) Report(reports []Report) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.o.Now()
-	for _, w := range words {
-		k.takeOver(w.Way.Observer, now)
-		k.judge.Hear(w, now)
+	for _, w := range reports {
+		k.takeOver(w.Path.Observer, now)
+		k.judge.Add(w, now)
 	}
 	k.nudge()
 }
@@ -132,7 +132,7 @@ func (k *Keeper) nudge() {
 
 // Run writes what is found until the context ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	w := writer{k: k, written: map[SheetKey]written{}}
+	w := writer{k: k, written: map[HealthKey]written{}}
 	for ctx.Err() == nil {
 		k.wait(ctx, w.step(ctx))
 	}
@@ -163,20 +163,20 @@ func (k *Keeper) verdicts() (map[federation.VerdictKey]federation.Verdict, time.
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.judge.Keep(func(way federation.VerdictKey) bool { return there[way.Gateway] })
+	k.judge.Keep(func(path federation.VerdictKey) bool { return there[path.Gateway] })
 	return k.judge.Verdicts(k.o.Now())
 }
 
 // writer is one Run.
 type writer struct {
 	k       *Keeper
-	written map[SheetKey]written
+	written map[HealthKey]written
 	failed  time.Duration // how long to wait after the last failure; 0: it went well
 	notYet  time.Time     // before which nothing is tried again
 	said    map[federation.VerdictKey]federation.Verdict
 }
 
-// written is a sheet as the store has it.
+// written is a record as the store has it.
 type written struct {
 	since  map[netip.AddrPort]time.Time
 	renew  time.Time // when its TTL is to be restarted
@@ -190,7 +190,7 @@ func (w *writer) step(ctx context.Context) time.Time {
 	if now := w.k.o.Now(); now.Before(w.notYet) {
 		return soonest(again, w.notYet)
 	}
-	if err := w.write(ctx, sheetsOf(verdicts)); err != nil {
+	if err := w.write(ctx, healthOf(verdicts)); err != nil {
 		if w.failed == 0 {
 			w.k.o.Logger.Warn("verdicts on gateways are not written, and stay as they were", slog.Any("err", err))
 		}
@@ -215,43 +215,43 @@ func soonest(a, b time.Time) time.Time {
 }
 
 func (w *writer) log(now map[federation.VerdictKey]federation.Verdict) {
-	for way, v := range now {
-		w.meet(way.Observer)
-		if was, had := w.said[way]; had && was.Reachable != v.Reachable || !had && !v.Reachable {
-			w.k.o.Logger.Info("the verdict on a gateway changed", slog.String("network", string(way.Observer)), slog.String("gateway", way.Gateway.String()), slog.Bool("reachable", v.Reachable))
+	for path, v := range now {
+		w.expectStored(path.Observer)
+		if was, had := w.said[path]; had && was.Reachable != v.Reachable || !had && !v.Reachable {
+			w.k.o.Logger.Info("the verdict on a gateway changed", slog.String("network", string(path.Observer)), slog.String("gateway", path.Gateway.String()), slog.Bool("reachable", v.Reachable))
 		}
 	}
 	w.said = now
 }
 
-// meet takes it that the store may have sheets of the observer, from before this
+// expectStored takes it that the store may have records of the observer, from before this
 // hub was started.
-func (w *writer) meet(observer federation.NetworkID) {
-	for _, key := range [...]SheetKey{{observer, true}, {observer, false}} {
+func (w *writer) expectStored(observer federation.NetworkID) {
+	for _, key := range [...]HealthKey{{observer, true}, {observer, false}} {
 		if _, known := w.written[key]; !known {
 			w.written[key] = written{}
 		}
 	}
 }
 
-func sheetsOf(verdicts map[federation.VerdictKey]federation.Verdict) map[SheetKey]map[netip.AddrPort]time.Time {
-	sheets := map[SheetKey]map[netip.AddrPort]time.Time{}
-	for way, v := range verdicts {
-		key := SheetKey{way.Observer, v.Reachable}
-		if sheets[key] == nil {
-			sheets[key] = map[netip.AddrPort]time.Time{}
+func healthOf(verdicts map[federation.VerdictKey]federation.Verdict) map[HealthKey]map[netip.AddrPort]time.Time {
+	health := map[HealthKey]map[netip.AddrPort]time.Time{}
+	for path, v := range verdicts {
+		key := HealthKey{path.Observer, v.Reachable}
+		if health[key] == nil {
+			health[key] = map[netip.AddrPort]time.Time{}
 		}
-		sheets[key][way.Gateway] = v.Since
+		health[key][path.Gateway] = v.Since
 	}
-	return sheets
+	return health
 }
 
-// write brings the store up to the sheets. What a gateway moves to is written
+// write brings the store up to date. What a gateway moves to is written
 // before what it leaves, so that it is never in none: what is in both counts as
 // reachable.
-func (w *writer) write(ctx context.Context, sheets map[SheetKey]map[netip.AddrPort]time.Time) error {
+func (w *writer) write(ctx context.Context, health map[HealthKey]map[netip.AddrPort]time.Time) error {
 	for _, gains := range []bool{true, false} {
-		for key, since := range sheets {
+		for key, since := range health {
 			if was := w.written[key]; maps.EqualFunc(was.since, since, time.Time.Equal) || gainsAny(was.since, since) != gains {
 				continue
 			}
@@ -261,15 +261,15 @@ func (w *writer) write(ctx context.Context, sheets map[SheetKey]map[netip.AddrPo
 		}
 	}
 	for key, kept := range w.written {
-		if err := w.tend(ctx, key, kept, sheets[key] == nil); err != nil {
+		if err := w.tend(ctx, key, kept, health[key] == nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tend removes a sheet that is empty now, and renews what is due.
-func (w *writer) tend(ctx context.Context, key SheetKey, kept written, empty bool) error {
+// tend removes a record that is empty now, and renews what is due.
+func (w *writer) tend(ctx context.Context, key HealthKey, kept written, empty bool) error {
 	switch {
 	case empty && !kept.absent:
 		if err := w.k.o.Store.Remove(ctx, key); err != nil {
@@ -286,27 +286,27 @@ func gainsAny(was, now map[netip.AddrPort]time.Time) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(g netip.AddrPort) bool { _, had := was[g]; return !had })
 }
 
-func (key SheetKey) ttl() time.Duration {
+func (key HealthKey) ttl() time.Duration {
 	if key.Reachable {
 		return ttlReachable
 	}
 	return ttlUnreachable
 }
 
-func (w *writer) put(ctx context.Context, key SheetKey, since map[netip.AddrPort]time.Time) error {
+func (w *writer) put(ctx context.Context, key HealthKey, since map[netip.AddrPort]time.Time) error {
 	asked := w.k.o.Now()
-	if err := w.k.o.Store.Put(ctx, Sheet{key, since}, key.ttl()); err != nil {
+	if err := w.k.o.Store.Put(ctx, Health{key, since}, key.ttl()); err != nil {
 		return err
 	}
 	w.written[key] = written{since: since, renew: asked.Add(key.ttl() / 3)}
 	return nil
 }
 
-// renew writes the sheet again where its time has ended meanwhile.
-func (w *writer) renew(ctx context.Context, key SheetKey, kept written) error {
+// renew writes the record again where its time has ended meanwhile.
+func (w *writer) renew(ctx context.Context, key HealthKey, kept written) error {
 	asked := w.k.o.Now()
 	err := w.k.o.Store.Renew(ctx, key)
-	if errors.Is(err, ErrNoSheet) {
+	if errors.Is(err, ErrNoHealth) {
 		return w.put(ctx, key, kept.since)
 	}
 	if err == nil {

@@ -17,47 +17,47 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// sheets is a store with leases, which may fail.
-type sheets struct {
+// healthStore is a store with leases, which may fail.
+type healthStore struct {
 	mu     sync.Mutex
-	kept   map[SheetKey]Sheet
-	ttl    map[SheetKey]time.Duration
-	ends   map[SheetKey]time.Time
+	kept   map[HealthKey]Health
+	ttl    map[HealthKey]time.Duration
+	ends   map[HealthKey]time.Time
 	fails  bool
 	writes int
 }
 
-func newSheets() *sheets {
-	return &sheets{kept: map[SheetKey]Sheet{}, ttl: map[SheetKey]time.Duration{}, ends: map[SheetKey]time.Time{}}
+func newHealthStore() *healthStore {
+	return &healthStore{kept: map[HealthKey]Health{}, ttl: map[HealthKey]time.Duration{}, ends: map[HealthKey]time.Time{}}
 }
 
 var errDown = errors.New("the store is down")
 
-func (s *sheets) Put(_ context.Context, sheet Sheet, ttl time.Duration) error {
+func (s *healthStore) Put(_ context.Context, h Health, ttl time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fails {
 		return errDown
 	}
 	s.writes++
-	s.kept[sheet.SheetKey], s.ttl[sheet.SheetKey], s.ends[sheet.SheetKey] = sheet, ttl, time.Now().Add(ttl)
+	s.kept[h.HealthKey], s.ttl[h.HealthKey], s.ends[h.HealthKey] = h, ttl, time.Now().Add(ttl)
 	return nil
 }
 
-func (s *sheets) Renew(_ context.Context, key SheetKey) error {
+func (s *healthStore) Renew(_ context.Context, key HealthKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fails {
 		return errDown
 	}
 	if _, there := s.kept[key]; !there || time.Now().After(s.ends[key]) {
-		return ErrNoSheet
+		return ErrNoHealth
 	}
 	s.ends[key] = time.Now().Add(s.ttl[key])
 	return nil
 }
 
-func (s *sheets) Remove(_ context.Context, key SheetKey) error {
+func (s *healthStore) Remove(_ context.Context, key HealthKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fails {
@@ -67,20 +67,20 @@ func (s *sheets) Remove(_ context.Context, key SheetKey) error {
 	return nil
 }
 
-func (s *sheets) fail(now bool) {
+func (s *healthStore) fail(now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fails = now
 }
 
-// String shows the sheets that there are now.
-func (s *sheets) String() string {
+// String shows the records that there are now.
+func (s *healthStore) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
-	for key, sheet := range s.kept {
+	for key, h := range s.kept {
 		if time.Now().Before(s.ends[key]) {
-			for g := range sheet.Since {
+			for g := range h.Since {
 				all = append(all, fmt.Sprintf("%s %s %t", key.Observer, g.Addr(), key.Reachable))
 			}
 		}
@@ -115,7 +115,7 @@ func wayTo(gateway int) federation.VerdictKey {
 // say has a prober report on both gateways for that time.
 func say(k *Keeper, long time.Duration, first, second bool) {
 	for range long / beat {
-		k.Hear([]Word{{Prober: "p", Way: wayTo(1), Well: first}, {Prober: "p", Way: wayTo(2), Well: second}})
+		k.Report([]Report{{Prober: "p", Path: wayTo(1), Reachable: first}, {Prober: "p", Path: wayTo(2), Reachable: second}})
 		synctest.Wait()
 		time.Sleep(beat) //nolint:forbidigo // the bubble's time
 	}
@@ -123,7 +123,7 @@ func say(k *Keeper, long time.Duration, first, second bool) {
 }
 
 // keeping runs a keeper within a bubble of synctest.
-func keeping(t *testing.T, at fixed, s *sheets, then func(k *Keeper)) {
+func keeping(t *testing.T, at fixed, s *healthStore, then func(k *Keeper)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func keeping(t *testing.T, at fixed, s *sheets, then func(k *Keeper)) {
 }
 
 func TestKeeperWritesWhatChanges(t *testing.T) {
-	s := newSheets()
+	s := newHealthStore()
 	keeping(t, twoGateways(), s, func(k *Keeper) {
 		want := func(what string) {
 			t.Helper()
@@ -173,7 +173,7 @@ func TestKeeperWritesWhatChanges(t *testing.T) {
 // TestKeeperOverAnOutageOfTheStore: what was written stays, and what was found
 // meanwhile is written after it.
 func TestKeeperOverAnOutageOfTheStore(t *testing.T) {
-	s := newSheets()
+	s := newHealthStore()
 	keeping(t, twoGateways(), s, func(k *Keeper) {
 		say(k, 2*time.Second, false, true)
 		say(k, 2*time.Second, false, true)
@@ -193,11 +193,11 @@ func TestKeeperOverAnOutageOfTheStore(t *testing.T) {
 // TestKeeperGoesOnFromWhatIsInForce: a hub that is started again neither forgets
 // a dead gateway nor leaves anything from before in the store.
 func TestKeeperGoesOnFromWhatIsInForce(t *testing.T) {
-	s := newSheets()
-	s.kept[SheetKey{"n1", false}] = Sheet{SheetKey{"n1", false}, map[netip.AddrPort]time.Time{wayTo(1).Gateway: start, netip.MustParseAddrPort("192.0.2.9:1"): start}}
-	s.ends[SheetKey{"n1", false}] = start.AddDate(100, 0, 0)
+	s := newHealthStore()
+	s.kept[HealthKey{"n1", false}] = Health{HealthKey{"n1", false}, map[netip.AddrPort]time.Time{wayTo(1).Gateway: start, netip.MustParseAddrPort("192.0.2.9:1"): start}}
+	s.ends[HealthKey{"n1", false}] = start.AddDate(100, 0, 0)
 	keeping(t, twoGateways(federation.Verdict{Since: start}), s, func(k *Keeper) {
-		k.Hear([]Word{{Prober: "p", Way: wayTo(2), Well: true}})
+		k.Report([]Report{{Prober: "p", Path: wayTo(2), Reachable: true}})
 		synctest.Wait()
 		if got, want := s.String(), "n1 192.0.2.1 false, n1 192.0.2.2 true"; got != want {
 			t.Errorf("the store has %q, want %q", got, want)

@@ -67,8 +67,8 @@ func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 					t.Errorf("%s is left out: %s", e.Endpoint.Address, e.Message)
 				}
 			}
-			if n, _ := c.with.snapshot.Network("n2"); !slices.Equal(n.StandingsFrom("n1"), []federation.Standing{federation.LastResort, federation.LastResort}) {
-				t.Errorf("the gateways stand at %v", n.StandingsFrom("n1"))
+			if n, _ := c.with.snapshot.Network("n2"); !slices.Equal(n.GatewayStatesFrom("n1"), []federation.GatewayState{federation.LastResort, federation.LastResort}) {
+				t.Errorf("the gateways stand at %v", n.GatewayStatesFrom("n1"))
 			}
 			if back := assignmentOf(t, c.with.found(true, "192.0.2.1", "192.0.2.2"), one(t)); !proto.Equal(back, healthy) {
 				t.Errorf("when all is well again the endpoints are %v", list(back))

@@ -84,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Identities, error) {
 	if i.denied, err = callers.OpenDenied(o.Settings.DenyFile, o.Logger); err != nil {
 		return nil, fmt.Errorf("identity.denyFile: %w", err)
 	}
-	now := world{o.Snapshots}
+	now := attachedClusters{o.Snapshots}
 	i.tokens = callers.NewTokens(callers.TokenOptions{Audiences: o.Settings.Audiences, Clusters: now})
 	i.leaves = callers.NewLeaves(i.Trust, now)
 	i.Guard = callers.New(callers.Options{
@@ -136,7 +136,7 @@ func (i *Identities) measure(ctx context.Context) {
 	tick := time.NewTicker(measureEvery)
 	defer tick.Stop()
 	for {
-		s := i.authority.Standing()
+		s := i.authority.Status()
 		i.metrics.Authority(s.Roots, s.Ends, s.Trouble != nil)
 		select {
 		case <-tick.C:
@@ -186,18 +186,18 @@ func (i *Identities) TLS(base *tls.Config) *tls.Config {
 	})
 }
 
-// world tells access how clusters are attached and who lives where.
-type world struct{ snapshots *federation.Aggregate }
+// attachedClusters tells access how clusters are attached and who lives where.
+type attachedClusters struct{ snapshots *federation.Aggregate }
 
 // Named is part of callers.Clusters.
-func (w world) Named(name federation.ClusterID) federation.ClusterID {
+func (w attachedClusters) Named(name federation.ClusterID) federation.ClusterID {
 	return w.snapshots.Latest().ClusterNamed(name)
 }
 
-// Standing is part of callers.Clusters.
-func (w world) Standing(id federation.ClusterID) callers.Standing {
+// AttachState is part of callers.Clusters.
+func (w attachedClusters) AttachState(id federation.ClusterID) callers.AttachState {
 	snapshot := w.snapshots.Latest()
-	s := callers.Standing{TrustDomain: snapshot.Read().TrustDomain(id)}
+	s := callers.AttachState{TrustDomain: snapshot.Read().TrustDomain(id)}
 	c, attached := snapshot.Cluster(id)
 	if !attached || c.Status.Phase == federation.Detaching {
 		return s
@@ -213,7 +213,7 @@ func (w world) Standing(id federation.ClusterID) callers.Standing {
 }
 
 // AccountsAt is part of callers.Workloads.
-func (w world) AccountsAt(cluster federation.ClusterID, address netip.Addr) []string {
+func (w attachedClusters) AccountsAt(cluster federation.ClusterID, address netip.Addr) []string {
 	var accounts []string
 	for _, found := range federation.WorkloadsAnywhere(w.snapshots.Latest(), cluster, address) {
 		if found.ServiceAccount != "" && !slices.Contains(accounts, found.ServiceAccount) {

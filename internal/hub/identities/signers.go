@@ -26,14 +26,14 @@ func (i *Identities) Show() model.CertificateAuthority {
 	if i.authority == nil {
 		return out
 	}
-	now := i.authority.Standing()
+	now := i.authority.Status()
 	if out.Signs = now.Signer != ""; now.Trouble != nil {
 		text := now.Trouble.Error()
 		out.Message = &text
 	}
 	for _, s := range i.authority.Signers() {
 		out.Signers = append(out.Signers, model.Signer{
-			Fingerprint: s.Fingerprint, Subject: s.Subject, Turn: model.SignerTurn(s.Turn),
+			Fingerprint: s.Fingerprint, Subject: s.Subject, Turn: model.SignerTurn(s.State),
 			TrustedSince: apiTime(s.Trusted), SigningStartsAt: apiTime(s.Signs), ExpiresAt: apiTime(s.Ends),
 		})
 	}
@@ -42,7 +42,7 @@ func (i *Identities) Show() model.CertificateAuthority {
 
 func (i *Identities) bundles() []model.TrustBundle {
 	all := []model.TrustBundle{}
-	domains, roots := i.Trust.Standings()
+	domains, roots := i.Trust.RootStatuses()
 	for _, domain := range domains {
 		b := model.TrustBundle{TrustDomain: domain, Roots: []model.TrustRoot{}}
 		for _, r := range roots[domain] {
@@ -92,7 +92,7 @@ func (i *Identities) Warnings() []string {
 	if i.authority == nil {
 		return nil
 	}
-	if s := i.authority.Standing(); s.Trouble != nil {
+	if s := i.authority.Status(); s.Trouble != nil {
 		does := "certificates are signed"
 		if s.Signer == "" {
 			does = "no certificates are signed"

@@ -12,11 +12,11 @@ type probers struct{ keeper *probe.Keeper }
 
 // Found is part of xds.Probes.
 func (p probers) Found(prober string, observer federation.NetworkID, reached map[netip.AddrPort]bool) {
-	words := make([]probe.Word, 0, len(reached))
+	reports := make([]probe.Report, 0, len(reached))
 	for gateway, well := range reached {
-		words = append(words, probe.Word{Prober: prober, Way: federation.VerdictKey{Observer: observer, Gateway: gateway}, Well: well})
+		reports = append(reports, probe.Report{Prober: prober, Path: federation.VerdictKey{Observer: observer, Gateway: gateway}, Reachable: well})
 	}
-	p.keeper.Hear(words)
+	p.keeper.Report(reports)
 }
 
 // Left is part of xds.Probes.

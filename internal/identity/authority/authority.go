@@ -56,7 +56,7 @@ type Authority struct {
 // Open reads the stored state, and makes a first signer where there is none.
 // With a source that cannot be read it opens without, if there is a stored state.
 // Where what is stored cannot be used it opens too: it signs nothing until it can
-// be, and Standing says why.
+// be, and Status says why.
 func Open(ctx context.Context, o Options) (*Authority, error) {
 	o.Policy = o.Policy.withDefaults()
 	if o.Poll <= 0 {
@@ -230,8 +230,8 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 		}
 		now := a.o.Now()
 		next, failed := change(s, now)
-		next, settled := next.settle(now, a.o.Policy)
-		if !settled && len(next.generations) == len(s.generations) && !a.stale(s) {
+		next, changed := next.dropExpired(now, a.o.Policy)
+		if !changed && len(next.generations) == len(s.generations) && !a.stale(s) {
 			a.take(s, revision)
 			return failed
 		}

@@ -150,14 +150,14 @@ func TestAnAuthorityOutlivesItsStore(t *testing.T) {
 		r.store.mu.Unlock()
 		time.Sleep(10*time.Minute + time.Second) //nolint:forbidigo // the clock is that of the test
 		r.issue(Order{})
-		if s := r.Standing(); s.Trouble == nil || s.Signer == "" {
+		if s := r.Status(); s.Trouble == nil || s.Signer == "" {
 			t.Errorf("it stands %+v", s)
 		}
 		r.store.mu.Lock()
 		r.store.fails = nil
 		r.store.mu.Unlock()
 		time.Sleep(time.Minute) //nolint:forbidigo // the clock is that of the test
-		if s := r.Standing(); s.Trouble != nil {
+		if s := r.Status(); s.Trouble != nil {
 			t.Errorf("after the store is back: %v", s.Trouble)
 		}
 		cancel()

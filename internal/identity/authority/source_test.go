@@ -159,7 +159,7 @@ func TestASourceThatGoesAway(t *testing.T) {
 	source.err = errors.New("the Secret is gone")
 	r.Authority = r.replica(func(o *Options) { o.Source = source })
 	r.issue(Order{})
-	if s := r.Standing(); s.Trouble == nil {
+	if s := r.Status(); s.Trouble == nil {
 		t.Error("the trouble is not shown")
 	}
 }

@@ -115,10 +115,10 @@ func (s state) trusted(roots []*x509.Certificate, now time.Time) time.Time {
 	return last
 }
 
-// settle drops the keys of those that sign no more, and the signers whose last
+// dropExpired drops the keys of those that sign no more, and the signers whose last
 // certificate has expired. changed reports whether something was dropped, or that
 // certificates live longer than was known.
-func (s state) settle(now time.Time, p Policy) (next state, changed bool) {
+func (s state) dropExpired(now time.Time, p Policy) (next state, changed bool) {
 	for i, g := range s.generations {
 		signsLast := i == len(s.generations)-1
 		switch over := !signsLast && !s.generations[i+1].signs.After(now); {

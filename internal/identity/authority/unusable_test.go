@@ -48,7 +48,7 @@ func TestBE3AnAuthorityThatDoesNotOpenSignsNothing(t *testing.T) {
 			if !errors.Is(err, ErrNoSigner) || !strings.Contains(err.Error(), c.why) {
 				t.Errorf("signing: %v, want %q", err, c.why)
 			}
-			if s := a.Standing(); s.Signer != "" || !errors.Is(s.Trouble, ErrUnusable) || s.Roots != c.roots {
+			if s := a.Status(); s.Signer != "" || !errors.Is(s.Trouble, ErrUnusable) || s.Roots != c.roots {
 				t.Errorf("it stands %+v", s)
 			}
 			if err := a.Rotate(t.Context(), false); !errors.Is(err, ErrUnusable) {
@@ -61,8 +61,8 @@ func TestBE3AnAuthorityThatDoesNotOpenSignsNothing(t *testing.T) {
 			if err := a.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.Sign(order); err != nil || a.Standing().Trouble != nil || len(a.Roots()) != 1 {
-				t.Errorf("after it was healed: %v, %+v", err, a.Standing())
+			if _, err := a.Sign(order); err != nil || a.Status().Trouble != nil || len(a.Roots()) != 1 {
+				t.Errorf("after it was healed: %v, %+v", err, a.Status())
 			}
 		})
 	}
@@ -80,8 +80,8 @@ func TestAKeyThatIsLostIsReplacedByForce(t *testing.T) {
 	if err := r.Rotate(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	if r.issue(Order{}).CheckSignatureFrom(old) == nil || r.Standing().Trouble != nil {
-		t.Errorf("after a forced rotation it stands %+v", r.Standing())
+	if r.issue(Order{}).CheckSignatureFrom(old) == nil || r.Status().Trouble != nil {
+		t.Errorf("after a forced rotation it stands %+v", r.Status())
 	}
 	if _, err := r.trust().Verify(certificates(t, encodeCertificate(leaf.Raw))); err != nil {
 		t.Errorf("what the old root signed: %v", err)
@@ -94,7 +94,7 @@ func TestAKeyThatIsLostIsReplacedByForce(t *testing.T) {
 func turns(a *Authority) string {
 	var all []string
 	for _, s := range a.Signers() {
-		all = append(all, string(s.Turn))
+		all = append(all, string(s.State))
 	}
 	return strings.Join(all, " ")
 }
@@ -118,7 +118,7 @@ func TestSignersShowTheirTurns(t *testing.T) {
 	if got := turns(r.Authority); got != "RETIRED SIGNING" {
 		t.Errorf("after the overlap the signers are %s", got)
 	}
-	domains, roots := r.trust().Standings()
+	domains, roots := r.trust().RootStatuses()
 	if len(domains) != 1 || len(roots["mesh.example"]) != 2 || roots["mesh.example"][0].Fingerprint == roots["mesh.example"][1].Fingerprint {
 		t.Errorf("the bundles are %v %+v", domains, roots)
 	}

@@ -104,8 +104,8 @@ func (h *hub) Requested(o Outcome) {
 
 func (h *hub) Named(name federation.ClusterID) federation.ClusterID { return name }
 
-func (h *hub) Standing(id federation.ClusterID) access.Standing {
-	return access.Standing{Attached: id == "c1", UID: "u1", TrustDomain: "mesh.example"}
+func (h *hub) AttachState(id federation.ClusterID) access.AttachState {
+	return access.AttachState{Attached: id == "c1", UID: "u1", TrustDomain: "mesh.example"}
 }
 
 func (h *hub) AccountsAt(federation.ClusterID, netip.Addr) []string { return h.accounts }

@@ -16,8 +16,8 @@ import (
 // gateway, as they are (seeds 59, 60). Those of other networks it sees as that
 // network's gateways, which carry their weight.
 
-// Horizon is what a destination's proxies see of its endpoints.
-type Horizon struct {
+// VisibleEndpoints is what a destination's proxies see of its endpoints.
+type VisibleEndpoints struct {
 	Direct  []Offer                        // spoken to at their own addresses
 	behind  map[federation.NetworkID]group // reached through gateways
 	entries map[netip.AddrPort]*entry      // the gateways
@@ -37,8 +37,8 @@ type entry struct {
 }
 
 // SplitHorizon splits the offers of a destination for the facet's proxies.
-func SplitHorizon(v *facet.View, d destination.Destination, offers []Offer) Horizon {
-	h := Horizon{behind: map[federation.NetworkID]group{}, entries: map[netip.AddrPort]*entry{}}
+func SplitHorizon(v *facet.View, d destination.Destination, offers []Offer) VisibleEndpoints {
+	h := VisibleEndpoints{behind: map[federation.NetworkID]group{}, entries: map[netip.AddrPort]*entry{}}
 	own, networks := v.Network(), v.Networks()
 	for _, o := range offers {
 		id := o.Endpoint.Network
@@ -71,7 +71,7 @@ func SplitHorizon(v *facet.View, d destination.Destination, offers []Offer) Hori
 
 // through has the proxies reach the endpoint by the gateways of its network, if
 // anything of it can pass there.
-func through(v *facet.View, h *Horizon, d destination.Destination, o Offer, by group) {
+func through(v *facet.View, h *VisibleEndpoints, d destination.Destination, o Offer, by group) {
 	id := o.Endpoint.Network
 	switch {
 	case len(by.gateways) == 0:
@@ -118,7 +118,7 @@ func noGateway(v *facet.View, o Offer) {
 
 // enter makes the gateway an entry of the network. Where gateways of several
 // networks have one address, it stands where the first of them does.
-func (h *Horizon) enter(g federation.Gateway, id federation.NetworkID) {
+func (h *VisibleEndpoints) enter(g federation.Gateway, id federation.NetworkID) {
 	e := h.entries[g.Address]
 	if e == nil {
 		h.entries[g.Address] = &entry{gateway: g, networks: []federation.NetworkID{id}}
@@ -133,7 +133,7 @@ func (h *Horizon) enter(g federation.Gateway, id federation.NetworkID) {
 
 // yieldToEndpoints drops the entries whose address is that of an endpoint that is
 // reached directly: Envoy accepts an address only once.
-func yieldToEndpoints(v *facet.View, h *Horizon) {
+func yieldToEndpoints(v *facet.View, h *VisibleEndpoints) {
 	for _, o := range h.Direct {
 		ip, _ := o.Endpoint.Address.IP()
 		at := netip.AddrPortFrom(ip, o.number)
@@ -157,7 +157,7 @@ func yieldToEndpoints(v *facet.View, h *Horizon) {
 }
 
 // noteGatewayHops keeps for Explain what is reached through gateways.
-func noteGatewayHops(v *facet.View, h Horizon) {
+func noteGatewayHops(v *facet.View, h VisibleEndpoints) {
 	if v.GatewayHops == nil {
 		return
 	}
@@ -169,6 +169,6 @@ func noteGatewayHops(v *facet.View, h Horizon) {
 }
 
 // entered are the entries in the order of their addresses.
-func (h *Horizon) entered() []*entry {
+func (h *VisibleEndpoints) entered() []*entry {
 	return slices.SortedFunc(maps.Values(h.entries), func(a, b *entry) int { return a.gateway.Address.Compare(b.gateway.Address) })
 }

@@ -34,11 +34,11 @@ type Member struct {
 	weight   uint32
 }
 
-// Members weighs what the horizon holds (design, sni-dnat): with L the least
+// Members weighs the visible endpoints (design, sni-dnat): with L the least
 // common multiple of the networks' numbers of gateways, a direct endpoint weighs
 // w·L, and each of the G gateways of a network Σw·L/G. So every endpoint has its
 // share, wherever it is.
-func (h *Horizon) Members(of *federation.Service) []Member {
+func (h *VisibleEndpoints) Members(of *federation.Service) []Member {
 	if len(h.entries) == 0 {
 		return membersOf(h.Direct)
 	}

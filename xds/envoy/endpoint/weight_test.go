@@ -37,7 +37,7 @@ func TestMembersWeigh(t *testing.T) {
 		"weights of endpoints count": {direct: []uint32{2}, networks: map[string][]uint32{"n2@1": {5}}, want: "2 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := Horizon{Direct: offered(test.direct...), behind: map[federation.NetworkID]group{}, entries: map[netip.AddrPort]*entry{}}
+			h := VisibleEndpoints{Direct: offered(test.direct...), behind: map[federation.NetworkID]group{}, entries: map[netip.AddrPort]*entry{}}
 			for at, weights := range test.networks {
 				id, gateways, _ := strings.Cut(at, "@")
 				g := group{offers: offered(weights...)}
@@ -65,7 +65,7 @@ func TestWeightsFit(t *testing.T) {
 	all := slices.Repeat([]uint32{math.MaxUint32}, 5)
 	all = append(all, 1)
 	for _, behind := range []bool{false, true} {
-		h := Horizon{Direct: offered(all...), behind: map[federation.NetworkID]group{}, entries: map[netip.AddrPort]*entry{}}
+		h := VisibleEndpoints{Direct: offered(all...), behind: map[federation.NetworkID]group{}, entries: map[netip.AddrPort]*entry{}}
 		if behind {
 			g := group{offers: offered(all...), gateways: []federation.Gateway{{Address: netip.MustParseAddrPort("192.0.2.1:15443")}}}
 			h.behind["n2"] = g

@@ -9,48 +9,48 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of the lines of a Crowd, for each message.
+// Bounds of the lines of a LimitedLog, for each message.
 const (
-	crowdBurst     = 50
-	crowdPerSecond = 5
-	crowdSummary   = 10 * time.Second
+	messageBurst     = 50
+	messagePerSecond = 5
+	summaryPause     = 10 * time.Second
 )
 
-// Crowd logs what many may do at once, such as all proxies that connect again after a restart. Of each message a number of
+// LimitedLog logs what many may do at once, such as all proxies that connect again after a restart. Of each message a number of
 // lines are written; of those that are left out, Run writes how many there were. It is safe for concurrent use.
-type Crowd struct {
+type LimitedLog struct {
 	to   *slog.Logger
 	now  func() time.Time
 	late chan struct{} // something was left out
 
 	mu       sync.Mutex
-	messages map[string]*crowded
+	messages map[string]*messageLimit
 }
 
-type crowded struct {
+type messageLimit struct {
 	limit      *rate.Limiter
 	level      slog.Level
 	suppressed int
 }
 
-// NewCrowd writes to the logger. Its messages are few fixed ones.
-func NewCrowd(to *slog.Logger) *Crowd {
-	return &Crowd{to: to, now: time.Now, late: make(chan struct{}, 1), messages: map[string]*crowded{}}
+// NewLimitedLog writes to the logger. Its messages are few fixed ones.
+func NewLimitedLog(to *slog.Logger) *LimitedLog {
+	return &LimitedLog{to: to, now: time.Now, late: make(chan struct{}, 1), messages: map[string]*messageLimit{}}
 }
 
 // Log writes a line to the logger, which may have attributes of its own, or counts it.
-func (c *Crowd) Log(to *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {
+func (c *LimitedLog) Log(to *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {
 	if c.take(level, message) {
 		to.LogAttrs(context.Background(), level, message, attrs...)
 	}
 }
 
-func (c *Crowd) take(level slog.Level, message string) (write bool) {
+func (c *LimitedLog) take(level slog.Level, message string) (write bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.messages[message]
 	if m == nil {
-		m = &crowded{limit: rate.NewLimiter(crowdPerSecond, crowdBurst), level: level}
+		m = &messageLimit{limit: rate.NewLimiter(messagePerSecond, messageBurst), level: level}
 		c.messages[message] = m
 	}
 	if m.limit.AllowN(c.now(), 1) {
@@ -65,9 +65,9 @@ func (c *Crowd) take(level slog.Level, message string) (write bool) {
 }
 
 // Run writes what was left out, at most every ten seconds and at the end.
-func (c *Crowd) Run(ctx context.Context) {
+func (c *LimitedLog) Run(ctx context.Context) {
 	defer c.summarise()
-	pause := time.NewTimer(crowdSummary)
+	pause := time.NewTimer(summaryPause)
 	defer pause.Stop()
 	for {
 		select {
@@ -75,7 +75,7 @@ func (c *Crowd) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		pause.Reset(crowdSummary)
+		pause.Reset(summaryPause)
 		select {
 		case <-pause.C:
 			c.summarise()
@@ -85,7 +85,7 @@ func (c *Crowd) Run(ctx context.Context) {
 	}
 }
 
-func (c *Crowd) summarise() {
+func (c *LimitedLog) summarise() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for message, m := range c.messages {

@@ -41,14 +41,14 @@ func (m *merging) tick(before time.Time) {
 	})
 }
 
-// settle merges each service once: those that registries spoke of, those whose
+// recompute merges each service once: those that registries spoke of, those whose
 // selections changed, and those that are bound to a service that changed. Its
 // cost is that of these.
-func (m *merging) settle() {
+func (m *merging) recompute() {
 	if len(m.contributions.dirty) == 0 {
 		return
 	}
-	m.contributions.settleNames()
+	m.contributions.recomputeNames()
 	m.drains = drainsOf(m.objects, m.clock)
 	changed := map[ServiceKey]bool{}
 	for _, group := range m.bindings.order() {
@@ -140,7 +140,7 @@ func (m *merging) moveEndpoints(key ServiceKey, old, now *Service) {
 	before, after := old.endpointsOf(), now.endpointsOf()
 	for shard, was := range before {
 		is, stays := after[shard]
-		m.addresses.moveEndpoints(resident{shard: shard, service: key}, was, is)
+		m.addresses.moveEndpoints(addressOwner{shard: shard, service: key}, was, is)
 		services := 0
 		if !stays {
 			services = -1
@@ -149,7 +149,7 @@ func (m *merging) moveEndpoints(key ServiceKey, old, now *Service) {
 	}
 	for shard, is := range after {
 		if _, was := before[shard]; !was {
-			m.addresses.moveEndpoints(resident{shard: shard, service: key}, nil, is)
+			m.addresses.moveEndpoints(addressOwner{shard: shard, service: key}, nil, is)
 			m.count(shard, 1, len(is))
 		}
 	}

@@ -35,7 +35,7 @@ func TestR46ACrowdDoesNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written lines
 		logger := slog.New(slog.NewTextHandler(&written, nil))
-		c := NewCrowd(logger)
+		c := NewLimitedLog(logger)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); c.Run(ctx) }()
@@ -44,13 +44,13 @@ func TestR46ACrowdDoesNotFloodTheLog(t *testing.T) {
 		}
 		c.Log(logger, slog.LevelWarn, "proxy rejected configuration", slog.String("node", "b"))
 		synctest.Wait()
-		if n := strings.Count(written.String(), "cluster=c1 node=a"); n != crowdBurst {
-			t.Errorf("%d lines at once, want %d", n, crowdBurst)
+		if n := strings.Count(written.String(), "cluster=c1 node=a"); n != messageBurst {
+			t.Errorf("%d lines at once, want %d", n, messageBurst)
 		}
 		if !strings.Contains(written.String(), `level=WARN msg="proxy rejected configuration" node=b`) {
 			t.Error("the refusal is lost among those who connect")
 		}
-		time.Sleep(crowdSummary + time.Second) //nolint:forbidigo // the bubble's time
+		time.Sleep(summaryPause + time.Second) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		if !strings.Contains(written.String(), `level=INFO msg="proxy connected" suppressed=9950`) {
 			t.Errorf("the rest is not counted: %s", written.String())

@@ -1,5 +1,5 @@
-// Package sheets keeps the sheets of gateways in the store of record.
-package sheets
+// Package healthstore keeps the health of gateways in the store of record.
+package healthstore
 
 import (
 	"context"
@@ -19,8 +19,8 @@ type Store struct {
 }
 
 // Put is part of probe.Store.
-func (s Store) Put(ctx context.Context, sheet probe.Sheet, ttl time.Duration) error {
-	o, err := config.NewGatewayHealth(s.Hub, federation.GatewayHealth{Observer: sheet.Observer, Reachable: sheet.Reachable, Since: sheet.Since})
+func (s Store) Put(ctx context.Context, health probe.Health, ttl time.Duration) error {
+	o, err := config.NewGatewayHealth(s.Hub, federation.GatewayHealth{Observer: health.Observer, Reachable: health.Reachable, Since: health.Since})
 	if err == nil {
 		_, err = s.Leases.Register(ctx, *o, ttl)
 	}
@@ -28,15 +28,15 @@ func (s Store) Put(ctx context.Context, sheet probe.Sheet, ttl time.Duration) er
 }
 
 // Renew is part of probe.Store.
-func (s Store) Renew(ctx context.Context, key probe.SheetKey) error {
+func (s Store) Renew(ctx context.Context, key probe.HealthKey) error {
 	_, err := s.Leases.Renew(ctx, config.GatewayHealthKey(s.Hub, key.Observer, key.Reachable))
 	if errors.Is(err, config.ErrNoLease) {
-		return probe.ErrNoSheet
+		return probe.ErrNoHealth
 	}
 	return err
 }
 
 // Remove is part of probe.Store.
-func (s Store) Remove(ctx context.Context, key probe.SheetKey) error {
+func (s Store) Remove(ctx context.Context, key probe.HealthKey) error {
 	return s.Leases.Release(ctx, config.GatewayHealthKey(s.Hub, key.Observer, key.Reachable))
 }

@@ -47,18 +47,18 @@ type networking struct {
 	policy   *AddressPolicy
 }
 
-// settle recomputes the networks of which anything changed. Its cost is that of
+// recompute recomputes the networks of which anything changed. Its cost is that of
 // these, and of the number of clusters.
-func (n networking) settle() {
+func (n networking) recompute() {
 	if n.networks.all {
 		n.networks.origins.Walk(func(id string, _ origin) bool { n.networks.dirty[NetworkID(id)] = true; return false })
 	}
 	for id := range n.networks.dirty {
-		n.settleNetwork(id)
+		n.recomputeNetwork(id)
 	}
 }
 
-func (n networking) settleNetwork(id NetworkID) {
+func (n networking) recomputeNetwork(id NetworkID) {
 	old, had := n.networks.byID.Get(string(id))
 	m := networkMaker{of: n, network: &Network{ID: id, Clusters: n.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
 	o, declared := n.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.SortKey())

@@ -7,38 +7,38 @@ import (
 	"isthmus.dev/isthmus/internal/btree"
 )
 
-// resident is what an address within a network belongs to: an endpoint of one
+// addressOwner is what an address within a network belongs to: an endpoint of one
 // service in one shard, or a workload.
-type resident struct {
+type addressOwner struct {
 	shard    ShardKey
 	service  ServiceKey
 	workload WorkloadKey
 	isPod    bool // workload is set, not service
 }
 
-// The first letter of a resident's key.
+// The first letter of an owner's key.
 const (
-	residentWorkload = "w"
-	residentEndpoint = "e"
+	ownerWorkload = "w"
+	ownerEndpoint = "e"
 )
 
-func residentsPrefix(at AddressKey) string { return at.sortKey() + nul }
+func addressOwnersPrefix(at AddressKey) string { return at.sortKey() + nul }
 
-func residentKey(at AddressKey, r resident) string {
+func addressOwnerKey(at AddressKey, r addressOwner) string {
 	if r.isPod {
-		return residentsPrefix(at) + residentWorkload + r.shard.prefix() + workloadName(r.workload)
+		return addressOwnersPrefix(at) + ownerWorkload + r.shard.prefix() + workloadName(r.workload)
 	}
-	return residentsPrefix(at) + residentEndpoint + r.shard.prefix() + r.service.sortKey()
+	return addressOwnersPrefix(at) + ownerEndpoint + r.shard.prefix() + r.service.sortKey()
 }
 
-// residentOf reads what follows the prefix of the address.
-func residentOf(key string) resident {
+// addressOwnerOf reads what follows the prefix of the address.
+func addressOwnerOf(key string) addressOwner {
 	letter, rest := key[:1], key[1:]
 	shard := shardKeyOf(rest)
-	if letter == residentWorkload {
-		return resident{shard: shard, workload: workloadKeyOf(rest, shard), isPod: true}
+	if letter == ownerWorkload {
+		return addressOwner{shard: shard, workload: workloadKeyOf(rest, shard), isPod: true}
 	}
-	return resident{shard: shard, service: serviceKeyOf(rest[len(shard.prefix()):])}
+	return addressOwner{shard: shard, service: serviceKeyOf(rest[len(shard.prefix()):])}
 }
 
 func workloadName(k WorkloadKey) string { return k.Namespace + nul + k.Name }
@@ -52,21 +52,21 @@ func workloadKeyOf(k string, shard ShardKey) WorkloadKey {
 	return WorkloadKey{Namespace: ns, Name: name}
 }
 
-// residentsAt returns what lives at the address.
-func residentsAt(s *Snapshot, at AddressKey) []resident {
-	var all []resident
-	prefix := residentsPrefix(at)
+// addressOwnersAt returns what has the address.
+func addressOwnersAt(s *Snapshot, at AddressKey) []addressOwner {
+	var all []addressOwner
+	prefix := addressOwnersPrefix(at)
 	s.addresses.WalkPrefix(prefix, func(k string, _ struct{}) bool {
-		all = append(all, residentOf(k[len(prefix):]))
+		all = append(all, addressOwnerOf(k[len(prefix):]))
 		return false
 	})
 	return all
 }
 
-// addressesTxn are the residents of addresses in a draft.
+// addressesTxn are the owners of addresses in a draft.
 type addressesTxn struct {
 	btree.Txn[struct{}]
-	touched map[AddressKey]bool // where residents came, went or changed
+	touched map[AddressKey]bool // where owners came, went or changed
 }
 
 func (x *addressesTxn) touch(all ...AddressKey) {
@@ -77,7 +77,7 @@ func (x *addressesTxn) touch(all ...AddressKey) {
 
 // moveEndpoints moves one shard's endpoints of a service from old to now. Both are
 // sorted, as NormalEndpoints leaves them.
-func (x *addressesTxn) moveEndpoints(r resident, old, now []Endpoint) {
+func (x *addressesTxn) moveEndpoints(r addressOwner, old, now []Endpoint) {
 	if len(old) == len(now) && (len(old) == 0 || &old[0] == &now[0]) {
 		return
 	}
@@ -85,7 +85,7 @@ func (x *addressesTxn) moveEndpoints(r resident, old, now []Endpoint) {
 	for at, was := range before {
 		is, stays := after[at]
 		if !stays {
-			x.Delete(residentKey(at, r))
+			x.Delete(addressOwnerKey(at, r))
 		}
 		if !stays || !endpointsEqual(was, is) {
 			x.touch(at)
@@ -93,7 +93,7 @@ func (x *addressesTxn) moveEndpoints(r resident, old, now []Endpoint) {
 	}
 	for at := range after {
 		if _, was := before[at]; !was {
-			x.Set(residentKey(at, r), struct{}{})
+			x.Set(addressOwnerKey(at, r), struct{}{})
 			x.touch(at)
 		}
 	}
@@ -111,18 +111,18 @@ func endpointsByAddress(list []Endpoint) map[AddressKey][]Endpoint {
 }
 
 // moveWorkload takes a workload from the addresses before to those after.
-func (x *addressesTxn) moveWorkload(r resident, before, after []AddressKey) {
+func (x *addressesTxn) moveWorkload(r addressOwner, before, after []AddressKey) {
 	if slices.Equal(before, after) {
 		return
 	}
 	for _, at := range before {
 		if !slices.Contains(after, at) {
-			x.Delete(residentKey(at, r))
+			x.Delete(addressOwnerKey(at, r))
 		}
 		x.touch(at)
 	}
 	for _, at := range after {
-		x.Set(residentKey(at, r), struct{}{})
+		x.Set(addressOwnerKey(at, r), struct{}{})
 		x.touch(at)
 	}
 }
