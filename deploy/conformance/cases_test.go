@@ -3,6 +3,7 @@ package conformance
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"sigs.k8s.io/gateway-api/conformance/tests"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
+	known "sigs.k8s.io/gateway-api/pkg/features"
 )
 
 var update = flag.Bool("update", false, "write the table of cases")
@@ -34,7 +36,6 @@ var left = []because{
 	{"datagrams of a port go to one backend alone", []string{"UDPRouteWeightedRouting"}},
 	{"has CoreDNS as its backend, which is not here; other cases send datagrams to backends", []string{"UDPRoute"}},
 	{"gateways present no certificate to backends", []string{"GatewayInvalidTLSBackendConfiguration", "GatewayTLSBackendClientCertificate"}},
-	{"the authorities of clients are in ConfigMaps, which gateways do not use for clients", []string{"GatewayFrontend*", "GatewayInvalidFrontendClientCertificateValidation"}},
 	{"is for implementations that do not end TLS", []string{"TLSRouteListenerTerminateNotSupported", "TLSRouteListenerMixedTerminationNotSupported"}},
 	{"reads the logs of pods from the API server, and no kubelet has them here", []string{"HTTPRouteRequestMirror", "HTTPRouteRequestMultipleMirrors", "HTTPRouteRequestPercentageMirror"}},
 	{"sends requests from within pods by the API server, and no kubelet is here to do so; scenarios have the cases", []string{"Mesh*"}},
@@ -45,7 +46,9 @@ var choice = []string{
 	"BackendTLSPolicy", "BackendTLSPolicyConflictResolution", "BackendTLSPolicyInvalidCACertificateRef", "BackendTLSPolicyInvalidKind",
 	"BackendTLSPolicyObservedGenerationBump", "BackendTLSPolicySANValidation", "GRPCExactMethodMatching", "GRPCRouteHeaderMatching",
 	"GRPCRouteListenerHostnameMatching", "GRPCRouteNamedRule", "GRPCRouteWeight", "GatewayClassObservedGenerationBump",
-	"GatewayHTTPListenerIsolation", "GatewayInvalidRouteKind", "GatewayInvalidTLSConfiguration", "GatewayListenerUnsupportedProtocol",
+	"GatewayFrontendClientCertificateValidation", "GatewayFrontendClientCertificateValidationInsecureFallback",
+	"GatewayFrontendInvalidDefaultClientCertificateValidation", "GatewayHTTPListenerIsolation",
+	"GatewayInvalidFrontendClientCertificateValidation", "GatewayInvalidRouteKind", "GatewayInvalidTLSConfiguration", "GatewayListenerUnsupportedProtocol",
 	"GatewayModifyListeners", "GatewayObservedGenerationBump", "GatewayOptionalAddressValue", "GatewaySecretInvalidReferenceGrant",
 	"GatewaySecretMissingReferenceGrant", "GatewaySecretReferenceGrantAllInNamespace", "GatewaySecretReferenceGrantSpecific",
 	"GatewayWithAttachedRoutes", "GatewayWithAttachedRoutesWithPort8080", "HTTPRoute303Redirect", "HTTPRoute307Redirect",
@@ -112,19 +115,50 @@ func table() string {
 	cases := slices.Clone(tests.ConformanceTests)
 	slices.SortFunc(cases, func(a, b suite.ConformanceTest) int { return strings.Compare(a.ShortName, b.ShortName) })
 	var rows strings.Builder
-	passed := 0
 	for _, c := range cases {
 		result, reason := "not tried yet", reasonNotToRun(c.ShortName)
 		switch {
-		case slices.Contains(choice, c.ShortName):
+		case passes(c):
 			result = "passes"
-			passed++
 		case reason != "":
 			result = "not run: " + reason
 		}
 		fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", c.ShortName, features(c), result)
 	}
-	return fmt.Sprintf(header, passed, len(cases)) + rows.String()
+	return fmt.Sprintf(header, summary(cases), rows.String())
+}
+
+func passes(c suite.ConformanceTest) bool { return slices.Contains(choice, c.ShortName) }
+
+// summary has a row for each feature: how many of the cases that need it pass.
+func summary(cases []suite.ConformanceTest) string {
+	passed, all := map[string]int{}, map[string]int{}
+	for _, c := range cases {
+		for _, f := range append([]known.FeatureName{"all"}, c.Features...) {
+			all[string(f)]++
+			if passes(c) {
+				passed[string(f)]++
+			}
+		}
+	}
+	var rows strings.Builder
+	for _, f := range slices.Sorted(maps.Keys(all)) {
+		if f != "all" {
+			fmt.Fprintf(&rows, "| `%s` | %d | %d |\n", f, passed[f], all[f])
+		}
+	}
+	return fmt.Sprintf("%s| all | %d | %d |\n", rows.String(), passed["all"], all["all"])
+}
+
+// TestG80FeaturesAreCounted: a case counts for each feature that it needs.
+func TestG80FeaturesAreCounted(t *testing.T) {
+	const want = "| `A` | 1 | 2 |\n| `B` | 1 | 1 |\n| all | 1 | 2 |\n"
+	got := summary([]suite.ConformanceTest{
+		{ShortName: choice[0], Features: []known.FeatureName{"A", "B"}}, {ShortName: "none", Features: []known.FeatureName{"A"}},
+	})
+	if got != want {
+		t.Errorf("the summary is\n%s, want\n%s", got, want)
+	}
 }
 
 // features are those that a case needs beside Gateways.
@@ -140,11 +174,20 @@ func features(c suite.ConformanceTest) string {
 
 const header = `# Conformance to the Gateway API
 
-Cases of the conformance suite of the Gateway API 1.6.1, and what came of them. %d of %d
-pass. ` + "`make conformance`" + ` runs these: a real kube-apiserver, the hub, an Envoy for each Gateway.
+Cases of the conformance suite of the Gateway API 1.6.1, and what came of them.
+` + "`make conformance`" + ` runs those that pass: a real kube-apiserver, the hub, an Envoy for each Gateway.
 The hub writes the status of objects; the test does the work of the controllers that make
 pods and load balancers. This page is written by a test; do not edit it.
 
-| case | features | result |
+## Features
+
+A case counts for each feature that it needs.
+
+| feature | cases that pass | of all |
 |---|---|---|
-`
+%s
+## Cases
+
+| case | features beside Gateway | result |
+|---|---|---|
+%s`

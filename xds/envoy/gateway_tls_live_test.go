@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,9 @@ spec:
   - port: {number: 443, name: lenient, protocol: HTTPS}
     hosts: [lenient.example.com]
     tls: {mode: MUTUAL, serverCertificate: /web.crt, privateKey: /web.key, caCertificates: /ca.crt, insecureSkipVerify: true}
+  - port: {number: 443, name: inline, protocol: HTTPS}
+    hosts: [inline.example.com]
+    tls: {mode: MUTUAL, serverCertificate: /web.crt, privateKey: /web.key, caCertificates: AUTHORITIES}
   - port: {number: 443, name: open, protocol: HTTPS}
     hosts: [open.example.com]
     tls: {mode: SIMPLE, serverCertificate: /web.crt, privateKey: /web.key}
@@ -37,7 +41,7 @@ spec:
 kind: VirtualService
 metadata: {name: web, namespace: shop}
 spec:
-  hosts: [open.example.com, strict.example.com, lenient.example.com]
+  hosts: [open.example.com, strict.example.com, lenient.example.com, inline.example.com]
   gateways: [edge/front]
   http: [{route: [{destination: {host: web.shop.svc.cluster.local}}]}]
 ---
@@ -66,8 +70,9 @@ func secureWorld(t *testing.T) (caller *testbed.Namespace, authority *testbed.Au
 	backend.Ports = append(backend.Ports, federation.EndpointPort{Name: "dns", Number: 5353})
 	shard := web(backend)
 	shard.Ports = append(shard.Ports, federation.Port{Name: "dns", Number: 5300, Protocol: federation.UDP})
-	s := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, secureGateway).snapshot
-	startSecureGateway(t, network, "10.7.0.8", authority, s, "open.example.com", "strict.example.com", "lenient.example.com")
+	config := strings.Replace(secureGateway, "AUTHORITIES", strconv.Quote(string(authority.PEM)), 1)
+	s := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, config).snapshot
+	startSecureGateway(t, network, "10.7.0.8", authority, s, "open.example.com", "strict.example.com", "lenient.example.com", "inline.example.com")
 	caller, _ = pod(t, network, "10.7.0.9", nil)
 	return caller, authority
 }
@@ -169,6 +174,8 @@ func TestK56UnverifiedClientsHaveNoIdentity(t *testing.T) {
 		{"a forged certificate", "strict.example.com", "/open", forged, 0},
 		{"a forged certificate that is let through", "lenient.example.com", "/open", forged, 200},
 		{"the name in a forged certificate", "lenient.example.com", "/secret", forged, 403},
+		{"a verified client (G75)", "inline.example.com", "/secret", known, 200},
+		{"a forged certificate (G75)", "inline.example.com", "/open", forged, 0},
 		{"no certificate where one is demanded", "lenient.example.com", "/open", tls.Certificate{}, 0},
 	} {
 		status, answer, err := askedAs(t, caller, authority, c.as, c.host, c.path)
@@ -179,7 +186,7 @@ func TestK56UnverifiedClientsHaveNoIdentity(t *testing.T) {
 		if c.want == 200 && !strings.Contains(told, "Cert=") {
 			t.Errorf("%s: the backend does not get the certificate: %q", c.name, told)
 		}
-		if verified := c.host == "strict.example.com"; c.want == 200 && verified != strings.Contains(told, "URI=") {
+		if verified := c.host != "lenient.example.com"; c.want == 200 && verified != strings.Contains(told, "URI=") {
 			t.Errorf("%s: the backend is told the name of the client: %t, want %t: %q", c.name, !verified, verified, told)
 		}
 	}

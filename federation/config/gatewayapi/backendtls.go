@@ -8,7 +8,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/internal/tlsparams"
 )
 
 var tlsPolicyKind = ofGroup("BackendTLSPolicy")
@@ -101,45 +100,22 @@ func (p *tlsPolicy) tls(r *federation.Reader, s *Status, why *faults) object {
 	return tls
 }
 
-// maxAuthorities bounds the certificates of a policy, in bytes.
-const maxAuthorities = 128 << 10
-
 // authorities are the certificates to which the policy refers, PEM. What is wrong with a
 // reference is added to the faults; those of others count.
-func (p *tlsPolicy) authorities(r *federation.Reader, field string, why *faults) (all string) {
+func (p *tlsPolicy) authorities(r *federation.Reader, field string, why *faults) string {
+	var all bundle
 	for i, ref := range p.spec.Validation.CACertificateRefs {
 		at := itemField(field, i)
 		if ref.Group != "" || ref.Kind != "ConfigMap" {
 			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidKind), at, "the hub reads authorities of backends from ConfigMaps alone, and not from a %s", federation.Quote(string(ref.Kind)))
 			continue
 		}
-		found, err := p.configMap(r, string(ref.Name))
-		if err == nil && len(all)+len(found) > maxAuthorities {
-			err = fmt.Errorf("its certificates have more than %d bytes", maxAuthorities)
-		}
+		err := all.add(r, configMapKey(p.Key, p.Key.Namespace, string(ref.Name)))
 		if err != nil {
 			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidCACertificateRef), at, "the ConfigMap %s/%s cannot be used: %v", p.Key.Namespace, ref.Name, err)
-			continue
 		}
-		all += found
 	}
-	return all
-}
-
-// configMap has the certificates of a ConfigMap of the policy's namespace and cluster.
-func (p *tlsPolicy) configMap(r *federation.Reader, name string) (string, error) {
-	if p.Key.Cluster == "" {
-		return "", fmt.Errorf("a policy for all clusters cannot use ConfigMaps; read the policy from its cluster with the scope CLUSTER")
-	}
-	o, exists := r.Object(federation.ObjectKey{Kind: federation.ConfigMapKind.Name, Namespace: p.Key.Namespace, Name: name, Cluster: p.Key.Cluster})
-	if !exists {
-		return "", fmt.Errorf("the hub knows no ConfigMap of this name with the key ca.crt; it reads those of sources that name the kind ConfigMap")
-	}
-	spec, _ := o.Spec.(*federation.ConfigMap)
-	if spec == nil {
-		return "", fmt.Errorf("it cannot be read")
-	}
-	return tlsparams.Certificates(spec.Authorities)
+	return string(all)
 }
 
 // passed are the destinations of connections whose TLS the listener does not end. They are not

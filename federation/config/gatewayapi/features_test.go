@@ -84,7 +84,9 @@ func TestG26WhatIsNotPossibleFailsClosed(t *testing.T) {
 			[]string{
 				"Gateway shop {hosts:[*],port:{name:https,number:443,protocol:HTTPS},tls:{caCertCredentialName:roots,credentialName:cert,mode:MUTUAL}}",
 				"Gateway shop {hosts:[*],port:{name:https,number:446,protocol:HTTPS},tls:{credentialName:cert,mode:SIMPLE}}",
-				"INVALID_CA_CERTIFICATE_KIND Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[0].tls.validation.caCertificateRefs[0]",
+				"NO_VALID_CA_CERTIFICATE Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[0].tls.validation.caCertificateRefs",
+				"INVALID_CA_CERTIFICATE_REF Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[0].tls.validation.caCertificateRefs[0]",
+				"NO_VALID_CA_CERTIFICATE Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[2].tls.validation.caCertificateRefs",
 				"REF_NOT_PERMITTED Gateway.gateway.networking.k8s.io shop/edge spec.tls.frontend.perPort[2].tls.validation.caCertificateRefs[0]",
 			},
 		},

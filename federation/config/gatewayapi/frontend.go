@@ -30,19 +30,7 @@ func (g *gatewayView) readFrontend(r *federation.Reader, l *listener, in *gatewa
 			"the mode %s is not supported; nothing listens: use %s", federation.Quote(string(validation.Mode)), gateway.AllowValidOnly)
 		return
 	}
-	field += ".caCertificateRefs"
-	if len(validation.CACertificateRefs) != 1 {
-		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCACertificateRef), field, "the hub supports one reference, and there are %d; nothing listens", len(validation.CACertificateRefs))
-		return
-	}
-	ref, field := validation.CACertificateRefs[0], field+"[0]"
-	if ref.Group != "" || ref.Kind != "Secret" {
-		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCACertificateKind), field, "the hub reads authorities from Secrets alone, and not from a %s; nothing listens", federation.Quote(string(ref.Kind)))
-		return
-	}
-	if g.mayUse(r, l, field, ref.Namespace, string(ref.Name), string(gateway.ListenerReasonInvalidCACertificateRef)) {
-		l.roots = string(ref.Name)
-	}
+	l.readAuthorities(r, g.Key, validation.CACertificateRefs, field+".caCertificateRefs")
 }
 
 // insecure is the condition that warns of ports at which clients pass without a certificate that can

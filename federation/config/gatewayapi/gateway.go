@@ -58,10 +58,12 @@ type listener struct {
 	host       string            // in lower case; anyHost without one
 	kinds      []string          // of the routes that may attach
 	namespaces namespaceSelector // of the routes that may attach
-	faults     faults
-	from       string // namespace of its Secrets
+	faults     faults            // for which it does not listen
+	lacks      faults            // without which it listens
+	from       string            // namespace of its Secrets
 	names      []string
-	roots      string // the Secret with the authorities of clients; "": clients need no certificate
+	roots      string // the Secret with the authorities of clients
+	inline     string // these authorities themselves, PEM; without any, clients need no certificate
 	insecure   bool   // clients pass without a certificate that these authorities signed
 }
 
@@ -184,7 +186,7 @@ func (l *listener) narrowKinds() {
 			allowed = append(allowed, string(kind.Kind))
 			continue
 		}
-		l.faults.add(resolved, string(gateway.ListenerReasonInvalidRouteKinds), fmt.Sprintf("%s.allowedRoutes.kinds[%d]", l.field, i),
+		l.lacks.add(resolved, string(gateway.ListenerReasonInvalidRouteKinds), fmt.Sprintf("%s.allowedRoutes.kinds[%d]", l.field, i),
 			"routes of the kind %s are not supported at a listener of the protocol %s", federation.Quote(string(kind.Kind)), l.Protocol)
 	}
 	l.kinds = allowed
@@ -215,33 +217,10 @@ func (g *gatewayView) readCertificate(r *federation.Reader, l *listener, field s
 		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), field, "only Secrets are supported; nothing listens")
 		return
 	}
-	if g.mayUse(r, l, field, ref.Namespace, string(ref.Name), string(gateway.ListenerReasonInvalidCertificateRef)) {
-		l.names = append(l.names, string(ref.Name))
+	use := reference{by: l.of, kind: "Secret", namespace: ref.Namespace, name: string(ref.Name), field: field, otherwise: "nothing listens"}
+	if l.mayUseSecret(r, g.Key, use, &l.faults, string(gateway.ListenerReasonInvalidCertificateRef)) {
+		l.names = append(l.names, use.name)
 	}
-}
-
-// mayUse reports whether the listener may use a Secret. All Secrets of a listener are of one
-// namespace; several is the reason that others are refused.
-func (g *gatewayView) mayUse(r *federation.Reader, l *listener, field string, namespace *gateway.Namespace, name, several string) bool {
-	from := l.of.Namespace
-	if namespace != nil && *namespace != "" {
-		from = string(*namespace)
-	}
-	switch {
-	case from != l.of.Namespace && !permitted(r, l.of, from, "", "Secret", name):
-		l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
-			"no ReferenceGrant of namespace %s lets a %s of namespace %s use the Secret %s; nothing listens", from, l.of.Kind, l.of.Namespace, name)
-		return false
-	case from != g.Key.Namespace && g.Key.Cluster == "":
-		l.faults.add(resolved, string(gateway.ListenerReasonRefNotPermitted), field,
-			"a Gateway for all clusters cannot use Secrets of another namespace; nothing listens: read the Gateway from its cluster with the scope CLUSTER")
-		return false
-	case len(l.names) > 0 && l.from != from:
-		l.faults.add(resolved, several, field, "the Secrets of one listener must be of one namespace; nothing listens")
-		return false
-	}
-	l.from = from
-	return true
 }
 
 // permitted reports whether a ReferenceGrant of the namespace lets the object refer to a name in it.
@@ -320,19 +299,12 @@ func (l *listener) sharesPort(other *listener) bool {
 }
 
 // listens reports whether the listener is used.
-func (l *listener) listens() bool {
-	if l.faults.has(accepted) {
-		return false
-	}
-	return !slices.ContainsFunc(l.faults, func(c Condition) bool {
-		return c.Type == resolved && c.Reason != string(gateway.ListenerReasonInvalidRouteKinds)
-	})
-}
+func (l *listener) listens() bool { return len(l.faults) == 0 }
 
 // finish writes what is known of the listeners into the statuses. attached counts routes.
 func (g *gatewayView) finish(attached []int) {
 	for i, l := range g.listeners {
-		faulty := slices.Clone(l.faults)
+		faulty := slices.Concat(l.faults, l.lacks)
 		if !l.listens() {
 			faulty = append(faulty, Condition{Type: programmed, Reason: l.unprogrammed(), Field: l.field})
 		}

@@ -200,8 +200,11 @@ func (l *listener) serverTLS() object {
 	if len(l.names) > 1 {
 		tls = object{"mode": "SIMPLE", "credentialNames": l.names}
 	}
-	if l.roots != "" {
+	switch {
+	case l.roots != "":
 		tls["mode"], tls["caCertCredentialName"] = "MUTUAL", l.roots
+	case l.inline != "":
+		tls["mode"], tls["caCertificates"] = "MUTUAL", l.inline
 	}
 	if l.insecure {
 		tls["mode"], tls["insecureSkipVerify"] = "OPTIONAL_MUTUAL", true

@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/tlsparams"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -80,7 +81,8 @@ func SecretNames(o *federation.Object) []string {
 		for _, secret := range common.GetTlsCertificateSdsSecretConfigs() {
 			names = append(names, secret.GetName())
 		}
-		if roots, err := end.clientRoots(server.GetTls()); err == nil {
+		roots, err := end.clientRoots(server.GetTls())
+		if err == nil && !tlsparams.IsInline(server.GetTls().GetCaCertificates()) {
 			names = append(names, roots)
 		}
 	}

@@ -146,6 +146,9 @@ func (s Termination) setClientCheck(common *tlsv3.CommonTlsContext, tls *network
 	if err := checkPins(check); err != nil {
 		return err
 	}
+	if tlsparams.IsInline(tls.GetCaCertificates()) {
+		return setInlineRoots(common, check, tls)
+	}
 	secret, err := s.clientRoots(tls)
 	if err != nil {
 		return err
@@ -153,6 +156,21 @@ func (s Termination) setClientCheck(common *tlsv3.CommonTlsContext, tls *network
 	common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 		DefaultValidationContext: check, ValidationContextSdsSecretConfig: fromSDS(secret),
 	}}
+	return nil
+}
+
+// setInlineRoots has certificates of callers verified with authorities that the settings have
+// themselves. Envoy would refuse the listener because of one that cannot be read.
+func setInlineRoots(common *tlsv3.CommonTlsContext, check *tlsv3.CertificateValidationContext, tls *networking.ServerTLSSettings) error {
+	all, err := tlsparams.Certificates(tls.GetCaCertificates())
+	if err != nil {
+		return fmt.Errorf(".caCertificates: %w", err)
+	}
+	if tls.GetCaCrl() != "" {
+		return fmt.Errorf(".caCrl: revokes certificates of authorities in files and Secrets alone; name a file in caCertificates")
+	}
+	check.TrustedCa = resource.TextSource(all)
+	common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: check}
 	return nil
 }
 
