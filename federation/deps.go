@@ -1,28 +1,29 @@
 package federation
 
 import (
-	"maps"
 	"net/netip"
+
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // Deps are the things of a snapshot that a resource was made from: what must
 // change before it can.
 type Deps struct {
-	Services  map[ServiceKey]Reason // with the reasons that matter
-	Ports     map[uint16]bool       // the set of services on that port
-	VIPs      map[netip.Addr]bool   // the set of services at that VIP
-	Hostnames map[Hostname]bool     // the set of services of that hostname, and of its other names
-	Addresses map[AddressKey]bool
-	Anywhere  map[netip.Addr]bool // addresses in whatever network
-	Clusters  map[ClusterID]bool
-	Objects   map[ObjectKey]bool
+	Services  few.Map[ServiceKey, Reason] // with the reasons that matter
+	Ports     few.Set[uint16]             // the set of services on that port
+	VIPs      few.Set[netip.Addr]         // the set of services at that VIP
+	Hostnames few.Set[Hostname]           // the set of services of that hostname, and of its other names
+	Addresses few.Set[AddressKey]
+	Anywhere  few.Set[netip.Addr] // addresses in whatever network
+	Clusters  few.Set[ClusterID]
+	Objects   few.Set[ObjectKey]
 	// Names, Hosts and Sets describe objects that may come: of a kind under a name,
 	// of a kind about a hostname, and of a kind in a namespace.
-	Names    map[ObjectName]bool
-	Hosts    map[ObjectName]bool
-	Sets     map[ObjectSet]bool
-	Networks map[NetworkID]bool
-	KeySets  map[KeySource]bool
+	Names    few.Set[ObjectName]
+	Hosts    few.Set[ObjectName]
+	Sets     few.Set[ObjectSet]
+	Networks few.Set[NetworkID]
+	KeySets  few.Set[KeySource]
 	Settings bool
 	Labels   bool // the set of proxies' labels that decide about objects
 	AllSpecs bool // the specs of all services, of those that may come too
@@ -33,38 +34,27 @@ type Deps struct {
 func Restart(r *Reader) {
 	d := &r.deps
 	r.deps = Deps{
-		Services: emptied(d.Services), Ports: emptied(d.Ports), VIPs: emptied(d.VIPs), Hostnames: emptied(d.Hostnames), Addresses: emptied(d.Addresses),
-		Anywhere: emptied(d.Anywhere), Clusters: emptied(d.Clusters), Objects: emptied(d.Objects), Names: emptied(d.Names), Hosts: emptied(d.Hosts),
-		Sets: emptied(d.Sets), Networks: emptied(d.Networks), KeySets: emptied(d.KeySets),
+		Services: d.Services.Emptied(), Ports: d.Ports.Emptied(), VIPs: d.VIPs.Emptied(), Hostnames: d.Hostnames.Emptied(),
+		Addresses: d.Addresses.Emptied(), Anywhere: d.Anywhere.Emptied(), Clusters: d.Clusters.Emptied(), Objects: d.Objects.Emptied(),
+		Names: d.Names.Emptied(), Hosts: d.Hosts.Emptied(), Sets: d.Sets.Emptied(), Networks: d.Networks.Emptied(), KeySets: d.KeySets.Emptied(),
 	}
-}
-
-// emptied is the map without what it has; not one that became large, since emptying it
-// costs as much again and again.
-func emptied[K comparable, V any](m map[K]V) map[K]V {
-	const large = 32
-	if len(m) > large {
-		return nil
-	}
-	clear(m)
-	return m
 }
 
 func (d *Deps) noteService(key ServiceKey, reasons Reason) {
-	if d.Services == nil {
-		d.Services = map[ServiceKey]Reason{}
+	known, has := d.Services.Get(key)
+	if !has || known|reasons != known {
+		d.Services.Put(key, known|reasons)
 	}
-	d.Services[key] |= reasons
 }
 
 // With is what either has. grown reports whether it is more than d; else it is d itself.
 func (d Deps) With(more Deps) (all Deps, grown bool) {
-	for key, reasons := range more.Services {
-		if d.Services[key]|reasons != d.Services[key] {
+	for key, reasons := range more.Services.All() {
+		if known, _ := d.Services.Get(key); known|reasons != known {
 			if !grown {
-				d.Services, grown = cloned(d.Services), true
+				d.Services, grown = d.Services.Clone(), true
 			}
-			d.Services[key] |= reasons
+			d.Services.Put(key, known|reasons)
 		}
 	}
 	grown = unite(&d.Ports, more.Ports) || grown
@@ -93,21 +83,14 @@ func raise(flag *bool, more bool) (grown bool) {
 }
 
 // unite puts what more has into a copy of the set, if that is anything.
-func unite[K comparable](set *map[K]bool, more map[K]bool) (grown bool) {
-	for key := range more {
-		if !(*set)[key] {
+func unite[K comparable](set *few.Set[K], more few.Set[K]) (grown bool) {
+	for key := range more.All() {
+		if !set.Has(key) {
 			if !grown {
-				*set, grown = cloned(*set), true
+				*set, grown = set.Clone(), true
 			}
-			(*set)[key] = true
+			few.Add(set, key)
 		}
 	}
 	return grown
-}
-
-func cloned[K comparable, V any](m map[K]V) map[K]V {
-	if m == nil {
-		return map[K]V{}
-	}
-	return maps.Clone(m)
 }

@@ -22,6 +22,10 @@ func other(t *testing.T, of reflect.Type) reflect.Value {
 		}
 	}
 	v := reflect.New(of).Elem()
+	if put := v.Addr().MethodByName("Put"); put.IsValid() {
+		put.Call([]reflect.Value{other(t, put.Type().In(0)), other(t, put.Type().In(1))})
+		return v
+	}
 	switch of.Kind() {
 	case reflect.Interface:
 		v.Set(reflect.ValueOf("other"))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/internal/btree"
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // KeySource is where the keys are by which tokens are verified: a JSON Web Key Set at a
@@ -39,7 +40,7 @@ func KeySetIn(s *Snapshot, from KeySource) (KeySet, bool) { return s.keySets.Get
 
 // ReadKeySet is KeySetIn, noted.
 func ReadKeySet(r *Reader, from KeySource) (KeySet, bool) {
-	note(&r.deps.KeySets, from)
+	few.Add(&r.deps.KeySets, from)
 	return KeySetIn(r.snapshot, from)
 }
 

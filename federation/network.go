@@ -4,6 +4,8 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // DefaultGatewayPort is where gateways take the mesh's traffic unless told
@@ -110,11 +112,11 @@ func (s *Snapshot) GatewayNames() iter.Seq[Hostname] {
 // Networks is Snapshot.Networks, noted: those too that may come with a cluster or
 // an object.
 func (r *Reader) Networks() iter.Seq[*Network] {
-	note(&r.deps.Clusters, AnyCluster)
-	note(&r.deps.Sets, ObjectSet{Kind: NetworkKind, Namespace: AllNamespaces})
+	few.Add(&r.deps.Clusters, AnyCluster)
+	few.Add(&r.deps.Sets, ObjectSet{Kind: NetworkKind, Namespace: AllNamespaces})
 	return func(yield func(*Network) bool) {
 		for n := range r.snapshot.Networks() {
-			note(&r.deps.Networks, n.ID)
+			few.Add(&r.deps.Networks, n.ID)
 			if !yield(n) {
 				return
 			}
@@ -124,6 +126,6 @@ func (r *Reader) Networks() iter.Seq[*Network] {
 
 // Network is Snapshot.Network, noted.
 func (r *Reader) Network(id NetworkID) (*Network, bool) {
-	note(&r.deps.Networks, id)
+	few.Add(&r.deps.Networks, id)
 	return r.snapshot.Network(id)
 }

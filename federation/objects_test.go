@@ -128,10 +128,10 @@ func TestReaderNotesObjectsAndTheirAbsence(t *testing.T) {
 	namesOf(r.Objects().In(routes, "shop"))
 	r.Object(ObjectKey{Name: "absent"})
 	deps := r.Deps()
-	if !deps.Objects[o.Key] || !deps.Objects[ObjectKey{Name: "absent"}] || !deps.Sets[ObjectSet{Kind: routes, Namespace: "shop"}] {
+	if !deps.Objects.Has(o.Key) || !deps.Objects.Has(ObjectKey{Name: "absent"}) || !deps.Sets.Has(ObjectSet{Kind: routes, Namespace: "shop"}) {
 		t.Errorf("noted: %+v", deps)
 	}
-	if !deps.Hosts[ObjectName{Kind: routes, Name: "a.shop"}] {
+	if !deps.Hosts.Has(ObjectName{Kind: routes, Name: "a.shop"}) {
 		t.Errorf("hosts noted: %v, want a.shop", deps.Hosts)
 	}
 }

@@ -2,6 +2,8 @@ package federation
 
 import (
 	"iter"
+
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // Reader reads a snapshot and notes what was read. It is for one goroutine.
@@ -14,13 +16,6 @@ type Reader struct {
 
 // Read begins a noted reading of the snapshot.
 func (s *Snapshot) Read() *Reader { return &Reader{snapshot: s} }
-
-func note[K comparable](set *map[K]bool, key K) {
-	if *set == nil {
-		*set = map[K]bool{}
-	}
-	(*set)[key] = true
-}
 
 // Deps returns what was read. The reading is over with it.
 func (r *Reader) Deps() Deps { return r.deps }
@@ -47,7 +42,7 @@ func (r *Reader) service(key ServiceKey, reasons Reason) (*Service, bool) {
 // SpecsOnPort yields the services that have a TCP-based port of that number,
 // for a look at their specs.
 func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
-	note(&r.deps.Ports, number)
+	few.Add(&r.deps.Ports, number)
 	return func(yield func(*Service) bool) {
 		for svc := range r.snapshot.services.OnPort(number) {
 			r.deps.noteService(svc.Key, ReasonSpec)
@@ -67,7 +62,7 @@ func (r *Reader) Specs() iter.Seq[*Service] {
 
 // ByHostname returns the services of that hostname, for a look at their specs.
 func (r *Reader) ByHostname(host Hostname) []*Service {
-	note(&r.deps.Hostnames, host)
+	few.Add(&r.deps.Hostnames, host)
 	found := r.snapshot.ByHostname(host)
 	for _, svc := range found {
 		r.deps.noteService(svc.Key, ReasonSpec)
@@ -77,7 +72,7 @@ func (r *Reader) ByHostname(host Hostname) []*Service {
 
 // Cluster is Snapshot.Cluster, noted.
 func (r *Reader) Cluster(id ClusterID) (*Cluster, bool) {
-	note(&r.deps.Clusters, id)
+	few.Add(&r.deps.Clusters, id)
 	return r.snapshot.Cluster(id)
 }
 
@@ -102,7 +97,7 @@ func (r *Reader) sees(o *Object) bool {
 
 // Object is Snapshot.Object, noted; that for all proxies comes first.
 func (r *Reader) Object(key ObjectKey) (*Object, bool) {
-	note(&r.deps.Objects, key)
+	few.Add(&r.deps.Objects, key)
 	if o, found := r.snapshot.Object(key); found && r.sees(o) {
 		return o, true
 	}

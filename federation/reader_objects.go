@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"isthmus.dev/isthmus/internal/btree"
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // NotedObjects are Objects for a Reader: those that are read are noted, and that others
@@ -53,7 +54,7 @@ func (x NotedObjects) Select(kind Kind, match func(*Object) bool) []*Object {
 	var found []*Object
 	for o := range r.snapshot.objects.Of(kind) {
 		if r.sees(o) && match(o) {
-			note(&r.deps.Objects, o.Key)
+			few.Add(&r.deps.Objects, o.Key)
 			found = append(found, o)
 		}
 	}
@@ -68,21 +69,21 @@ func (x NotedObjects) ProxyLabels() []string {
 
 // HasOf is Objects.HasOf, noted.
 func (x NotedObjects) HasOf(id ClusterID) bool {
-	note(&x.reader.deps.Sets, ObjectSet{Cluster: id})
+	few.Add(&x.reader.deps.Sets, ObjectSet{Cluster: id})
 	return x.reader.snapshot.objects.HasOf(id)
 }
 
-func (x NotedObjects) noteName(in *map[ObjectName]bool, n ObjectName) {
-	note(in, n)
+func (x NotedObjects) noteName(in *few.Set[ObjectName], n ObjectName) {
+	few.Add(in, n)
 	if n.Cluster = x.reader.cluster; n.Cluster != "" {
-		note(in, n)
+		few.Add(in, n)
 	}
 }
 
 func (x NotedObjects) noteSet(set ObjectSet) {
-	note(&x.reader.deps.Sets, set)
+	few.Add(&x.reader.deps.Sets, set)
 	if set.Cluster = x.reader.cluster; set.Cluster != "" {
-		note(&x.reader.deps.Sets, set)
+		few.Add(&x.reader.deps.Sets, set)
 	}
 }
 
@@ -104,7 +105,7 @@ func (x NotedObjects) walk(tree *btree.Map[*Object], prefix string, yield func(*
 		if !r.sees(o) {
 			return false
 		}
-		note(&r.deps.Objects, o.Key)
+		few.Add(&r.deps.Objects, o.Key)
 		stopped = !yield(o)
 		return stopped
 	})

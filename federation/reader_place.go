@@ -1,5 +1,7 @@
 package federation
 
+import "isthmus.dev/isthmus/internal/few"
+
 // What is derived of a proxy's own place is noted like everything else: when none
 // of what was read changed, it is what it was (R32).
 
@@ -21,7 +23,7 @@ func (a NotedSite) Instances() []Instance {
 		a.notePlacement()
 	}
 	for _, addr := range a.place.Addresses {
-		note(&deps.Addresses, AddressKey{Network: site.Network(), Addr: addr})
+		few.Add(&deps.Addresses, AddressKey{Network: site.Network(), Addr: addr})
 	}
 	found := site.Instances()
 	for _, i := range found {
@@ -33,9 +35,9 @@ func (a NotedSite) Instances() []Instance {
 // Registered is Site.Registered, noted: a workload may come to one of the
 // addresses in any network.
 func (a NotedSite) Registered(name WorkloadKey) (Registration, bool) {
-	note(&a.reader.deps.Clusters, a.place.Cluster)
+	few.Add(&a.reader.deps.Clusters, a.place.Cluster)
 	for _, addr := range a.place.Addresses {
-		note(&a.reader.deps.Anywhere, addr.Unmap())
+		few.Add(&a.reader.deps.Anywhere, addr.Unmap())
 	}
 	return a.site().Registered(name)
 }
@@ -55,6 +57,6 @@ func (a NotedSite) Placed() (NetworkID, bool) {
 // notePlacement notes what decides in which network a place is: its cluster, and
 // all Network objects.
 func (a NotedSite) notePlacement() {
-	note(&a.reader.deps.Clusters, a.place.Cluster)
+	few.Add(&a.reader.deps.Clusters, a.place.Cluster)
 	_ = a.reader.Objects().Select(NetworkKind, func(*Object) bool { return true })
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // DefaultTrustDomain is that of a mesh that names none.
@@ -40,7 +42,7 @@ func (r *Reader) TrustDomain(id ClusterID) string {
 
 // TrustDomains are those of the mesh, its aliases included, and of all its clusters, sorted.
 func (r *Reader) TrustDomains() []string {
-	note(&r.deps.Clusters, AnyCluster)
+	few.Add(&r.deps.Clusters, AnyCluster)
 	domains := r.Mesh().TrustDomains()
 	for c := range r.snapshot.Clusters() {
 		if c.Spec.TrustDomain != "" {

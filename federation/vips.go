@@ -3,6 +3,8 @@ package federation
 import (
 	"net/netip"
 	"slices"
+
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // indexVIPs moves the index by VIP from the old service to the new one.
@@ -46,7 +48,7 @@ func (s *Service) SingleVIPs() []netip.Addr {
 // in the order of their keys. Ranges are not looked into. match must look at specs
 // only.
 func (r *Reader) SelectAtVIP(vip netip.Addr, match func(*Service) bool) []*Service {
-	note(&r.deps.VIPs, vip)
+	few.Add(&r.deps.VIPs, vip)
 	var found []*Service
 	r.snapshot.services.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
 		key := serviceKeyOf(k[vipBytes:])

@@ -61,8 +61,8 @@ func (g *group) unbuilt(name string, err error) built {
 		}
 		return g.make.validate(m)
 	})
-	if len(faults) == 0 && len(deps.Services) == 1 {
-		for key := range deps.Services {
+	if len(faults) == 0 && deps.Services.Len() == 1 {
+		for key := range deps.Services.All() {
 			faults = []envoy.Reason{g.faults.faulty(envoy.Reason{Service: key})}
 		}
 	}

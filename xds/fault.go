@@ -2,7 +2,6 @@ package xds
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -112,7 +111,7 @@ func (f *faults) suspects(s *federation.Snapshot, of string, compute func(*feder
 	if _, still := fails(known); !still && len(known) > 0 {
 		return f.known[of], read
 	}
-	return f.atFault(culpritsAmong(slices.SortedFunc(maps.Keys(read.Objects), federation.ObjectKey.Compare), func(hidden map[federation.ObjectKey]bool) bool {
+	return f.atFault(culpritsAmong(slices.SortedFunc(read.Objects.Keys(), federation.ObjectKey.Compare), func(hidden map[federation.ObjectKey]bool) bool {
 		_, failed := fails(hidden)
 		return failed
 	})), read

@@ -20,12 +20,12 @@ import (
 func poisonedBuilds() *builder {
 	made := envoyBuilder
 	hurt := func(d federation.Deps) {
-		for k := range d.Objects {
+		for k := range d.Objects.All() {
 			if k.Name == "poison" {
 				panic("poison")
 			}
 		}
-		if _, read := d.Services[key("poisoned")]; read && len(d.Services) == 1 {
+		if d.Services.Has(key("poisoned")) && d.Services.Len() == 1 {
 			panic("poison")
 		}
 	}

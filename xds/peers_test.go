@@ -67,7 +67,7 @@ func TestK07EndpointsCostTheSameWithPeerAuthentications(t *testing.T) {
 					}
 					index.Replace(fmt.Sprint(typ, f, name), federation.Deps{}, r.Deps())
 					if typ == envoy.EndpointType {
-						for key := range r.Deps().Objects {
+						for key := range r.Deps().Objects.All() {
 							if key.Kind == "PeerAuthentication" {
 								seen[key] = true
 							}

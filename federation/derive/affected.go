@@ -1,10 +1,10 @@
 package derive
 
 import (
-	"maps"
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // Affected returns the names that may be computed differently after the changes, which
@@ -48,7 +48,7 @@ func (x *Index[N]) Affected(c federation.ChangeSet, s *federation.Snapshot) []N 
 // ofService are those that read the service, and those that would have found it as it
 // is now: at its ports and VIPs, by its hostname or as another name of one.
 func (x *readers[N]) ofService(found []N, c federation.ServiceChange, s *federation.Snapshot) []N {
-	for name, reasons := range x.services[c.Key] {
+	for name, reasons := range x.services[c.Key].All() {
 		if reasons&c.Reasons != 0 {
 			found = append(found, name)
 		}
@@ -118,8 +118,8 @@ func (x *readers[N]) ofNames(found []N, o *federation.Object, cluster federation
 	return found
 }
 
-func collect[N comparable](found []N, names map[N]struct{}) []N {
-	for name := range names {
+func collect[N comparable](found []N, names few.Set[N]) []N {
+	for name := range names.All() {
 		found = append(found, name)
 	}
 	return found
@@ -129,14 +129,14 @@ func collect[N comparable](found []N, names map[N]struct{}) []N {
 func (x *Index[N]) OfObject(key federation.ObjectKey) []N {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.objects[key]))
+	return slices.Collect(x.objects[key].Keys())
 }
 
 // OfService returns what was computed from the service.
 func (x *Index[N]) OfService(key federation.ServiceKey) []N {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.services[key]))
+	return slices.Collect(x.services[key].Keys())
 }
 
 // Objects calls visit for each object and name that was computed from it. visit must
@@ -145,7 +145,7 @@ func (x *Index[N]) Objects(visit func(key federation.ObjectKey, name N)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for key, names := range x.objects {
-		for name := range names {
+		for name := range names.All() {
 			visit(key, name)
 		}
 	}
@@ -156,7 +156,7 @@ func (x *Index[N]) Services(visit func(key federation.ServiceKey, name N)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for key, names := range x.services {
-		for name := range names {
+		for name := range names.All() {
 			visit(key, name)
 		}
 	}

@@ -26,35 +26,39 @@ func NewByHost() *ByHost {
 // Note notes what the value of the hostname was computed from, in place of what was
 // noted before. It takes out of the notes what is of the hostname, and keeps none of them.
 func (b *ByHost) Note(host federation.Hostname, s *federation.Snapshot, read federation.Deps) {
-	for o := range read.Hosts {
-		if o.Name == string(host) {
+	read.Hosts.DeleteFunc(func(o federation.ObjectName, _ struct{}) bool {
+		own := o.Name == string(host)
+		if own {
 			b.kinds[o.Kind] = true
-			delete(read.Hosts, o)
 		}
-	}
+		return own
+	})
 	var reasons federation.Reason
-	for key, why := range read.Services {
+	read.Services.DeleteFunc(func(key federation.ServiceKey, why federation.Reason) bool {
 		if key.Hostname == host {
 			reasons |= why &^ federation.ReasonSpec
-			delete(read.Services, key)
 		}
-	}
+		return key.Hostname == host
+	})
 	if delete(b.reasons, host); reasons != 0 {
 		b.reasons[host] = reasons
 	}
-	delete(read.Hostnames, host)
-	for key := range read.Objects {
-		if !b.kinds[key.Of()] {
-			continue
-		}
-		if o, exists := s.Object(key); exists && slices.ContainsFunc(o.Names, func(name string) bool { return isAbout(name, string(host)) }) {
-			delete(read.Objects, key)
-		}
-	}
+	read.Hostnames.Delete(host)
+	read.Objects.DeleteFunc(func(key federation.ObjectKey, _ struct{}) bool { return b.isOwn(key, host, s) })
 	if all, grown := b.rest.With(read); grown {
 		b.index.Replace(struct{}{}, b.rest, all)
 		b.rest = all
 	}
+}
+
+// isOwn reports whether the object is about the hostname, and of a kind of which values read
+// what is about theirs.
+func (b *ByHost) isOwn(key federation.ObjectKey, host federation.Hostname, s *federation.Snapshot) bool {
+	if !b.kinds[key.Of()] {
+		return false
+	}
+	o, exists := s.Object(key)
+	return exists && slices.ContainsFunc(o.Names, func(name string) bool { return isAbout(name, string(host)) })
 }
 
 // Affected returns the hostnames whose values may be others after the changes, which lead

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // Index finds what was computed from a thing of the snapshot, by name. It is safe for
@@ -20,7 +21,7 @@ type Index[N comparable] struct {
 
 // readers are the names by what they read.
 type readers[N comparable] struct {
-	services  map[federation.ServiceKey]map[N]federation.Reason
+	services  map[federation.ServiceKey]few.Map[N, federation.Reason]
 	ports     sets[uint16, N]
 	vips      sets[netip.Addr, N]
 	hostnames sets[federation.Hostname, N]
@@ -33,20 +34,19 @@ type readers[N comparable] struct {
 	sets      sets[federation.ObjectSet, N]
 	networks  sets[federation.NetworkID, N]
 	keySets   sets[federation.KeySource, N]
-	settings  map[N]struct{}
-	labels    map[N]struct{}
-	specs     map[N]struct{} // of all services
+	settings  few.Set[N]
+	labels    few.Set[N]
+	specs     few.Set[N] // of all services
 }
 
 // NewIndex returns an empty index.
 func NewIndex[N comparable]() *Index[N] {
 	return &Index[N]{readers: readers[N]{
-		services: map[federation.ServiceKey]map[N]federation.Reason{}, ports: sets[uint16, N]{}, vips: sets[netip.Addr, N]{},
+		services: map[federation.ServiceKey]few.Map[N, federation.Reason]{}, ports: sets[uint16, N]{}, vips: sets[netip.Addr, N]{},
 		hostnames: sets[federation.Hostname, N]{}, addresses: sets[federation.AddressKey, N]{}, anywhere: sets[netip.Addr, N]{},
 		clusters: sets[federation.ClusterID, N]{}, objects: sets[federation.ObjectKey, N]{}, named: sets[federation.ObjectName, N]{},
 		hosts: sets[federation.ObjectName, N]{}, sets: sets[federation.ObjectSet, N]{}, networks: sets[federation.NetworkID, N]{},
-		keySets:  sets[federation.KeySource, N]{},
-		settings: map[N]struct{}{}, labels: map[N]struct{}{}, specs: map[N]struct{}{},
+		keySets: sets[federation.KeySource, N]{},
 	}}
 }
 
@@ -67,30 +67,33 @@ func Within[O, N comparable](outer *Index[O], name O) *Index[N] {
 }
 
 // sets are the names by a thing that they read.
-type sets[K, N comparable] map[K]map[N]struct{}
+type sets[K, N comparable] map[K]few.Set[N]
 
-func (s sets[K, N]) replace(name N, old, now map[K]bool) {
-	for key := range old {
-		if !now[key] {
+func (s sets[K, N]) replace(name N, old, now few.Set[K]) {
+	for key := range old.All() {
+		if !now.Has(key) {
 			s.remove(key, name)
 		}
 	}
-	for key := range now {
-		if !old[key] {
+	for key := range now.All() {
+		if !old.Has(key) {
 			s.add(key, name)
 		}
 	}
 }
 
 func (s sets[K, N]) add(key K, name N) {
-	if s[key] == nil {
-		s[key] = map[N]struct{}{}
+	names, known := s[key]
+	few.Add(&names, name)
+	if !known {
+		s[key] = names
 	}
-	s[key][name] = struct{}{}
 }
 
 func (s sets[K, N]) remove(key K, name N) {
-	if delete(s[key], name); len(s[key]) == 0 {
+	names := s[key]
+	names.Delete(name)
+	if names.Len() == 0 {
 		delete(s, key)
 	}
 }
@@ -112,49 +115,53 @@ func (x *Index[N]) Replace(name N, old, now federation.Deps) {
 	x.sets.replace(name, old.Sets, now.Sets)
 	x.networks.replace(name, old.Networks, now.Networks)
 	x.keySets.replace(name, old.KeySets, now.KeySets)
-	replaceFlag(x.settings, name, now.Settings)
-	replaceFlag(x.labels, name, now.Labels)
-	replaceFlag(x.specs, name, now.AllSpecs)
+	replaceFlag(&x.settings, name, now.Settings)
+	replaceFlag(&x.labels, name, now.Labels)
+	replaceFlag(&x.specs, name, now.AllSpecs)
 }
 
-func replaceFlag[N comparable](names map[N]struct{}, name N, now bool) {
-	if delete(names, name); now {
-		names[name] = struct{}{}
+func replaceFlag[N comparable](names *few.Set[N], name N, now bool) {
+	if now {
+		few.Add(names, name)
+	} else {
+		names.Delete(name)
 	}
 }
 
-func (x *Index[N]) replaceServices(name N, old, now map[federation.ServiceKey]federation.Reason) {
-	for key := range old {
-		if _, stays := now[key]; !stays {
-			if delete(x.services[key], name); len(x.services[key]) == 0 {
-				delete(x.services, key)
-			}
-		}
-	}
-	for key, reasons := range now {
-		if old[key] == reasons {
+func (x *Index[N]) replaceServices(name N, old, now few.Map[federation.ServiceKey, federation.Reason]) {
+	for key := range old.All() {
+		if now.Has(key) {
 			continue
 		}
-		if x.services[key] == nil {
-			x.services[key] = map[N]federation.Reason{}
+		names := x.services[key]
+		names.Delete(name)
+		if names.Len() == 0 {
+			delete(x.services, key)
 		}
-		x.services[key][name] = reasons
+	}
+	for key, reasons := range now.All() {
+		if known, _ := old.Get(key); known == reasons {
+			continue
+		}
+		names := x.services[key]
+		names.Put(name, reasons)
+		x.services[key] = names
 	}
 }
 
-func (x *Index[N]) replaceObjects(name N, old, now map[federation.ObjectKey]bool) {
+func (x *Index[N]) replaceObjects(name N, old, now few.Set[federation.ObjectKey]) {
 	if x.outer == nil {
 		x.objects.replace(name, old, now)
 		return
 	}
-	for key := range now {
-		if len(x.objects[key]) == 0 {
+	for key := range now.All() {
+		if x.objects[key].Len() == 0 {
 			x.outer(key, true)
 		}
 	}
 	x.objects.replace(name, old, now)
-	for key := range old {
-		if len(x.objects[key]) == 0 {
+	for key := range old.All() {
+		if x.objects[key].Len() == 0 {
 			x.outer(key, false)
 		}
 	}

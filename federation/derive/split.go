@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // Split parts what a value read of its own, such as services, from what is about many
@@ -22,16 +23,13 @@ func Split(d federation.Deps) (own, common federation.Deps) {
 	return own, common
 }
 
-func parted[K comparable](all map[K]bool, isCommon func(K) bool) (own, common map[K]bool) {
-	for key := range all {
-		to := &own
+func parted[K comparable](all few.Set[K], isCommon func(K) bool) (own, common few.Set[K]) {
+	for key := range all.All() {
 		if isCommon(key) {
-			to = &common
+			few.Add(&common, key)
+		} else {
+			few.Add(&own, key)
 		}
-		if *to == nil {
-			*to = map[K]bool{}
-		}
-		(*to)[key] = true
 	}
 	return own, common
 }

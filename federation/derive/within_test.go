@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/derive"
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // TestPropertyAnOuterIndexKnowsWhatItsIndexesRead: after each of a random history of
@@ -34,9 +35,9 @@ func TestPropertyAnOuterIndexKnowsWhatItsIndexesRead(t *testing.T) {
 				}
 			default:
 				name := rapid.SampledFrom(names).Draw(t, "value")
-				now := federation.Deps{Objects: map[federation.ObjectKey]bool{}}
+				now := federation.Deps{}
 				for _, o := range rapid.SliceOfDistinct(rapid.SampledFrom(objects), func(o federation.ObjectKey) string { return o.Name }).Draw(t, "objects") {
-					now.Objects[o] = true
+					few.Add(&now.Objects, o)
 				}
 				at := fmt.Sprint(id, name)
 				inner.Replace(name, read[at], now)

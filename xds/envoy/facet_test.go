@@ -65,7 +65,7 @@ func TestDependenciesSayWhatMatters(t *testing.T) {
 			if r.name != c.name {
 				continue
 			}
-			reasons := r.deps.Services[c.key]
+			reasons, _ := r.deps.Services.Get(c.key)
 			if reasons&federation.ReasonSpec == 0 || (reasons&federation.ReasonEndpoints != 0) != c.endpoints {
 				t.Errorf("%s %s depends on %s of the service", c.typ, c.name, reasons)
 			}

@@ -144,7 +144,7 @@ func TestTheListenerOfARouterDependsOnServicesAndRules(t *testing.T) {
 	if len(found) != 1 || !found[0].deps.AllSpecs {
 		t.Fatalf("the listener depends on %+v", found)
 	}
-	if !found[0].deps.Sets[federation.ObjectSet{Kind: federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, Namespace: federation.AllNamespaces}] {
+	if !found[0].deps.Sets.Has(federation.ObjectSet{Kind: federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, Namespace: federation.AllNamespaces}) {
 		t.Error("the listener does not depend on DestinationRules")
 	}
 }
