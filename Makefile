@@ -117,6 +117,7 @@ lint: ## Check style, and that generated files are as their sources say.
 	@echo "building the linter (the first time: some minutes)"
 	@GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/golangci-lint $(TOOL) golangci-lint run # what it keeps names files of one checkout
 	@go vet ./...
+	@go test -run TestNoPassageStandsTwice .
 	@go mod verify >/dev/null && echo "modules verified"
 
 .PHONY: generate

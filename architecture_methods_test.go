@@ -1,12 +1,9 @@
 package isthmus_test
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path"
 	"strings"
 	"testing"
@@ -35,27 +32,17 @@ type typeMethods struct {
 func countMethods(t *testing.T) map[string]int {
 	t.Helper()
 	types := map[string]*typeMethods{}
-	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
-			return nil
+	for _, name := range goFiles(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
+			t.Fatalf("reading %s: %v", name, err)
 		}
-		if ast.IsGenerated(file) {
-			return nil
+		if !ast.IsGenerated(file) {
+			readMethods(file, path.Dir(name), types)
 		}
-		readMethods(file, path.Dir(name), types)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	methods := map[string]int{}
 	for of := range types {

@@ -15,10 +15,30 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
+// webOfStore is the namespace store with the service web, whose addresses have the subnet.
+const webOfStore = `apiVersion: v1
+kind: Namespace
+metadata: {name: store}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: store}
+spec:
+  clusterIP: 10.96.0.20
+  ports: [{name: http, port: 80, targetPort: 9080}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, namespace: store, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: 9080, protocol: TCP}]
+endpoints: [{addresses: [%s.21], conditions: {ready: true}}]
+`
+
 // gatewayOf is a gateway of a cluster, which the hub reads with the rights of our manifests alone.
 type gatewayOf struct {
-	subnet    string // the first three bytes of the addresses of the network
-	objects   []string
+	subnet    string   // the first three bytes of the addresses of the network
+	objects   []string // beside the service web of the namespace store
 	manifests []string // files of deploy/kubernetes, for Secrets of the namespace store
 	namespace string   // of the proxy
 	labels    string
@@ -45,6 +65,7 @@ func startGatewayRig(t *testing.T, o gatewayOf) *gatewayRig {
 	servers.AddLocal(o.subnet + ".21")
 	r.servers, r.inside = servers, o.subnet+".21"
 	startApp(t, "web", servers, on(o.subnet+".21", 9080), nil)
+	r.c1.Apply(strings.Split(fmt.Sprintf(webOfStore, o.subnet), "---\n")...)
 	r.c1.Apply(o.objects...)
 	for _, file := range append([]string{"reader.yaml", "secrets.yaml"}, o.manifests...) {
 		manifest, err := os.ReadFile("../deploy/kubernetes/" + file)

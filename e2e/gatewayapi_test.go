@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,26 +10,8 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// boutique is a namespace with a service, and objects of the Gateway API.
-const boutique = `apiVersion: v1
-kind: Namespace
-metadata: {name: store}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web, namespace: store}
-spec:
-  clusterIP: 10.96.0.20
-  ports: [{name: http, port: 80, targetPort: 9080}]
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: web-1, namespace: store, labels: {kubernetes.io/service-name: web}}
-addressType: IPv4
-ports: [{name: http, port: 9080, protocol: TCP}]
-endpoints: [{addresses: [10.79.1.21], conditions: {ready: true}}]
----
-apiVersion: gateway.networking.k8s.io/v1
+// boutique is a gateway of the Gateway API.
+const boutique = `apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: mesh}
 spec: {controllerName: isthmus.dev/gateway-controller}
@@ -80,25 +59,8 @@ spec:
 func gatewayDefinitions(t *testing.T) (all []string) { return definitions(t, "gateway-api") }
 
 // definitions are the CustomResourceDefinitions of the module.
-func definitions(t *testing.T, module string) (all []string) {
-	t.Helper()
-	packed, err := os.Open("../federation/config/schema/crds/" + module + ".json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []json.RawMessage
-	if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range list {
-		all = append(all, string(d))
-	}
-	return all
+func definitions(t *testing.T, module string) []string {
+	return testbed.Definitions(t, "../federation/config/schema/crds/"+module+".json.gz")
 }
 
 // TestG21GatewayAPIIsServed: with the rights of our manifests alone, a real Envoy serves the

@@ -11,29 +11,11 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// store is a namespace with a service, and Ingresses of the class ours.
-const store = `apiVersion: v1
-kind: Namespace
-metadata: {name: store}
----
-apiVersion: networking.k8s.io/v1
+// store is Ingresses of the class ours.
+const store = `apiVersion: networking.k8s.io/v1
 kind: IngressClass
 metadata: {name: ours}
 spec: {controller: istio.io/ingress-controller}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web, namespace: store}
-spec:
-  clusterIP: 10.96.0.20
-  ports: [{name: http, port: 80, targetPort: 9080}]
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: web-1, namespace: store, labels: {kubernetes.io/service-name: web}}
-addressType: IPv4
-ports: [{name: http, port: 9080, protocol: TCP}]
-endpoints: [{addresses: [10.79.0.21], conditions: {ready: true}}]
 ---
 apiVersion: networking.k8s.io/v1
 kind: Ingress

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,28 +14,7 @@ import (
 // installKinds has the server serve the kinds of a module of which the names are.
 func installKinds(t *testing.T, server *testbed.Kube, module string, names ...string) {
 	t.Helper()
-	packed, err := os.Open("../../federation/config/schema/crds/" + module + ".json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []json.RawMessage
-	if err := json.NewDecoder(unpacked).Decode(&all); err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range all {
-		var about struct{ Metadata struct{ Name string } }
-		if err := json.Unmarshal(text, &about); err != nil {
-			t.Fatal(err)
-		}
-		if slices.Contains(names, about.Metadata.Name) {
-			server.Apply(string(text))
-		}
-	}
+	server.Apply(testbed.Definitions(t, "../../federation/config/schema/crds/"+module+".json.gz", names...)...)
 }
 
 const customRoute = `apiVersion: networking.istio.io/v1

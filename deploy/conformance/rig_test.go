@@ -4,8 +4,6 @@
 package conformance
 
 import (
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -43,7 +41,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, pods: testbed.NewNetwork(t, "pods", subnet+".0/24"), last: 10}
 	testbed.Own(t).Join(r.pods, subnet+".2")
 	kube := testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})
-	kube.Apply(definitions(t)...)
+	kube.Apply(testbed.Definitions(t, "../../federation/config/schema/crds/gateway-api.json.gz")...)
 	for _, file := range []string{"reader", "gateway-api", "backend-authorities", "status"} {
 		kube.Apply(read(t, "../kubernetes/"+file+".yaml"))
 	}
@@ -125,26 +123,4 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// definitions are the CustomResourceDefinitions of the Gateway API.
-func definitions(t *testing.T) (all []string) {
-	t.Helper()
-	packed, err := os.Open("../../federation/config/schema/crds/gateway-api.json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []json.RawMessage
-	if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range list {
-		all = append(all, string(d))
-	}
-	return all
 }

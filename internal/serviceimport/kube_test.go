@@ -1,9 +1,7 @@
 package serviceimport
 
 import (
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/deploy/testbed"
@@ -91,20 +87,7 @@ func newRig(t *testing.T, change func(manifest string) string) *rig {
 	r.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n")
 	token := r.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "isthmus", Account: "isthmus-reader"})
 	config := &rest.Config{Host: r.kube.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: r.kube.Admin.CA}, QPS: -1}
-	transport, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(transport.CloseIdleConnections)
-	client, err := kubernetes.NewForConfigAndClient(config, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	custom, err := dynamic.NewForConfigAndClient(config, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.cluster = listwatchtest.Probed(t, client, listwatch.ClusterOptions{Probe: time.Second, Dynamic: custom, Logger: slog.New(slog.DiscardHandler)})
+	r.cluster = listwatchtest.Connected(t, config)
 	return r
 }
 
@@ -119,24 +102,7 @@ func (r *rig) manifest(file string) string {
 
 // defineServiceImports gives the server the kind, as the module of the API has it.
 func (r *rig) defineServiceImports() {
-	packed, err := os.Open("../../federation/config/schema/crds/mcs-api.json.gz")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() { _ = packed.Close() }()
-	unpacked, err := gzip.NewReader(packed)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	var list []json.RawMessage
-	if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
-		r.t.Fatal(err)
-	}
-	for _, text := range list {
-		if strings.Contains(string(text), "serviceimports.multicluster.x-k8s.io") {
-			r.kube.Apply(string(text))
-		}
-	}
+	r.kube.Apply(testbed.Definitions(r.t, "../../federation/config/schema/crds/mcs-api.json.gz", "serviceimports.multicluster.x-k8s.io")...)
 	testbed.WaitFor(r.t, limit, "the kind ServiceImport", func() error {
 		if answer := r.kube.Do(http.MethodGet, "/apis/multicluster.x-k8s.io/v1beta1/serviceimports", nil); answer.Status != http.StatusOK {
 			return fmt.Errorf("the server answers %d", answer.Status)

@@ -1,14 +1,11 @@
 package crd_test
 
 import (
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -23,8 +20,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/memory"
 	"isthmus.dev/isthmus/federation/config/schema"
-	"isthmus.dev/isthmus/internal/kube"
-	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
 // rig is a hub's configuration that has a source of custom resources.
@@ -107,37 +103,13 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access, precedence 
 // follow follows the cluster until end is called.
 func (r *rig) follow(id federation.ClusterID, access testbed.Access) (end func()) {
 	r.t.Helper()
-	credentials, err := kube.Parse(access.Kubeconfig(), kube.ParseOptions{AllowLoopback: true})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: func(netip.AddrPort) error { return nil }})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	custom, err := client.Dynamic()
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	registry := r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
-	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: r.probe, Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	cluster := listwatchtest.Attach(r.t, access.Kubeconfig(), r.probe)
 	ctx, cancel := context.WithCancel(r.ctx)
 	var running sync.WaitGroup
-	running.Go(func() {
-		cluster.Run(ctx, func(uid string, trouble error) {
-			status := federation.RegistryStatus{Phase: federation.Ready}
-			if trouble != nil {
-				status = federation.RegistryStatus{Phase: federation.Stale, Message: trouble.Error()}
-			}
-			edit := federation.Edit{Status: &status}
-			if uid != "" {
-				edit.Identity = &federation.Identity{UID: uid}
-			}
-			registry.Update(edit)
-		})
-	})
-	running.Go(func() { r.source.Follow(ctx, id, cluster) })
-	end = sync.OnceFunc(func() { cancel(); running.Wait(); client.Close() })
+	running.Go(func() { cluster.Report(ctx, registry) })
+	running.Go(func() { r.source.Follow(ctx, id, cluster.Cluster) })
+	end = sync.OnceFunc(func() { cancel(); running.Wait(); cluster.Close() })
 	r.ended.Go(func() { <-r.ctx.Done(); end() })
 	return end
 }
@@ -145,26 +117,12 @@ func (r *rig) follow(id federation.ClusterID, access testbed.Access) (end func()
 // definition is the CustomResourceDefinition of a plural name.
 func definition(t *testing.T, file, name string) map[string]any {
 	t.Helper()
-	packed, err := os.Open("../schema/crds/" + file + ".json.gz")
-	if err != nil {
-		t.Fatal(err)
+	found := testbed.Definitions(t, "../schema/crds/"+file+".json.gz", name)
+	var d map[string]any
+	if len(found) != 1 || json.Unmarshal([]byte(found[0]), &d) != nil {
+		t.Fatalf("%s has %d definitions of %s", file, len(found), name)
 	}
-	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]any
-	if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range list {
-		if d["metadata"].(map[string]any)["name"] == name {
-			return d
-		}
-	}
-	t.Fatalf("%s has no %s", file, name)
-	return nil
+	return d
 }
 
 // install has the server serve the kinds.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -19,8 +18,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/configtest"
 	"isthmus.dev/isthmus/federation/config/ingress"
 	"isthmus.dev/isthmus/federation/config/memory"
-	"isthmus.dev/isthmus/internal/kube"
-	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,37 +67,13 @@ func (r *rig) mode(mode federation.IngressMode) {
 func (r *rig) attach(id federation.ClusterID, access testbed.Access) (registry *federation.Writer, detach func()) {
 	r.t.Helper()
 	r.show(id, federation.Kubernetes)
-	credentials, err := kube.Parse(access.Kubeconfig(), kube.ParseOptions{AllowLoopback: true})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: func(netip.AddrPort) error { return nil }})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	custom, err := client.Dynamic()
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	registry = r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
-	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: time.Minute, Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	cluster := listwatchtest.Attach(r.t, access.Kubeconfig(), time.Minute)
 	ctx, cancel := context.WithCancel(r.ctx)
 	var running sync.WaitGroup
-	running.Go(func() {
-		cluster.Run(ctx, func(uid string, trouble error) {
-			status := federation.RegistryStatus{Phase: federation.Ready}
-			if trouble != nil {
-				status = federation.RegistryStatus{Phase: federation.Stale, Message: trouble.Error()}
-			}
-			edit := federation.Edit{Status: &status}
-			if uid != "" {
-				edit.Identity = &federation.Identity{UID: uid}
-			}
-			registry.Update(edit)
-		})
-	})
-	running.Go(func() { r.source.Follow(ctx, id, cluster) })
-	end := sync.OnceFunc(func() { cancel(); running.Wait(); client.Close() })
+	running.Go(func() { cluster.Report(ctx, registry) })
+	running.Go(func() { r.source.Follow(ctx, id, cluster.Cluster) })
+	end := sync.OnceFunc(func() { cancel(); running.Wait(); cluster.Close() })
 	r.ended.Go(func() { <-r.ctx.Done(); end() })
 	return registry, func() {
 		end()

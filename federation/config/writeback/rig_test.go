@@ -1,7 +1,6 @@
 package writeback_test
 
 import (
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,8 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,8 +26,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/federation/config/writeback"
 	"isthmus.dev/isthmus/federation/config/writeback/wanted"
-	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -225,36 +222,14 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access) {
 	r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
 		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes}},
 	}})
-	credentials, err := kube.Parse(access.Kubeconfig(), kube.ParseOptions{AllowLoopback: true})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: func(netip.AddrPort) error { return nil }})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	custom, err := client.Dynamic()
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	r.registry = r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id})
-	cluster := listwatch.NewCluster(client, listwatch.ClusterOptions{Probe: time.Minute, Logger: slog.New(slog.DiscardHandler), Dynamic: custom})
+	cluster := listwatchtest.Attach(r.t, access.Kubeconfig(), time.Minute)
 	r.ended.Go(func() {
-		cluster.Run(r.ctx, func(uid string, trouble error) {
-			status := federation.RegistryStatus{Phase: federation.Ready}
-			if trouble != nil {
-				status = federation.RegistryStatus{Phase: federation.Stale, Message: trouble.Error()}
-			}
-			edit := federation.Edit{Status: &status}
-			if uid != "" {
-				edit.Identity = &federation.Identity{UID: uid}
-			}
-			r.registry.Update(edit)
-		})
-		client.Close()
+		cluster.Report(r.ctx, r.registry)
+		cluster.Close()
 	})
 	for _, s := range r.sources {
-		r.ended.Go(func() { s.Follow(r.ctx, id, cluster) })
+		r.ended.Go(func() { s.Follow(r.ctx, id, cluster.Cluster) })
 	}
 }
 
@@ -300,25 +275,7 @@ func (r *rig) trouble(code string) string {
 func install(t *testing.T, server *testbed.Kube, names ...string) {
 	t.Helper()
 	for _, file := range []string{"istio", "gateway-api", "mcs-api"} {
-		packed, err := os.Open("../schema/crds/" + file + ".json.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		unpacked, err := gzip.NewReader(packed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var list []json.RawMessage
-		if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
-			t.Fatal(err)
-		}
-		_ = packed.Close()
-		for _, text := range list {
-			var named struct{ Metadata struct{ Name string } }
-			if json.Unmarshal(text, &named) == nil && slices.Contains(names, named.Metadata.Name) {
-				server.Apply(string(text))
-			}
-		}
+		server.Apply(testbed.Definitions(t, "../schema/crds/"+file+".json.gz", names...)...)
 	}
 }
 

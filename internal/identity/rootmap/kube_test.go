@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/deploy/testbed"
@@ -70,20 +68,7 @@ func newRig(t *testing.T, as func(*rest.Config, *testbed.Kube)) *rig {
 	if as != nil {
 		as(config, r.kube)
 	}
-	transport, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(transport.CloseIdleConnections)
-	client, err := kubernetes.NewForConfigAndClient(config, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	custom, err := dynamic.NewForConfigAndClient(config, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.cluster = listwatchtest.Probed(t, client, listwatch.ClusterOptions{Probe: time.Second, Dynamic: custom, Logger: slog.New(slog.DiscardHandler)})
+	r.cluster = listwatchtest.Connected(t, config)
 	return r
 }
 

@@ -1,0 +1,174 @@
+package isthmus_test
+
+import (
+	"cmp"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"hash/maphash"
+	"io/fs"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostCopied is the number of lines of code up to which a passage may stand twice.
+const mostCopied = 12
+
+// TestNoPassageStandsTwice in any two places of the tree, generated files apart. The linter
+// dupl finds passages of the same shape, but only within a package.
+func TestNoPassageStandsTwice(t *testing.T) {
+	files := map[string][]codeLine{}
+	for _, name := range goFiles(t) {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !generated.Match(source) {
+			files[name] = codeLines(source)
+		}
+	}
+	for _, c := range copies(files, mostCopied+1) {
+		t.Errorf("%s: have it in one place", c)
+	}
+}
+
+// generated is the line that files have which no one writes by hand.
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+// goFiles are the Go files of the tree, tests included.
+func goFiles(t *testing.T) (names []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !d.IsDir() && strings.HasSuffix(name, ".go"):
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// codeLine is a line as it is compared: without comments and indentation.
+type codeLine struct {
+	number int
+	text   string
+}
+
+// codeLines are the lines of a file that say something: no comments, imports or blank lines.
+func codeLines(source []byte) []codeLine {
+	file := token.NewFileSet().AddFile("", -1, len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, 0)
+	var lines []codeLine
+	add := func(number int, text string) {
+		if last := len(lines) - 1; last >= 0 && lines[last].number == number {
+			lines[last].text += " " + text
+		} else if text != "" {
+			lines = append(lines, codeLine{number, text})
+		}
+	}
+	for {
+		pos, tok, text := s.Scan()
+		switch {
+		case tok == token.EOF:
+			return lines
+		case tok == token.IMPORT:
+			skipImport(&s)
+		case tok == token.SEMICOLON && text == "\n": // the end of a line
+		default:
+			for i, part := range strings.Split(cmp.Or(text, tok.String()), "\n") { // a text has several lines
+				add(file.Line(pos)+i, strings.TrimSpace(part))
+			}
+		}
+	}
+}
+
+// skipImport reads on to the end of an import declaration.
+func skipImport(s *scanner.Scanner) {
+	for depth := 0; ; {
+		switch _, tok, _ := s.Scan(); tok {
+		case token.LPAREN:
+			depth++
+		case token.RPAREN:
+			depth--
+		case token.SEMICOLON:
+			if depth == 0 {
+				return
+			}
+		case token.EOF:
+			return
+		}
+	}
+}
+
+// place is a line of code of a file.
+type place struct {
+	file string
+	at   int
+}
+
+// copies describes each passage of that many lines or more that stands twice. It costs what
+// the lines do: each passage is looked up by its hash.
+func copies(files map[string][]codeLine, passage int) (found []string) {
+	seed, first := maphash.MakeSeed(), map[uint64]place{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		lines := files[name]
+		for at := 0; at+passage <= len(lines); at++ {
+			key := hashed(seed, lines[at:at+passage])
+			before, seen := first[key]
+			if !seen {
+				first[key] = place{name, at}
+				continue
+			}
+			original := files[before.file][before.at:]
+			n := common(original, lines[at:])
+			found = append(found, fmt.Sprintf("%s:%d and %s:%d have %d lines of code in common", before.file, original[0].number, name, lines[at].number, n))
+			at += n - passage // what follows is part of it
+		}
+	}
+	return found
+}
+
+func hashed(seed maphash.Seed, lines []codeLine) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, line := range lines {
+		_, _ = h.WriteString(line.text)
+		_ = h.WriteByte('\n')
+	}
+	return h.Sum64()
+}
+
+func common(a, b []codeLine) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n].text == b[n].text {
+		n++
+	}
+	return n
+}
+
+// TestCopiesAreFound whatever comments, imports and indentation are.
+func TestCopiesAreFound(t *testing.T) {
+	body := "\tx := `a\n\nb`\n" + strings.Repeat("\tprintln(x)\n", 3)
+	first := "package a\n\nimport \"fmt\"\n\n// F prints.\nfunc F() {\n" + body + "}\n"
+	second := "package b\n\nimport (\n\t\"os\"\n)\n\nfunc G() {\n\tif true {\n" + strings.ReplaceAll(body, "\n\tprintln", " // it\n\n\t\tprintln") + "\t}\n}\n"
+	files := map[string][]codeLine{"a.go": codeLines([]byte(first)), "b.go": codeLines([]byte(second))}
+	want := []string{"a.go:7 and b.go:9 have 6 lines of code in common"}
+	if found := copies(files, 6); !slices.Equal(found, want) {
+		t.Errorf("found %q, not %q", found, want)
+	}
+	if found := copies(files, 7); found != nil {
+		t.Errorf("found %q", found)
+	}
+}
