@@ -121,7 +121,7 @@ lint: ## Check style, and that generated files are as their sources say.
 	@go mod verify >/dev/null && echo "modules verified"
 
 .PHONY: generate
-generate: ## Write the generated GraphQL code anew.
+generate: ## Write generated code and copied definitions anew.
 	@go generate ./...
 
 .PHONY: clean

@@ -96,3 +96,49 @@ func TestAllCodesAreListed(t *testing.T) {
 		}
 	}
 }
+
+// TestR87CodesStay: what was a code before names and texts were revised still is one, or
+// CHANGELOG names the new one. testdata/codes.txt is written once, and grows by hand.
+func TestR87CodesStay(t *testing.T) {
+	before, err := os.ReadFile(filepath.Join("testdata", "codes.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := os.ReadFile(filepath.Join("..", "CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := map[string]bool{}
+	for _, of := range model.ErrorCodes() {
+		now[of.Code] = true
+	}
+	for _, of := range model.FindingCodes() {
+		now[of.Code] = true
+	}
+	for _, code := range strings.Fields(string(before)) {
+		if !now[code] && !renamed(string(changes), code, now) {
+			t.Errorf("%s is no code any more: programs that know it would miss it. Keep it, or write the line \"- The code `%s` is now `NEW_CODE`\" in CHANGELOG", code, code)
+		}
+	}
+}
+
+// renamed reports whether the changes have a line that says which code a code is now.
+func renamed(changes, code string, now map[string]bool) bool {
+	_, line, found := strings.Cut(changes, "\n- The code `"+code+"` is now `")
+	next, _, _ := strings.Cut(line, "`")
+	return found && now[next]
+}
+
+func TestR87RenamedCodesAreListed(t *testing.T) {
+	now := map[string]bool{"NEW": true}
+	for changes, want := range map[string]bool{
+		"\n- The code `OLD` is now `NEW`.\n":   true,
+		"\n- The code `OLD` is now `NEWER`.\n": false,
+		"\n- The code `OLDER` is now `NEW`.\n": false,
+		"":                                     false,
+	} {
+		if got := renamed(changes, "OLD", now); got != want {
+			t.Errorf("%q: %t", changes, got)
+		}
+	}
+}

@@ -91,3 +91,29 @@ func write(t *testing.T, file string, data []byte) {
 		t.Fatal(err)
 	}
 }
+
+// shipped are the kinds of the hub's own that it reads from clusters, and the file with
+// which operators install them there.
+var shipped = []string{"drains", "networks", "servicebindings"}
+
+const shippedFile = "../../../deploy/kubernetes/crds.yaml"
+
+func TestR86CopiesForClustersAreThoseOfTheHub(t *testing.T) {
+	want := "# Kinds of the hub's own that it reads from clusters. Copied from federation/config/schema/crds by\n# make generate.\n"
+	for _, kind := range shipped {
+		text, err := os.ReadFile(filepath.Join("crds", "isthmus.dev_"+kind+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += "---\n" + string(text)
+	}
+	if *update {
+		if err := os.WriteFile(shippedFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(shippedFile)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is not what the hub validates with (%v): run go generate ./federation/config/schema", shippedFile, err)
+	}
+}

@@ -15,7 +15,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-//go:generate go test -run TestCopiesAreThoseOfTheModules -update .
+//go:generate go test -run Copies -update .
 
 // definitions are the CustomResourceDefinitions of other projects, packed, and of the
 // project's own kinds, as they are applied to clusters.
