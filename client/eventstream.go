@@ -17,8 +17,8 @@ const (
 	eventsType = "text/event-stream"
 	// silence is how long a stream may bring nothing at all; the hub sends a comment
 	// every 15 s.
-	silence  = time.Minute
-	maxEvent = 64 << 20
+	streamIdleTimeout = time.Minute
+	maxEvent          = 64 << 20
 )
 
 var (
@@ -33,7 +33,7 @@ var (
 func (c *Client) Stream(ctx context.Context, request Request, take func([]byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
+	watch := time.AfterFunc(streamIdleTimeout, func() { cancel(errSilent) })
 	defer watch.Stop()
 	answer, err := c.post(ctx, request, eventsType)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Client) Stream(ctx context.Context, request Request, take func([]byte) 
 	lines.Buffer(nil, maxEvent)
 	var next event
 	for lines.Scan() {
-		watch.Reset(silence)
+		watch.Reset(streamIdleTimeout)
 		if !next.add(lines.Bytes()) {
 			continue
 		}

@@ -42,8 +42,8 @@ func (s subscription) Changes(ctx context.Context, after *string, filter *model.
 type follower struct {
 	*resolver
 	send   func(model.Change) (more bool)
-	has    picture // what the subscriber has
-	cursor string  // of that
+	has    subscriptionState // what the subscriber has
+	cursor string            // of that
 	fleet  *fleet.Value
 	// streams are those of proxies that the subscriber has, where it follows them.
 	streams map[fleet.Key]*fleet.Proxy
@@ -96,7 +96,7 @@ func (f *follower) resume(after string, what following) bool {
 	if what.status {
 		f.again = time.Now() // statuses may have changed meanwhile
 	}
-	if has, known := f.pictures.get(after, what); known {
+	if has, known := f.subscriptions.get(after, what); known {
 		f.has = has
 		return true
 	}
@@ -104,20 +104,20 @@ func (f *follower) resume(after string, what following) bool {
 		return false
 	}
 	f.has = f.whole(what)
-	for range f.has.chunks() {
+	for range f.has.pages() {
 	}
 	if !hasContent(after, what.content(f.Config.Epoch, f.has.digest)) {
 		return false
 	}
-	f.pictures.keep(after, f.has)
+	f.subscriptions.keep(after, f.has)
 	return true
 }
 
-func (f *follower) whole(what following) picture {
-	return picture{following: what, snapshot: f.Snapshots.Latest(), show: f.cluster}
+func (f *follower) whole(what following) subscriptionState {
+	return subscriptionState{following: what, snapshot: f.Snapshots.Latest(), show: f.cluster}
 }
 
-// resync sends the whole picture.
+// resync sends the whole state.
 func (f *follower) resync(what following) (more bool) {
 	f.fleet = f.Fleet.Latest()
 	f.has = f.whole(what)
@@ -132,7 +132,7 @@ func (f *follower) resync(what following) (more bool) {
 		}
 	}
 	begun := f.now()
-	for change, last := range f.has.chunks() {
+	for change, last := range f.has.pages() {
 		if change.At.IsZero() { // of a snapshot that no Aggregate published
 			change.At = begun
 		}
@@ -168,7 +168,7 @@ func (f *follower) step(what following) (more bool) {
 	}
 	f.has = next
 	if isEmpty(change) {
-		f.pictures.keep(f.cursor, f.has)
+		f.subscriptions.keep(f.cursor, f.has)
 		return true
 	}
 	f.name(&change)
@@ -180,7 +180,7 @@ func (f *follower) now() time.Time { return f.Now().UTC() }
 
 // name gives the change the cursor of what the subscriber has with it.
 func (f *follower) name(change *model.Change) {
-	cursor := f.pictures.cursor(f.has, f.Config.Epoch)
-	f.pictures.keep(cursor, f.has)
+	cursor := f.subscriptions.cursor(f.has, f.Config.Epoch)
+	f.subscriptions.keep(cursor, f.has)
 	f.cursor, change.Cursor = cursor, &cursor
 }

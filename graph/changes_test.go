@@ -108,13 +108,13 @@ func TestChangesBeginWithTheWholePicture(t *testing.T) {
 	for _, services := range []int{0, 1, 497, 498, 1100} {
 		bubble(t, []federation.Edit{clusters("c1"), offer(1, keys[:services]...), configure(1, routeKey("shop", "cart"))}, func(t *testing.T, l live, s subscriber) {
 			for _, after := range []string{"", "x"} {
-				whole, chunks := s.changes(after, nil).whole()
+				whole, pages := s.changes(after, nil).whole()
 				if len(whole.Services) != services || len(whole.Clusters) != 1 || len(whole.ConfigObjects) != 1 {
 					t.Errorf("%d services, %d clusters, %d objects of %d, 1, 1", len(whole.Services), len(whole.Clusters), len(whole.ConfigObjects), services)
 				}
 				const others = 3 // a cluster, its network, an object
-				if want := (services + others + 499) / 500; chunks != want {
-					t.Errorf("%d things come in %d chunks, not %d", services+others, chunks, want)
+				if want := (services + others + 499) / 500; pages != want {
+					t.Errorf("%d things come in %d chunks, not %d", services+others, pages, want)
 				}
 				if whole.SnapshotVersion != fmt.Sprint(l.Latest().Version()) {
 					t.Errorf("the picture is of version %s", whole.SnapshotVersion)

@@ -25,8 +25,8 @@ type Changer interface {
 // Objects has the latest view of the configuration of all sources.
 type Objects interface {
 	Latest() *config.View
-	// Settled returns a view that includes everything that a snapshot already shows.
-	Settled() *config.View
+	// LatestPublished returns a view that includes everything that a snapshot already shows.
+	LatestPublished() *config.View
 }
 
 // History has what was done to the configuration.

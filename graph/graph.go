@@ -88,7 +88,7 @@ func New(options Options) graphql.ExecutableSchema {
 	if options.Pace <= 0 {
 		options.Pace = DefaultPace
 	}
-	resolvers := &resolver{Options: options, pictures: newPictures(), statuses: newStatuses(options), overviews: newOverviews()}
+	resolvers := &resolver{Options: options, subscriptions: newSubscriptionCache(), statuses: newStatuses(options), overviews: newOverviews()}
 	inner := generated.NewExecutableSchema(generated.Config{Resolvers: root{resolvers}})
 	return pinned{ExecutableSchema: inner, options: options}
 }
@@ -139,7 +139,7 @@ func viewOf(o Options) view {
 func viewOfEvent(o Options) view {
 	seen := viewOf(o)
 	if objects := o.Config.Objects; objects != nil {
-		seen.config = sync.OnceValue(objects.Settled)
+		seen.config = sync.OnceValue(objects.LatestPublished)
 	}
 	return seen
 }
@@ -199,7 +199,7 @@ func configured(ctx context.Context) (*config.View, error) {
 
 type resolver struct {
 	Options
-	pictures  *pictures
-	statuses  *statuses
-	overviews *overviews
+	subscriptions *subscriptionCache
+	statuses      *statuses
+	overviews     *overviews
 }

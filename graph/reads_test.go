@@ -49,9 +49,9 @@ func (c countedObjects) Latest() *config.View {
 	return c.Objects.Latest()
 }
 
-func (c countedObjects) Settled() *config.View {
+func (c countedObjects) LatestPublished() *config.View {
 	c.views.Add(1)
-	return c.Objects.Settled()
+	return c.Objects.LatestPublished()
 }
 
 type countedHistory struct {
@@ -248,8 +248,8 @@ func readsOf(t *testing.T, objects int) map[string]string {
 	s := newSubscriber(t, c.options)
 	read.taken()
 	changes := s.changes("", nil)
-	if picture, _ := changes.whole(); len(picture.ConfigObjects) < objects {
-		t.Fatalf("the picture has %d objects", len(picture.ConfigObjects))
+	if state, _ := changes.whole(); len(state.ConfigObjects) < objects {
+		t.Fatalf("the picture has %d objects", len(state.ConfigObjects))
 	}
 	changes.stop()
 	of["Changes"] = read.taken()

@@ -73,9 +73,9 @@ func TestResumedChangesLeaveNoGap(t *testing.T) {
 		bubble(t, []federation.Edit{clusters("c1"), offer(1, key("s0", "shop"))}, func(t *testing.T, l live, s subscriber) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			changes, has := s.changes("", nil), known{}
-			picture, _ := changes.whole()
-			has.take(t, picture)
-			cursor := *picture.Cursor
+			state, _ := changes.whole()
+			has.take(t, state)
+			cursor := *state.Cursor
 			for step := range int64(60) {
 				l.publish(randomEdit(r, step+2))
 				switch r.IntN(5) {
@@ -131,10 +131,10 @@ func TestCursorOfAnotherHub(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, edits, func(t *testing.T, _ live, s subscriber) {
-				picture, _ := s.changes("", nil).whole()
+				state, _ := s.changes("", nil).whole()
 				l := newLive(c.edits...)
 				other := newSubscriber(t, graph.Options{Snapshots: l, Config: graph.Config{Epoch: c.epoch}})
-				changes := other.changes(*picture.Cursor, c.filter)
+				changes := other.changes(*state.Cursor, c.filter)
 				if got := !changes.silent(); got != c.resync {
 					t.Fatalf("a resync: %v", got)
 				}
@@ -152,8 +152,8 @@ func TestCursorOfAnotherHub(t *testing.T) {
 
 func TestForeignCursorsBeginAnew(t *testing.T) {
 	bubble(t, []federation.Edit{clusters("c1")}, func(t *testing.T, _ live, s subscriber) {
-		picture, _ := s.changes("", nil).whole()
-		own := *picture.Cursor
+		state, _ := s.changes("", nil).whole()
+		own := *state.Cursor
 		other := "B" // cursors of hubs begin at random
 		if own[:1] == other {
 			other = "C"
@@ -171,7 +171,7 @@ func TestCursorStaysWhileNothingFollowedChanges(t *testing.T) {
 	bubble(t, []federation.Edit{clusters("c1")}, func(t *testing.T, l live, s subscriber) {
 		filter := map[string]any{"kinds": []string{"CLUSTER"}}
 		quiet, busy := s.changes("", filter), s.changes("", nil)
-		picture, _ := quiet.whole()
+		state, _ := quiet.whole()
 		busy.whole()
 		quiet.await()
 		for i := range 1100 {
@@ -183,7 +183,7 @@ func TestCursorStaysWhileNothingFollowedChanges(t *testing.T) {
 		<-quiet.waiting
 		quiet.waiting = nil
 		l.publish(detach("c1"))
-		if e := s.changes(*picture.Cursor, filter).read(); e.Resync || e.text() != "DELETE c1 PENDING" {
+		if e := s.changes(*state.Cursor, filter).read(); e.Resync || e.text() != "DELETE c1 PENDING" {
 			t.Errorf("after a return comes %+v", e)
 		}
 	})
@@ -194,7 +194,7 @@ func TestCursorStaysWhileNothingFollowedChanges(t *testing.T) {
 func TestTooFarBehindBeginsAnew(t *testing.T) {
 	bubble(t, []federation.Edit{clusters("c1")}, func(t *testing.T, l live, s subscriber) {
 		changes := s.changes("", nil)
-		picture, _ := changes.whole()
+		state, _ := changes.whole()
 		changes.stop()
 		var many []federation.ObjectKey
 		for i := range 20_000 {
@@ -203,7 +203,7 @@ func TestTooFarBehindBeginsAnew(t *testing.T) {
 		l.publish(configure(1, many...))
 		l.publish(unconfigure(many...))
 		l.publish(configure(2, many[:3]...))
-		if whole, _ := s.changes(*picture.Cursor, nil).whole(); len(whole.ConfigObjects) != 3 || len(whole.Clusters) != 1 {
+		if whole, _ := s.changes(*state.Cursor, nil).whole(); len(whole.ConfigObjects) != 3 || len(whole.Clusters) != 1 {
 			t.Errorf("got %d objects and %d clusters", len(whole.ConfigObjects), len(whole.Clusters))
 		}
 	})

@@ -202,8 +202,8 @@ func (s *statuses) content(of *federation.Snapshot, proxies *fleet.Value, o *fed
 }
 
 // tell adds to a change the objects whose status, and nothing else, changed since
-// the picture's; it returns up to where they were told.
-func (s *statuses) tell(change *model.Change, p picture) (upTo uint64) {
+// the state's; it returns up to where they were told.
+func (s *statuses) tell(change *model.Change, p subscriptionState) (upTo uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.statusAt == s.version {

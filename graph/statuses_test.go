@@ -163,8 +163,8 @@ func TestR44TheChangeFeedTellsOfProxies(t *testing.T) {
 				t.Errorf("the event has %+v, want %s", e.Proxies, want)
 			}
 		}
-		picture := changes.read()
-		want(picture, "CREATE a")
+		state := changes.read()
+		want(state, "CREATE a")
 		f.Connect(fleet.Proxy{NodeID: "elsewhere", Cluster: "c2"})
 		second := f.Connect(fleet.Proxy{NodeID: "b", Cluster: "c1"})
 		want(changes.read(), "CREATE b")
@@ -173,7 +173,7 @@ func TestR44TheChangeFeedTellsOfProxies(t *testing.T) {
 		second.Close()
 		want(changes.read(), "DELETE b")
 		changes.stop()
-		if again := s.changes(*picture.Cursor, filter).read(); !again.Resync {
+		if again := s.changes(*state.Cursor, filter).read(); !again.Resync {
 			t.Error("streams go on behind a cursor")
 		}
 	})

@@ -11,20 +11,20 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 )
 
-// tally counts which parts of statuses are computed.
-type tally map[string]int
+// computedParts counts which parts of statuses are computed.
+type computedParts map[string]int
 
-func (c tally) Delivery(*fleet.Value, federation.ObjectKey) (graph.Delivery, bool) {
+func (c computedParts) Delivery(*fleet.Value, federation.ObjectKey) (graph.Delivery, bool) {
 	c["delivery"]++
 	return graph.Delivery{Acked: 3, Pending: 1, Proxies: func() []graph.ProxyState { return nil }}, true
 }
 
-func (c tally) notHonoured(*federation.Snapshot, *federation.Object) []model.NotHonoured {
+func (c computedParts) notHonoured(*federation.Snapshot, *federation.Object) []model.NotHonoured {
 	c["notHonoured"]++
 	return []model.NotHonoured{}
 }
 
-func (c tally) findings(*federation.Snapshot, *fleet.Value, federation.ObjectKey) []apply.Finding {
+func (c computedParts) findings(*federation.Snapshot, *fleet.Value, federation.ObjectKey) []apply.Finding {
 	c["findings"]++
 	return nil
 }
@@ -32,13 +32,13 @@ func (c tally) findings(*federation.Snapshot, *fleet.Value, federation.ObjectKey
 // TestR42AFieldOfTheStatusCostsThatField: an operation pays for the parts of the status
 // that it asks for, once for all numbers of proxies.
 func TestR42AFieldOfTheStatusCostsThatField(t *testing.T) {
-	computed := tally{}
+	computed := computedParts{}
 	c := newConfigured(t, func(o *graph.Options) {
 		o.Fleet = fleet.New()
 		o.Config.Deliveries, o.Config.NotHonoured, o.Config.Findings = computed, computed.notHonoured, computed.findings
 	})
 	c.apply(route("shop", "cart", "a"))
-	for fields, want := range map[string]tally{
+	for fields, want := range map[string]computedParts{
 		"__typename":          {},
 		"findings {code}":     {"findings": 1},
 		"notHonoured {field}": {"notHonoured": 1},

@@ -121,19 +121,19 @@ func (s *stream) silent() bool {
 
 // whole reads a whole picture and returns its events as one, and how many there
 // were.
-func (s *stream) whole() (picture event, chunks int) {
+func (s *stream) whole() (state event, pages int) {
 	s.t.Helper()
 	for {
 		e := s.read()
-		chunks++
+		pages++
 		if !e.Resync || e.size() > 500 {
 			s.t.Fatalf("a chunk of a resync has resync %v and %d things", e.Resync, e.size())
 		}
-		picture.Services = append(picture.Services, e.Services...)
-		picture.Clusters = append(picture.Clusters, e.Clusters...)
-		picture.ConfigObjects = append(picture.ConfigObjects, e.ConfigObjects...)
-		if picture.Cursor, picture.SnapshotVersion = e.Cursor, e.SnapshotVersion; e.Cursor != nil {
-			return picture, chunks
+		state.Services = append(state.Services, e.Services...)
+		state.Clusters = append(state.Clusters, e.Clusters...)
+		state.ConfigObjects = append(state.ConfigObjects, e.ConfigObjects...)
+		if state.Cursor, state.SnapshotVersion = e.Cursor, e.SnapshotVersion; e.Cursor != nil {
+			return state, pages
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // connected yields the streams of proxies that are followed, while all of them are
 // told.
-func (p *picture) connected() iter.Seq[*fleet.Proxy] {
+func (p *subscriptionState) connected() iter.Seq[*fleet.Proxy] {
 	return func(yield func(*fleet.Proxy) bool) {
 		if p.streams == nil {
 			return
@@ -22,12 +22,12 @@ func (p *picture) connected() iter.Seq[*fleet.Proxy] {
 	}
 }
 
-func (p *picture) proxy(action model.ChangeAction, of *fleet.Proxy) model.ProxyChange {
+func (p *subscriptionState) proxy(action model.ChangeAction, of *fleet.Proxy) model.ProxyChange {
 	return model.ProxyChange{Action: action, Proxy: model.NewProxy(p.snapshot, of)}
 }
 
 // nextStreams are the changes of the streams that the subscriber has.
-func (f *follower) nextStreams(before *fleet.Value, now picture) []model.ProxyChange {
+func (f *follower) nextStreams(before *fleet.Value, now subscriptionState) []model.ProxyChange {
 	changes := f.fleet.ChangesSince(before.Version())
 	changed, gone := changes.Changed, changes.Gone
 	if changes.All { // many streams ended since

@@ -16,7 +16,7 @@ type member struct {
 	shard      federation.ShardKey
 	operator   *operator
 	saver      *saver
-	settled    atomic.Bool // the start need not wait for it
+	started    atomic.Bool // the start need not wait for it
 	unsaved    bool        // its state could not be written; only save looks at it
 	load       func()      // reads the last known good state, the first time it is called; not with mu held
 
@@ -119,14 +119,14 @@ func (m *member) refuse(message string) {
 // fail reports what no retry heals. The start waits no longer.
 func (m *member) fail(message string) {
 	m.status.reported = federation.RegistryStatus{Phase: federation.Failed, Message: message}
-	m.settle()
+	m.finishStart()
 }
 
-// settle ends the waiting for the cluster: what is known of it is published.
-func (m *member) settle() {
+// finishStart ends the waiting for the cluster: what is known of it is published.
+func (m *member) finishStart() {
 	m.serveRestored()
 	m.publishStatus()
-	if !m.settled.Swap(true) {
+	if !m.started.Swap(true) {
 		m.supervisor.checkReady()
 	}
 }
@@ -145,7 +145,7 @@ func (m *member) awaitGrace(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.detached {
-		m.settle()
+		m.finishStart()
 	}
 }
 

@@ -66,7 +66,7 @@ type Metrics interface {
 	Unsaved(federation.ClusterID, bool)     // whether its last known good state cannot be written
 }
 
-// Options are the surroundings of a Supervisor. Only Aggregate is needed.
+// Options are what a Supervisor works with. Only Aggregate is needed.
 type Options struct {
 	Aggregate *federation.Aggregate
 	Dir       string          // of the last known good states; empty: none are kept

@@ -73,21 +73,21 @@ func (r *attempt) apply(e federation.Edit) {
 	before := m.options.Aggregate.Latest()
 	swap := r.instance == m.candidate && e.Services.Full
 	if swap || r.instance == m.current {
-		r.settleStatus(&e, swap)
+		r.updateStatus(&e, swap)
 	}
 	r.instance.writer.Update(e)
 	if swap {
 		m.swap()
 	}
-	if e.Services.Full && !m.settled.Load() {
-		m.settle()
+	if e.Services.Full && !m.started.Load() {
+		m.finishStart()
 	}
 	if after := m.options.Aggregate.Latest(); m.synced && after != before {
 		m.saver.mark(func(u *unsaved) { u.note(e, m.shard, before, after) })
 	}
 }
 
-func (r *attempt) settleStatus(e *federation.Edit, swap bool) {
+func (r *attempt) updateStatus(e *federation.Edit, swap bool) {
 	m := r.instance.member
 	if e.Services.Full {
 		first := !r.synced

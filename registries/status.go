@@ -122,7 +122,7 @@ func (m *member) report(r *attempt, s federation.RegistryStatus) {
 	s.LastKnownGood = time.Time{}
 	m.status.reported = r.believable(s, m.status.reported)
 	if s.Phase == federation.Failed || s.Phase == federation.Held {
-		m.settle()
+		m.finishStart()
 		return
 	}
 	m.publishStatus()

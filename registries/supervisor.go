@@ -113,7 +113,7 @@ func (s *Supervisor) checkReady() {
 		return
 	}
 	for _, m := range s.members {
-		if !m.settled.Load() {
+		if !m.started.Load() {
 			return
 		}
 	}

@@ -97,8 +97,8 @@ func (st *stream) vary() {
 	st.variant = &now
 }
 
-// settle is that the stream of the variant has ended.
-func (a *account) settle(v envoy.Variant) {
+// release is that the stream of the variant has ended.
+func (a *account) release(v envoy.Variant) {
 	if a == nil {
 		return
 	}

@@ -28,7 +28,9 @@ const serviceEntries = "networking.istio.io/v1/ServiceEntry"
 // empty is a configuration without objects.
 type empty struct{}
 
-func (empty) Settled() *config.View { return &config.View{State: config.NewState(config.Options{})} }
+func (empty) LatestPublished() *config.View {
+	return &config.View{State: config.NewState(config.Options{})}
+}
 
 // reads admits everybody as a reader, or nobody.
 type reads bool

@@ -25,7 +25,7 @@ type group struct {
 	cells     map[string]*cell
 	index     *derive.Index[string]
 	absent    absences
-	parts     partShelf
+	parts     partCache
 	log       changeLog
 	blame     *blame
 	faults    *faults
@@ -46,7 +46,7 @@ func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	to := &hooks{failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {}}
 	g := &group{
 		recipe: of, hooks: to, cells: map[string]*cell{}, index: derive.NewIndex[string](), absent: absences{names: map[string]struct{}{}},
-		parts: partShelf{}, blame: newBlame(), faults: &faults{to, kind, map[string][]envoy.Reason{}},
+		parts: partCache{}, blame: newBlame(), faults: &faults{to, kind, map[string][]envoy.Reason{}},
 	}
 	g.names = newNameSet(of, g.faults)
 	return g

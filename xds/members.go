@@ -65,9 +65,9 @@ func (r *registration) join(c *xdsClient) error {
 	return nil
 }
 
-// hear takes a report of Istio's agent about the health of its workload. It counts as a
+// reportHealth takes a report of Istio's agent about the health of its workload. It counts as a
 // request like others.
-func (r *registration) hear(c *xdsClient, q request) error {
+func (r *registration) reportHealth(c *xdsClient, q request) error {
 	if !c.rate.Allow() {
 		return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", c.server.options.Limits.Requests)
 	}

@@ -157,8 +157,8 @@ func within(sorted []string, name string) bool {
 	return found
 }
 
-// foresee names what the changes would have come or go, or contribute differently.
-func (n *nameSet) foresee(c federation.ChangeSet, before, after *federation.Snapshot) (names []string) {
+// preview names what the changes would have come or go, or contribute differently.
+func (n *nameSet) preview(c federation.ChangeSet, before, after *federation.Snapshot) (names []string) {
 	for _, host := range n.affected(c, before, after) {
 		for _, svc := range before.ByHostname(host) {
 			names = append(names, n.contributions[svc.Key]...)

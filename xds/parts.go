@@ -19,10 +19,10 @@ func resourceOf(name string) string {
 	return resource
 }
 
-// partShelf keeps the parts of a group's resources. Where a part read something
+// partCache keeps the parts of a group's resources. Where a part read something
 // of its own that changed, it is built again; where parts read something that
 // covers many hosts, all of the resource's are.
-type partShelf map[string]*resourceParts
+type partCache map[string]*resourceParts
 
 type resourceParts struct {
 	parts  map[string]*keptPart
@@ -38,7 +38,7 @@ type keptPart struct {
 
 // touch notes that something that parts read has changed; it returns the name of
 // the resource.
-func (s partShelf) touch(name string) (resource string, isPart bool) {
+func (s partCache) touch(name string) (resource string, isPart bool) {
 	resource, part, isPart := strings.Cut(name, partSeparator)
 	all := s[resource]
 	if !isPart || all == nil {
@@ -62,7 +62,7 @@ func (r *resourceParts) spoil() {
 
 // of begins the build of a resource: the parts that it does not ask for will be
 // swept.
-func (s partShelf) of(resource string) *resourceParts {
+func (s partCache) of(resource string) *resourceParts {
 	if s[resource] == nil {
 		s[resource] = &resourceParts{parts: map[string]*keptPart{}}
 	}
@@ -116,7 +116,7 @@ func (b partBuild) sweep() {
 }
 
 // forget drops all parts of a resource.
-func (s partShelf) forget(resource string, index *derive.Index[string]) {
+func (s partCache) forget(resource string, index *derive.Index[string]) {
 	all := s[resource]
 	if all == nil {
 		return

@@ -127,12 +127,12 @@ func (s *Server) touched(pair [2]groupKey, before, after *federation.Snapshot) [
 	if pair[0] != pair[1] || g == nil {
 		return nil
 	}
-	return g.foresee(before, after)
+	return g.previewNames(before, after)
 }
 
-// foresee names what a sync from before to after would touch; nil where the
+// previewNames names what a sync from before to after would touch; nil where the
 // group is not at before or the changes are not known.
-func (g *group) foresee(before, after *federation.Snapshot) []string {
+func (g *group) previewNames(before, after *federation.Snapshot) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	changes := after.ChangesSince(before.Version())
@@ -143,7 +143,7 @@ func (g *group) foresee(before, after *federation.Snapshot) []string {
 	for _, name := range g.index.Affected(changes, after) {
 		names = append(names, resourceOf(name))
 	}
-	names = append(names, g.names.foresee(changes, before, after)...)
+	names = append(names, g.names.preview(changes, before, after)...)
 	if slices.Contains(names, fixedNames) {
 		names = slices.Concat(names, g.names.fixed, g.make.fixed(g.kind, g.facet, after.Read()))
 	}

@@ -64,7 +64,7 @@ func (st *stream) close() {
 		st.session.close()
 	}
 	if st.variant != nil {
-		st.client.account.settle(*st.variant)
+		st.client.account.release(*st.variant)
 	}
 	if st.report != nil {
 		st.report.Close()

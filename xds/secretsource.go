@@ -81,7 +81,7 @@ func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
 	}
 	next := s.version + 1
 	for name := range touched {
-		s.settle(name, next)
+		s.update(name, next)
 	}
 	return s.version
 }
@@ -135,8 +135,8 @@ func (c *referringCursor) changed(version uint64) []string {
 	return slices.Collect(maps.Keys(names))
 }
 
-// settle follows a secret for as long as it is referred to or asked for.
-func (s *secretSource) settle(name string, next uint64) {
+// update follows a secret for as long as it is referred to or asked for.
+func (s *secretSource) update(name string, next uint64) {
 	switch {
 	case s.asked[name], s.counts[name] > 0 && s.serves(name):
 		s.look(name, next)

@@ -28,9 +28,9 @@ type Server struct {
 	// strangers is the log of callers before it is known who they are.
 	strangers *origin.Log
 	// provoked is the log of what callers that are known make the hub say, so that
-	// strangers do not crowd it out.
+	// strangers do not displace it.
 	provoked *origin.Log
-	// crowd is the log of what all proxies may do at once.
+	// limitedLog is the log of what all proxies may do at once.
 	limitedLog *origin.LimitedLog
 
 	fallbacks *fallbacks

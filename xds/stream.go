@@ -249,7 +249,7 @@ func (st *stream) take(m message) error {
 		return err
 	}
 	if m.kind == envoy.HealthType {
-		return st.registered.hear(&st.client, m.request)
+		return st.registered.reportHealth(&st.client, m.request)
 	}
 	sub, asked := st.session.handle(m.request, time.Now())
 	if sub != nil && sub.client.slots.excess != nil {

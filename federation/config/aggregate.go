@@ -55,10 +55,10 @@ func NewAggregate(o Options, to Publisher, log *slog.Logger, sources ...Named) *
 // already.
 func (a *Aggregate) Latest() *View { return a.latest.Load() }
 
-// Settled returns the newest view once no change is being published. For a caller that
+// LatestPublished returns the newest view once no change is being published. For a caller that
 // has seen a change in a snapshot, the view includes that change: Latest may still be
 // the view before it, for a moment.
-func (a *Aggregate) Settled() *View {
+func (a *Aggregate) LatestPublished() *View {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.Latest()

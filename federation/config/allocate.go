@@ -92,7 +92,7 @@ const allocationVersion = federation.MeshGroup + "/v1"
 func (s *State) MissingAllocations() []Change {
 	var changes []Change
 	var wanted []federation.ServiceKey
-	s.unsettled.Walk(func(_ string, key federation.ServiceKey) bool {
+	s.unallocated.Walk(func(_ string, key federation.ServiceKey) bool {
 		if len(s.AllocatedTo(key)) > 0 && !s.hasEntry(key) {
 			changes = append(changes, Change{Key: allocationKey(key)})
 		} else {
@@ -136,8 +136,8 @@ func (h *held) allocation() []netip.Addr {
 	return h.Addresses
 }
 
-// Foresight is what changes come to before anybody has made them.
-type Foresight struct {
+// PreviewedState is what changes come to before anybody has made them.
+type PreviewedState struct {
 	State   *State
 	Edit    federation.Edit
 	Missing []Change // allocations that they make necessary, made already in the state
@@ -145,19 +145,19 @@ type Foresight struct {
 
 // isLeftOver reports whether the service has an allocation and no ServiceEntry here.
 func (s *State) isLeftOver(key federation.ServiceKey) bool {
-	_, unsettled := s.unsettled.Get(serviceSortKey(key))
-	return unsettled && len(s.AllocatedTo(key)) > 0 && !s.hasEntry(key)
+	_, unallocated := s.unallocated.Get(serviceSortKey(key))
+	return unallocated && len(s.AllocatedTo(key)) > 0 && !s.hasEntry(key)
 }
 
 // Preview is Next with the allocations that it makes necessary already made: what
 // the mesh will be once they are written, too. It frees the VIPs of services that
 // the changes themselves end. Others that look left over may be those of a source
 // that only another hub reads.
-func (s *State) Preview(changes []Event, revision int64) Foresight {
+func (s *State) Preview(changes []Event, revision int64) PreviewedState {
 	after, edit := s.Next(changes, revision)
 	missing := slices.DeleteFunc(after.MissingAllocations(), func(c Change) bool { return c.Object == nil && s.isLeftOver(allocatedFor(c.Key)) })
 	if len(missing) == 0 {
-		return Foresight{State: after, Edit: edit}
+		return PreviewedState{State: after, Edit: edit}
 	}
 	all := slices.Clone(changes)
 	for _, c := range missing {
@@ -165,7 +165,7 @@ func (s *State) Preview(changes []Event, revision int64) Foresight {
 		all = append(all, Event{Old: old, New: c.Object})
 	}
 	after, edit = s.next(all, revision, after)
-	return Foresight{State: after, Edit: edit, Missing: missing}
+	return PreviewedState{State: after, Edit: edit, Missing: missing}
 }
 
 func (d *draft) allocated(key federation.ServiceKey) []netip.Addr {

@@ -25,7 +25,7 @@ func (d *draft) choose(name string, old, now *held) {
 	}
 }
 
-// touchAllocated has the services settled again that the address is allocated to.
+// touchAllocated has the services recomputed that the address is allocated to.
 func (d *draft) touchAllocated(ip netip.Addr) {
 	d.taken.WalkPrefix(takenPrefix(ip), func(at string, _ struct{}) bool {
 		d.touched[serviceTaking(at)] = true

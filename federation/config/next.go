@@ -21,11 +21,11 @@ func (s *State) Next(changes []Event, revision int64) (*State, federation.Edit) 
 	return s.next(changes, revision, nil)
 }
 
-// next is Next. What the foreseen state has decoded is not decoded again; nil:
-// nothing was foreseen.
-func (s *State) next(changes []Event, revision int64, foreseen *State) (*State, federation.Edit) {
+// next is Next. What the previewed state has decoded is not decoded again; nil:
+// nothing was previewed.
+func (s *State) next(changes []Event, revision int64, previewed *State) (*State, federation.Edit) {
 	d := s.draft()
-	decoded := s.holdAll(changes, foreseen)
+	decoded := s.holdAll(changes, previewed)
 	for i, c := range changes {
 		switch {
 		case c.New != nil:
@@ -35,7 +35,7 @@ func (s *State) next(changes []Event, revision int64, foreseen *State) (*State, 
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(d.touched), federation.ServiceKey.Compare) {
-		d.settle(key)
+		d.recompute(key)
 	}
 	d.agree()
 	next := d.commit(max(revision, s.revision))
@@ -45,9 +45,9 @@ func (s *State) next(changes []Event, revision int64, foreseen *State) (*State, 
 	}
 }
 
-// holdAll decodes the new objects. One that is as before or as foreseen is taken
+// holdAll decodes the new objects. One that is as before or as previewed is taken
 // from there.
-func (s *State) holdAll(changes []Event, foreseen *State) []*held {
+func (s *State) holdAll(changes []Event, previewed *State) []*held {
 	all := make([]*held, len(changes))
 	labels := newLabelSets()
 	parallel.Each(len(changes), func(i int) {
@@ -55,7 +55,7 @@ func (s *State) holdAll(changes []Event, foreseen *State) []*held {
 		if now == nil {
 			return
 		}
-		for _, known := range []*State{s, foreseen} {
+		for _, known := range []*State{s, previewed} {
 			if all[i] = known.heldLike(now); all[i] != nil {
 				return
 			}
@@ -82,61 +82,61 @@ func (s *State) heldLike(o *Object) *held {
 
 // draft is a State in the making, and the Edit that goes with it.
 type draft struct {
-	base      *State
-	objects   btree.Txn[*held]
-	entries   btree.Txn[*external.Reading]
-	bindings  btree.Txn[*kind.Binding]
-	shards    btree.Txn[*federation.Shard]
-	found     btree.Txn[[]federation.Problem]
-	taken     btree.Txn[struct{}]
-	chosen    btree.Txn[struct{}]
-	unsettled btree.Txn[federation.ServiceKey]
-	touched   map[federation.ServiceKey]bool // whose objects or allocation changed
-	services  tally[federation.ServiceKey, *federation.Shard]
-	workloads tally[federation.WorkloadKey, *federation.Workload]
-	problems  tally[string, federation.Problem]
-	shown     tally[federation.ObjectKey, *federation.Object]
-	opinions  btree.Txn[federation.Verdict]
-	judged    map[federation.VerdictKey]bool // ways of which a hub has another opinion
-	verdicts  tally[federation.VerdictKey, federation.Verdict]
+	base        *State
+	objects     btree.Txn[*held]
+	entries     btree.Txn[*external.Reading]
+	bindings    btree.Txn[*kind.Binding]
+	shards      btree.Txn[*federation.Shard]
+	found       btree.Txn[[]federation.Problem]
+	taken       btree.Txn[struct{}]
+	chosen      btree.Txn[struct{}]
+	unallocated btree.Txn[federation.ServiceKey]
+	touched     map[federation.ServiceKey]bool // whose objects or allocation changed
+	services    deltaBuilder[federation.ServiceKey, *federation.Shard]
+	workloads   deltaBuilder[federation.WorkloadKey, *federation.Workload]
+	problems    deltaBuilder[string, federation.Problem]
+	shown       deltaBuilder[federation.ObjectKey, *federation.Object]
+	opinions    btree.Txn[federation.Verdict]
+	judged      map[federation.VerdictKey]bool // ways of which a hub has another opinion
+	verdicts    deltaBuilder[federation.VerdictKey, federation.Verdict]
 }
 
 func (s *State) draft() *draft {
 	return &draft{
 		base: s, objects: s.objects.Txn(), entries: s.entries.Txn(), bindings: s.bindings.Txn(), shards: s.shards.Txn(),
-		found: s.found.Txn(), taken: s.taken.Txn(), chosen: s.chosen.Txn(), unsettled: s.unsettled.Txn(), touched: map[federation.ServiceKey]bool{},
-		services:  newTally[federation.ServiceKey, *federation.Shard](!s.begun),
-		workloads: newTally[federation.WorkloadKey, *federation.Workload](!s.begun),
-		problems:  newTally[string, federation.Problem](!s.begun),
-		shown:     newTally[federation.ObjectKey, *federation.Object](!s.begun),
+		found: s.found.Txn(), taken: s.taken.Txn(), chosen: s.chosen.Txn(), unallocated: s.unallocated.Txn(), touched: map[federation.ServiceKey]bool{},
+		services:  newDeltaBuilder[federation.ServiceKey, *federation.Shard](!s.begun),
+		workloads: newDeltaBuilder[federation.WorkloadKey, *federation.Workload](!s.begun),
+		problems:  newDeltaBuilder[string, federation.Problem](!s.begun),
+		shown:     newDeltaBuilder[federation.ObjectKey, *federation.Object](!s.begun),
 		opinions:  s.opinions.Txn(), judged: map[federation.VerdictKey]bool{},
-		verdicts: newTally[federation.VerdictKey, federation.Verdict](!s.begun),
+		verdicts: newDeltaBuilder[federation.VerdictKey, federation.Verdict](!s.begun),
 	}
 }
 
-// tally is a Delta in the making: what is set and gone within one edit is what it
+// deltaBuilder is a Delta in the making: what is set and gone within one edit is what it
 // was last.
-type tally[K comparable, V any] struct {
+type deltaBuilder[K comparable, V any] struct {
 	full bool
 	set  map[K]V
 	gone map[K]bool
 }
 
-func newTally[K comparable, V any](full bool) tally[K, V] {
-	return tally[K, V]{full: full, set: map[K]V{}, gone: map[K]bool{}}
+func newDeltaBuilder[K comparable, V any](full bool) deltaBuilder[K, V] {
+	return deltaBuilder[K, V]{full: full, set: map[K]V{}, gone: map[K]bool{}}
 }
 
-func (t tally[K, V]) put(key K, now V) {
+func (t deltaBuilder[K, V]) put(key K, now V) {
 	delete(t.gone, key)
 	t.set[key] = now
 }
 
-func (t tally[K, V]) drop(key K) {
+func (t deltaBuilder[K, V]) drop(key K) {
 	delete(t.set, key)
 	t.gone[key] = !t.full
 }
 
-func (t tally[K, V]) delta() federation.Delta[K, V] {
+func (t deltaBuilder[K, V]) delta() federation.Delta[K, V] {
 	out := federation.Delta[K, V]{Full: t.full, Set: t.set}
 	for key, counts := range t.gone {
 		if counts {
@@ -151,7 +151,7 @@ func (d *draft) commit(revision int64) *State {
 		options: d.base.options, revision: revision, begun: true,
 		objects: d.objects.Commit(), entries: d.entries.Commit(), bindings: d.bindings.Commit(), shards: d.shards.Commit(),
 		found: d.found.Commit(), taken: d.taken.Commit(), chosen: d.chosen.Commit(),
-		unsettled: d.unsettled.Commit(), opinions: d.opinions.Commit(),
+		unallocated: d.unallocated.Commit(), opinions: d.opinions.Commit(),
 	}
 }
 
@@ -229,9 +229,9 @@ func (h *held) services() []federation.ServiceKey {
 	return h.Entry.Services()
 }
 
-// settle recomputes the service from all that contributes to it. After a panic it stays
+// recompute recomputes the service from all that contributes to it. After a panic it stays
 // as it was, and the others go on (R12).
-func (d *draft) settle(key federation.ServiceKey) {
+func (d *draft) recompute(key federation.ServiceKey) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			problems := d.derivationFault(key, cause)
@@ -274,9 +274,9 @@ func (d *draft) merge(key federation.ServiceKey) {
 		d.found.Set(at, problems)
 	}
 	if wants := external.WantsVIP(key, entries); wants && len(free) < max(1, len(allocated)) || len(allocated) > 0 && len(entries) == 0 {
-		d.unsettled.Set(at, key)
+		d.unallocated.Set(at, key)
 	} else {
-		d.unsettled.Delete(at)
+		d.unallocated.Delete(at)
 	}
 }
 

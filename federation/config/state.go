@@ -31,18 +31,18 @@ type Options struct {
 // immutable value. A change costs what changed. All methods are safe for
 // concurrent use, and what they return is read-only.
 type State struct {
-	options   Options
-	revision  int64
-	begun     bool                             // an edit was made
-	objects   btree.Map[*held]                 // group, kind, namespace, name, cluster
-	entries   btree.Map[*external.Reading]     // host, namespace, name
-	bindings  btree.Map[*kind.Binding]         // host, namespace, name
-	shards    btree.Map[*federation.Shard]     // host, namespace
-	found     btree.Map[[]federation.Problem]  // what is wrong with a service: host, namespace
-	taken     btree.Map[struct{}]              // allocated address, service
-	chosen    btree.Map[struct{}]              // address of the same range that an entry names, service, entry
-	opinions  btree.Map[federation.Verdict]    // way, object: what each hub found of gateways
-	unsettled btree.Map[federation.ServiceKey] // services whose allocation is missing or left over
+	options     Options
+	revision    int64
+	begun       bool                             // an edit was made
+	objects     btree.Map[*held]                 // group, kind, namespace, name, cluster
+	entries     btree.Map[*external.Reading]     // host, namespace, name
+	bindings    btree.Map[*kind.Binding]         // host, namespace, name
+	shards      btree.Map[*federation.Shard]     // host, namespace
+	found       btree.Map[[]federation.Problem]  // what is wrong with a service: host, namespace
+	taken       btree.Map[struct{}]              // allocated address, service
+	chosen      btree.Map[struct{}]              // address of the same range that an entry names, service, entry
+	opinions    btree.Map[federation.Verdict]    // way, object: what each hub found of gateways
+	unallocated btree.Map[federation.ServiceKey] // services whose allocation is missing or left over
 }
 
 // NewState is a configuration without objects. The first Edit that follows from

@@ -27,12 +27,12 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, held *hold) (
 	_, err := io.CopyN(body, limited, limits.Body+1)
 	if err == nil && int64(body.Len()) > limits.Body {
 		if fault := held.enlarge(); fault != nil {
-			err = crowded{fault}
+			err = holdExceeded{fault}
 		} else {
 			body, err = readRest(body, limited, min(r.ContentLength, limits.LargeBody))
 		}
 	}
-	if errors.As(err, new(crowded)) {
+	if errors.As(err, new(holdExceeded)) {
 		// A client that still sends would lose the answer with the connection. What is dropped takes no memory.
 		_, _ = io.Copy(io.Discard, limited.Reader)
 	}
@@ -60,7 +60,7 @@ func readRest(body *bytes.Buffer, from io.Reader, announced int64) (*bytes.Buffe
 
 func refusalOfBody(err error) *refusal {
 	var tooLarge *http.MaxBytesError
-	var tooMuch crowded
+	var tooMuch holdExceeded
 	switch {
 	case errors.As(err, &tooMuch):
 		return tooMuch.refusal

@@ -58,7 +58,7 @@ func coded(code Code, text string) *gqlerror.Error {
 
 // check measures document, which need not be valid, in time linear in its size.
 func (g gate) check(document *ast.QueryDocument) *gqlerror.Error {
-	l, literal := g.limits, &tally{}
+	l, literal := g.limits, &documentCounts{}
 	literal.document(document)
 	shapes := shapes{fragments: document.Fragments, known: make(map[string]shape)}
 	whole := shapes.whole(document)

@@ -111,7 +111,7 @@ func (h *hold) end() {
 	h.bytes, h.large = 0, false
 }
 
-// heldBody counts what of a body has arrived. Its error may be a crowded.
+// heldBody counts what of a body has arrived. Its error may be a holdExceeded.
 type heldBody struct {
 	io.Reader
 	held *hold
@@ -120,15 +120,15 @@ type heldBody struct {
 // errHeld ends a stream whose client reads too little of it.
 var errHeld = errors.New("streams of the caller hold too much that it did not read")
 
-// crowded is that what arrives may not be held.
-type crowded struct{ refusal *refusal }
+// holdExceeded is that what arrives may not be held.
+type holdExceeded struct{ refusal *refusal }
 
-func (crowded) Error() string { return "too much is held" }
+func (holdExceeded) Error() string { return "too much is held" }
 
 func (b heldBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if fault := b.held.more(int64(n)); fault != nil {
-		return 0, crowded{fault}
+		return 0, holdExceeded{fault}
 	}
 	return n, err
 }

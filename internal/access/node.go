@@ -73,9 +73,9 @@ func (g *Guard) ownsAddresses(i Identity, n Node) error {
 	return nil
 }
 
-// Home is the cluster for which the caller may have a certificate; the error is
+// CertificateCluster is the cluster for which the caller may have a certificate; the error is
 // the reason why it may have none, fit for the caller.
-func (g *Guard) Home(i Identity) (federation.ClusterID, error) {
+func (g *Guard) CertificateCluster(i Identity) (federation.ClusterID, error) {
 	cluster, one := i.Cluster()
 	if !one {
 		return "", fmt.Errorf("it is not proven of which cluster %s is: show a token of that cluster", i.Workload)

@@ -67,7 +67,7 @@ func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
 	for want, clusters := range map[string][]federation.ClusterID{
 		"": {"c1"}, "not proven of which": {"c1", "c2"}, "not proven": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
 	} {
-		home, err := w.Home(Identity{Workload: workload("shop", "web"), Clusters: clusters})
+		home, err := w.CertificateCluster(Identity{Workload: workload("shop", "web"), Clusters: clusters})
 		if want == "" && (err != nil || home != "c1") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v: %q, %v, want %q", clusters, home, err, want)
 		}

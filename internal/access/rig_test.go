@@ -28,7 +28,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
-// world is what a guard knows about its surroundings.
+// world is what a guard knows about clusters and workloads.
 type world struct {
 	mu       sync.Mutex
 	now      time.Time

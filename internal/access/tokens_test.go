@@ -66,7 +66,7 @@ func TestR48ATokenNamesItsClusterByAnAlias(t *testing.T) {
 	w, _ := reviewed(t, true)
 	w.named = map[federation.ClusterID]federation.ClusterID{"Kubernetes": "c1"}
 	i, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "Kubernetes"}.context(t))
-	if home, _ := w.Home(i); err != nil || home != "c1" {
+	if home, _ := w.CertificateCluster(i); err != nil || home != "c1" {
 		t.Errorf("it is of %q, %v", home, err)
 	}
 	if _, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)), cluster: "kubernetes"}.context(t)); status.Code(err) != codes.Unauthenticated {

@@ -88,9 +88,9 @@ func (s *Secrets) adjust(ctx context.Context, running map[object]following, grou
 // forget drops what no client wants any more: key material is not kept for later.
 func (s *Secrets) forget(o object) {
 	for _, ref := range o.refs() {
-		s.shelf.put(ref, nil)
+		s.cache.put(ref, nil)
 	}
-	s.shelf.complain("source "+o.String(), nil)
+	s.cache.complain("source "+o.String(), nil)
 }
 
 func (o object) String() string { return string(o.cluster) + "/" + o.namespace + "/" + o.name }
@@ -142,7 +142,7 @@ func (s secret) size() (n int64) {
 	return n
 }
 
-// reading is an object on its way to the shelf.
+// reading is an object on its way to the cache.
 type reading struct {
 	*Secrets
 	of object
@@ -157,7 +157,7 @@ func (r reading) Now(all map[listwatch.Key]secret) {
 func (r reading) Following(err error) {
 	switch {
 	case err == nil:
-		r.shelf.complain("source "+r.of.String(), nil)
+		r.cache.complain("source "+r.of.String(), nil)
 	case listwatch.Interrupted(err): // the status of the cluster says why
 	default:
 		r.options.Logger.Warn("a secret cannot be read; what was read before stays in use",
@@ -170,7 +170,7 @@ func (s *Secrets) complain(o object, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted[o] > 0 {
-		s.shelf.complain("source "+o.String(), &federation.Problem{Code: ProblemSource, Object: "secret " + o.String(), Message: o.unreadable(err)})
+		s.cache.complain("source "+o.String(), &federation.Problem{Code: ProblemSource, Object: "secret " + o.String(), Message: o.unreadable(err)})
 	}
 }
 
@@ -188,7 +188,7 @@ func (o object) unreadable(err error) string {
 	return fmt.Sprintf("it cannot be read: %v; it is tried again", err)
 }
 
-// take gives the shelf what the object holds; nil: there is nothing.
+// take gives the cache what the object holds; nil: there is nothing.
 func (s *Secrets) take(o object, p parts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,9 +197,9 @@ func (s *Secrets) take(o object, p parts) {
 	}
 	for _, ref := range o.refs() {
 		if p.has(ref.Authorities) {
-			s.shelf.put(ref, p)
+			s.cache.put(ref, p)
 		} else {
-			s.shelf.put(ref, nil)
+			s.cache.put(ref, nil)
 		}
 	}
 }

@@ -18,9 +18,9 @@ import (
 
 // FolderOptions are rarely set. Zero values have the defaults named here.
 type FolderOptions struct {
-	Poll   time.Duration // look at least this often, whatever the file system says; default 2 s
-	Settle time.Duration // how long what cannot be used may be half-written; default 200 ms
-	Logger *slog.Logger  // default: slog.Default()
+	Poll     time.Duration // look at least this often, whatever the file system says; default 2 s
+	Debounce time.Duration // how long what cannot be used may be half-written; default 200 ms
+	Logger   *slog.Logger  // default: slog.Default()
 }
 
 // Folder keeps secrets of files: NAMESPACE/NAME/tls.crt and tls.key, and ca.crt
@@ -31,7 +31,7 @@ type Folder struct {
 	root    *os.Root
 	dir     string
 	options FolderOptions
-	shelf   *shelf
+	cache   *secretCache
 	looks   watch.Looks     // at NAMESPACE/NAME
 	flat    map[string]bool // folders that hold a secret where that of a namespace is expected
 }
@@ -42,8 +42,8 @@ func OpenFolder(dir string, to *Secrets, o FolderOptions) (*Folder, error) {
 	if o.Poll <= 0 {
 		o.Poll = 2 * time.Second
 	}
-	if o.Settle <= 0 {
-		o.Settle = 200 * time.Millisecond
+	if o.Debounce <= 0 {
+		o.Debounce = 200 * time.Millisecond
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -52,7 +52,7 @@ func OpenFolder(dir string, to *Secrets, o FolderOptions) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder of secrets: %w", err)
 	}
-	f := &Folder{root: root, dir: dir, options: o, shelf: to.shelf, flat: map[string]bool{}}
+	f := &Folder{root: root, dir: dir, options: o, cache: to.cache, flat: map[string]bool{}}
 	f.look()
 	f.look() // what is there at the start is whole
 	return f, nil
@@ -63,7 +63,7 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 // Run follows the folder until the context ends and then returns nil.
 func (f *Folder) Run(ctx context.Context) error {
-	folders := watch.Open(watch.Options{Dir: f.dir, Settle: f.options.Settle, Poll: f.options.Poll, Logger: f.options.Logger})
+	folders := watch.Open(watch.Options{Dir: f.dir, Debounce: f.options.Debounce, Poll: f.options.Poll, Logger: f.options.Logger})
 	defer folders.Close()
 	for again := true; ctx.Err() == nil; again = f.look() {
 		folders.Follow(f.folders()...)
@@ -92,10 +92,10 @@ func (f *Folder) folders() []string {
 func (f *Folder) look() (again bool) {
 	names, err := f.names()
 	if err != nil {
-		f.shelf.complain("folder", &federation.Problem{Code: ProblemSource, Object: "folder of secrets", Message: "it cannot be read; what was read before stays in use"})
+		f.cache.complain("folder", &federation.Problem{Code: ProblemSource, Object: "folder of secrets", Message: "it cannot be read; what was read before stays in use"})
 		return false
 	}
-	f.shelf.complain("folder", nil)
+	f.cache.complain("folder", nil)
 	for _, name := range names {
 		found := f.read(name)
 		again = f.take(name, found, f.looks.Saw(name, found.sum())) || again
@@ -176,7 +176,7 @@ func (f *Folder) checkLayout(name string) {
 		}
 	}
 	f.flat[name] = flat
-	f.shelf.complain("folder "+name, problem)
+	f.cache.complain("folder "+name, problem)
 }
 
 // isName reports whether the name may be that of a secret.
@@ -186,7 +186,7 @@ func isName(name string) bool {
 	})
 }
 
-// take gives the shelf what a folder holds; again: it may be half-written.
+// take gives the cache what a folder holds; again: it may be half-written.
 func (f *Folder) take(name string, found content, same bool) (again bool) {
 	if found.err != nil {
 		if same {
@@ -196,14 +196,14 @@ func (f *Folder) take(name string, found content, same bool) (again bool) {
 	}
 	for _, ref := range refsOf(name) {
 		wanted := found.parts.has(ref.Authorities) || len(found.parts) == 0 && !ref.Authorities
-		_, err := found.parts.read(ref.Authorities, f.shelf.now())
+		_, err := found.parts.read(ref.Authorities, f.cache.now())
 		switch {
 		case wanted && err != nil && !same, !wanted && !same:
 			again = true
 		case wanted:
-			f.shelf.put(ref, found.parts)
+			f.cache.put(ref, found.parts)
 		default:
-			f.shelf.put(ref, nil)
+			f.cache.put(ref, nil)
 		}
 	}
 	return again
@@ -212,13 +212,13 @@ func (f *Folder) take(name string, found content, same bool) (again bool) {
 // refuse says what is wrong with a folder as a whole.
 func (f *Folder) refuse(name string, err error) {
 	ref := refsOf(name)[0]
-	_, stays := f.shelf.secret(ref)
-	f.shelf.complain(ref.place(), unusable(ref, err, stays))
+	_, stays := f.cache.secret(ref)
+	f.cache.complain(ref.place(), unusable(ref, err, stays))
 }
 
 func (f *Folder) drop(name string) {
 	for _, ref := range refsOf(name) {
-		f.shelf.put(ref, nil)
+		f.cache.put(ref, nil)
 	}
 }
 

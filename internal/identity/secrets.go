@@ -21,7 +21,7 @@ type Options struct {
 // It may be used by several goroutines; nothing of it blocks but Run.
 type Secrets struct {
 	options Options
-	shelf   *shelf
+	cache   *secretCache
 	own     *own
 
 	mu       sync.Mutex
@@ -38,9 +38,9 @@ func New(o Options) *Secrets {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	shelf := newShelf(o.Now)
+	cache := newSecretCache(o.Now)
 	return &Secrets{
-		options: o, shelf: shelf, own: newOwn(o, shelf.tell),
+		options: o, cache: cache, own: newOwn(o, cache.tell),
 		clusters: map[federation.ClusterID]*listwatch.Cluster{}, wanted: map[object]int{}, changed: make(chan struct{}, 1),
 	}
 }
@@ -50,17 +50,17 @@ func (s *Secrets) Secret(ref Ref) (Secret, bool) {
 	if ref.Workload != "" {
 		return s.own.secret(ref)
 	}
-	s.shelf.mu.Lock()
-	defer s.shelf.mu.Unlock()
-	return s.shelf.find(ref)
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	return s.cache.find(ref)
 }
 
 // Changed is closed when a secret changes after the call.
-func (s *Secrets) Changed() <-chan struct{} { return s.shelf.changes() }
+func (s *Secrets) Changed() <-chan struct{} { return s.cache.changes() }
 
 // Problems are what is wrong now, by names that stay, and a channel that is
 // closed when that may have changed.
-func (s *Secrets) Problems() (map[string]federation.Problem, <-chan struct{}) { return s.shelf.wrong() }
+func (s *Secrets) Problems() (map[string]federation.Problem, <-chan struct{}) { return s.cache.wrong() }
 
 // Follow keeps the secret up to date until done is called, once.
 func (s *Secrets) Follow(ref Ref) (done func()) { return s.FollowProven(ref, nil) }
@@ -77,7 +77,7 @@ func (s *Secrets) FollowProven(ref Ref, proven func() time.Time) (done func()) {
 }
 
 func (s *Secrets) count(ref Ref, change int) {
-	s.shelf.follow(ref, change)
+	s.cache.follow(ref, change)
 	if ref.Cluster == "" || ref.Namespace == "" {
 		return // may have files only
 	}

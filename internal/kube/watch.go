@@ -17,10 +17,10 @@ type FileHandler interface {
 
 // WatchOptions set how a folder is watched. Zero values have the defaults named here.
 type WatchOptions struct {
-	Check  func(content []byte) error // what makes content good; its error must hold no secret; nil: any content
-	Settle time.Duration              // how long a file must be untouched to count as whole; default 200 ms
-	Poll   time.Duration              // look at least this often, whatever the file system says; default 2 s
-	Logger *slog.Logger               // default: slog.Default()
+	Check    func(content []byte) error // what makes content good; its error must hold no secret; nil: any content
+	Debounce time.Duration              // how long a file must be untouched to count as whole; default 200 ms
+	Poll     time.Duration              // look at least this often, whatever the file system says; default 2 s
+	Logger   *slog.Logger               // default: slog.Default()
 }
 
 // Folder watches a folder of kubeconfigs, one file a cluster.
@@ -31,8 +31,8 @@ type Folder struct {
 
 // WatchDir names the folder to watch; Run watches it.
 func WatchDir(dir string, options WatchOptions) *Folder {
-	if options.Settle <= 0 {
-		options.Settle = 200 * time.Millisecond
+	if options.Debounce <= 0 {
+		options.Debounce = 200 * time.Millisecond
 	}
 	if options.Poll <= 0 {
 		options.Poll = 2 * time.Second
@@ -46,7 +46,7 @@ func WatchDir(dir string, options WatchOptions) *Folder {
 // Run watches until the context ends and then returns its error. A folder that cannot be read is a Problem with an empty
 // ID, never the absence of its files: Run retries, and Ready with an empty ID means that it can be read again.
 func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
-	folders := watch.Open(watch.Options{Dir: f.dir, Settle: f.options.Settle, Poll: f.options.Poll, Logger: f.options.Logger})
+	folders := watch.Open(watch.Options{Dir: f.dir, Debounce: f.options.Debounce, Poll: f.options.Poll, Logger: f.options.Logger})
 	defer folders.Close()
 	looker := &looker{folder: f, state: newFolder(f.options.Check)}
 	var held []FileEvent
@@ -76,7 +76,7 @@ type looker struct {
 }
 
 func (l *looker) look() (events []FileEvent, again bool) {
-	files, err := lookAt(l.folder.dir, time.Now(), l.folder.options.Settle)
+	files, err := lookAt(l.folder.dir, time.Now(), l.folder.options.Debounce)
 	if err != nil {
 		if !l.broken {
 			l.broken = true

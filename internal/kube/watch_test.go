@@ -41,7 +41,7 @@ func watching(t *testing.T, dir string) recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	events, done := make(recorder), make(chan error)
-	watch := WatchDir(dir, WatchOptions{Check: goodUnlessBad, Settle: 20 * time.Millisecond, Poll: 100 * time.Millisecond})
+	watch := WatchDir(dir, WatchOptions{Check: goodUnlessBad, Debounce: 20 * time.Millisecond, Poll: 100 * time.Millisecond})
 	go func() { done <- watch.Run(ctx, events) }()
 	t.Cleanup(func() {
 		cancel()

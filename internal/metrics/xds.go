@@ -50,7 +50,7 @@ func newXDS(r *prometheus.Registry) *XDS {
 	return m
 }
 
-// zero shows every series that can be foreseen, so that its first event is an increase.
+// zero shows every series that is known in advance, so that its first event is an increase.
 func (m *XDS) zero() {
 	types := []string{"CDS", "EDS", "LDS", "RDS", "SDS", "NDS", "PCDS", "MCP"}
 	for _, vec := range []*prometheus.CounterVec{m.pushes, m.bytes, m.acks, m.nacks, m.built} {

@@ -132,7 +132,7 @@ func (f *follower) work(ctx context.Context) time.Duration {
 		case f.options.Owner != nil && !f.options.Owner.Owns():
 			return again
 		}
-		f.settle(ctx, key)
+		f.reconcile(ctx, key)
 	}
 	return f.pauses.Wait(time.Now())
 }
@@ -149,8 +149,8 @@ func (f *follower) keys(have []listwatch.Key) []listwatch.Key {
 	return slices.SortedFunc(maps.Keys(all), func(a, b listwatch.Key) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// settle does what is to be done about one ServiceImport.
-func (f *follower) settle(ctx context.Context, key listwatch.Key) {
+// reconcile does what is to be done about one ServiceImport.
+func (f *follower) reconcile(ctx context.Context, key listwatch.Key) {
 	now := time.Now()
 	if f.pauses.Has(key, now) {
 		return

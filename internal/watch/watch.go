@@ -15,10 +15,10 @@ import (
 
 // Options say what is watched. All fields are needed.
 type Options struct {
-	Dir    string        // for the log: the folder, or the one that holds them all
-	Settle time.Duration // how long a file must be left alone to count as whole
-	Poll   time.Duration // a look is due at least this often, whatever the file system says
-	Logger *slog.Logger
+	Dir      string        // for the log: the folder, or the one that holds them all
+	Debounce time.Duration // how long a file must be left alone to count as whole
+	Poll     time.Duration // a look is due at least this often, whatever the file system says
+	Logger   *slog.Logger
 }
 
 // Folders are watched folders. They are for one goroutine.
@@ -77,12 +77,12 @@ func (f *Folders) warn(err error) {
 	}
 }
 
-// Wait returns when another look makes sense: after the settle time while something
-// is unsettled, else shortly after a notice, or when a look is due, or when the
+// Wait returns when another look makes sense: after the debounce time while something
+// is changing, else shortly after a notice, or when a look is due, or when the
 // context ends.
-func (f *Folders) Wait(ctx context.Context, unsettled bool) {
-	if unsettled {
-		retry.Sleep(ctx, f.o.Settle)
+func (f *Folders) Wait(ctx context.Context, changing bool) {
+	if changing {
+		retry.Sleep(ctx, f.o.Debounce)
 		return
 	}
 	var notices <-chan fsnotify.Event
@@ -97,7 +97,7 @@ func (f *Folders) Wait(ctx context.Context, unsettled bool) {
 	case <-due.C:
 	case <-failures:
 	case <-notices:
-		retry.Sleep(ctx, f.o.Settle/4) // one change often has several notices
+		retry.Sleep(ctx, f.o.Debounce/4) // one change often has several notices
 		drain(notices)
 	}
 }

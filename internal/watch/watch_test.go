@@ -14,7 +14,7 @@ import (
 func open(t *testing.T) (*Folders, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}
-	f := Open(Options{Dir: "folder", Settle: time.Millisecond, Poll: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	f := Open(Options{Dir: "folder", Debounce: time.Millisecond, Poll: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	t.Cleanup(f.Close)
 	return f, log
 }
@@ -69,7 +69,7 @@ func TestOtherFoldersAreNotWatched(t *testing.T) {
 }
 
 func TestPollingEndsTheWait(t *testing.T) {
-	f := &Folders{o: Options{Settle: time.Hour, Poll: time.Millisecond, Logger: slog.Default()}}
+	f := &Folders{o: Options{Debounce: time.Hour, Poll: time.Millisecond, Logger: slog.Default()}}
 	f.Follow(t.TempDir())
 	f.Wait(t.Context(), false)
 }

@@ -91,10 +91,10 @@ type busy struct{ after time.Duration }
 
 func (b *busy) Error() string { return "consul answers 429: too many requests" }
 
-// silence is a request that got no answer in time.
-type silence struct{ after time.Duration }
+// noAnswer is a request that got no answer in time.
+type noAnswer struct{ after time.Duration }
 
-func (s *silence) Error() string {
+func (s *noAnswer) Error() string {
 	return fmt.Sprintf("reading from consul: no answer within %s", s.after.Round(time.Second))
 }
 
@@ -209,7 +209,7 @@ func (c *client) try(ctx context.Context, q request, token string, v any) (answe
 	res, err := c.http.Do(req)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return answer{}, &silence{after: limit}
+			return answer{}, &noAnswer{after: limit}
 		}
 		return answer{}, fmt.Errorf("reading from consul: %w", withoutURL(err))
 	}

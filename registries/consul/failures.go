@@ -62,9 +62,9 @@ func (f *failures) last(name string, err error) bool {
 	return true
 }
 
-// crowd notes a 429. It returns true if other reads got one, too: Consul as a whole then has
+// rateLimited notes a 429. It returns true if other reads got one, too: Consul as a whole then has
 // too many requests. A 429 that one service gets alone, or for long, concerns that service.
-func (f *failures) crowd(name string) bool {
+func (f *failures) rateLimited(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	own := f.get(name)

@@ -31,18 +31,18 @@ type news struct {
 
 // pollers ask Consul, each in a goroutine of its own, and send what they find out.
 type pollers struct {
-	r         *Registry
-	guard     *guard
-	translate *translator
-	news      chan news
-	lists     chan listing
-	trouble   chan error    // ends the session
-	reset     chan struct{} // an index went back
-	crowded   chan struct{} // a 429
-	nudge     chan struct{} // an error that the next proof should explain at once
-	rota      rota
-	wg        sync.WaitGroup
-	failures  failures
+	r           *Registry
+	guard       *guard
+	translate   *translator
+	news        chan news
+	lists       chan listing
+	trouble     chan error    // ends the session
+	reset       chan struct{} // an index went back
+	rateLimited chan struct{} // a 429
+	nudge       chan struct{} // an error that the next proof should explain at once
+	rota        rota
+	wg          sync.WaitGroup
+	failures    failures
 }
 
 // watch is what the goroutine of follow derives from the pollers' messages.
@@ -60,7 +60,7 @@ func (s *session) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pollers{
 		r: s.r, guard: s.guard, translate: s.translate, news: make(chan news), lists: make(chan listing), trouble: make(chan error),
-		reset: make(chan struct{}), crowded: make(chan struct{}), nudge: make(chan struct{}, 1),
+		reset: make(chan struct{}), rateLimited: make(chan struct{}), nudge: make(chan struct{}, 1),
 	}
 	defer p.wg.Wait()
 	defer cancel()
@@ -92,7 +92,7 @@ func (w *watch) loop(ctx context.Context) error {
 				asked = true
 				relist.Reset(max(0, relistAtMost-time.Since(w.relisted)))
 			}
-		case <-w.pollers.crowded:
+		case <-w.pollers.rateLimited:
 			w.lower(ctx)
 		case <-raise.C:
 			w.raise(ctx)

@@ -103,8 +103,8 @@ func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 		return true
 	case errors.As(err, &r):
 		return p.refused(ctx, name, err)
-	case isBusy(err) && p.failures.crowd(name):
-		send(ctx, p.crowded, struct{}{})
+	case isBusy(err) && p.failures.rateLimited(name):
+		send(ctx, p.rateLimited, struct{}{})
 	default:
 		p.doubt()
 	}
@@ -194,7 +194,7 @@ func (p *pollers) beat(ctx context.Context) {
 		}
 		for tries := 1; again(err, tries) && retry.Sleep(ctx, time.Second); tries++ {
 			if isBusy(err) {
-				send(ctx, p.crowded, struct{}{})
+				send(ctx, p.rateLimited, struct{}{})
 			}
 			err = p.guard.prove(ctx, false)
 		}

@@ -167,7 +167,7 @@ func (g *guard) canary(ctx context.Context) (identity, error) {
 // explain returns errNoLeader for a silence that is due to it: servers without a leader hold
 // all requests for 7 s, but say at once that they have none.
 func (g *guard) explain(ctx context.Context, err error) error {
-	var silent *silence
+	var silent *noAnswer
 	if !errors.As(err, &silent) {
 		return err
 	}

@@ -39,7 +39,7 @@ const (
 
 // backing finds the pod behind the endpoint: the one that it refers to, else the
 // one that has its address, else the one that was there before.
-func (e *sliceEndpoint) backing(sl *slice, in surroundings, n *notes) (*pod, backing) {
+func (e *sliceEndpoint) backing(sl *slice, in endpointContext, n *notes) (*pod, backing) {
 	p := in.pods[key{Namespace: sl.k.Namespace, Name: e.pod}]
 	named := p != nil && e.names(p)
 	if named && p.mayHave(e.ip) {
@@ -78,7 +78,7 @@ func (p *pod) mayHave(ip netip.Addr) bool { return len(p.ips) == 0 || slices.Con
 func (p *pod) addressable() bool { return !p.hostNetwork && !p.over }
 
 // podAt is the pod of the namespace that has the address.
-func (in surroundings) podAt(namespace string, ip netip.Addr) *pod {
+func (in endpointContext) podAt(namespace string, ip netip.Addr) *pod {
 	var found *pod
 	for k := range in.podsAt[ip].all() {
 		if k.Namespace == namespace && (found == nil || cmp.Compare(k.Name, found.k.Name) < 0) {

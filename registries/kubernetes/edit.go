@@ -11,7 +11,7 @@ import (
 // full edit holds everything; it is asked for after complete lists.
 func (m *model) edit(full bool) (federation.Edit, bool) {
 	var e federation.Edit
-	in := m.surroundings()
+	in := m.endpointContext()
 	for k := range m.dirtyServices {
 		m.editService(k, in, &e.Services)
 	}
@@ -35,7 +35,7 @@ func (m *model) edit(full bool) (federation.Edit, bool) {
 	return e, e.Identity != nil || len(e.Services.Set)+len(e.Services.Gone)+len(e.Workloads.Set)+len(e.Workloads.Gone)+len(e.Problems.Set)+len(e.Problems.Gone) > 0
 }
 
-func (m *model) editService(k key, in surroundings, d *federation.Delta[federation.ServiceKey, *federation.Shard]) {
+func (m *model) editService(k key, in endpointContext, d *federation.Delta[federation.ServiceKey, *federation.Shard]) {
 	defer m.keepBefore(subject{kindServices, k}, "endpoints of "+k.String())
 	s := m.services[k]
 	if s == nil {
@@ -63,7 +63,7 @@ func (m *model) editService(k key, in surroundings, d *federation.Delta[federati
 	d.Set[s.service] = shard
 }
 
-func (m *model) editWorkload(k key, in surroundings, d *federation.Delta[federation.WorkloadKey, *federation.Workload]) {
+func (m *model) editWorkload(k key, in endpointContext, d *federation.Delta[federation.WorkloadKey, *federation.Workload]) {
 	owner := "workload of " + k.String()
 	defer m.keepBefore(subject{kindPods, k}, owner)
 	m.problems.set(owner, nil)

@@ -9,8 +9,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// surroundings is what a service's endpoints are joined with.
-type surroundings struct {
+// endpointContext is what a service's endpoints are joined with.
+type endpointContext struct {
 	pods   map[key]*pod
 	podsAt references[netip.Addr, key]
 	absent map[endpointID]absence // the service's endpoints whose pods are missing
@@ -32,7 +32,7 @@ type joined struct {
 
 // join makes the service's contribution out of its own words and its slices.
 // It is pure: the order of the slices does not matter.
-func join(s *service, of []*slice, in surroundings) joined {
+func join(s *service, of []*slice, in endpointContext) joined {
 	shard := s.shard
 	out := joined{shard: &shard}
 	if s.byNamespace {
@@ -67,7 +67,7 @@ func join(s *service, of []*slice, in surroundings) joined {
 	return out
 }
 
-func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in surroundings, n *notes) (federation.Endpoint, bool) {
+func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in endpointContext, n *notes) (federation.Endpoint, bool) {
 	if vip, ok := in.vips[e.ip]; ok {
 		n.Add(codeAddress, index("endpoints", e.place)+".addresses[0]", "%s is the address of service %s itself; this endpoint is left out", e.ip, vip)
 		return federation.Endpoint{}, false
@@ -115,7 +115,7 @@ func (e *sliceEndpoint) take(p *pod, out *federation.Endpoint) (node string) {
 
 // withhold leaves an endpoint out until its pod is seen: it may take mutual TLS,
 // and its account is not known. After a while that is a problem.
-func (j *joined) withhold(e *sliceEndpoint, in surroundings, n *notes) {
+func (j *joined) withhold(e *sliceEndpoint, in endpointContext, n *notes) {
 	since := in.absent[e.id()].since
 	if since.IsZero() {
 		since = in.now
@@ -153,7 +153,7 @@ func podKey(p *pod) key {
 	return p.k
 }
 
-func (in surroundings) locality(name string) federation.Locality {
+func (in endpointContext) locality(name string) federation.Locality {
 	if n := in.nodes[name]; n != nil {
 		return n.locality
 	}

@@ -33,7 +33,7 @@ type model struct {
 
 	dirtyServices map[key]struct{}
 	dirtyPods     map[key]struct{}
-	problems      ledger
+	problems      problemSet
 	faulty        map[subject]struct{} // objects over which the hub panicked
 	log           *slog.Logger
 	sent          sent
@@ -55,7 +55,7 @@ func newModel(configured federation.NetworkID) *model {
 		nodePods: references[string, key]{}, podsAt: references[netip.Addr, key]{},
 		absences: absences{missing: map[key]map[endpointID]absence{}, due: map[key]time.Time{}}, now: time.Now,
 		dirtyServices: map[key]struct{}{}, dirtyPods: map[key]struct{}{},
-		problems: newLedger(), faulty: map[subject]struct{}{}, log: slog.Default(),
+		problems: newProblemSet(), faulty: map[subject]struct{}{}, log: slog.Default(),
 		sent: sent{
 			services: map[federation.ServiceKey]*federation.Shard{}, workloads: map[federation.WorkloadKey]*federation.Workload{},
 			names: map[key]federation.ServiceKey{},
@@ -68,8 +68,8 @@ func (m *model) network() federation.NetworkID {
 	return cmp.Or(m.configured, m.cluster.Network, federation.DefaultNetwork)
 }
 
-func (m *model) surroundings() surroundings {
-	return surroundings{pods: m.pods, podsAt: m.podsAt, now: m.now(), nodes: m.nodes, defaults: m.defaults, vips: m.vips, network: m.network()}
+func (m *model) endpointContext() endpointContext {
+	return endpointContext{pods: m.pods, podsAt: m.podsAt, now: m.now(), nodes: m.nodes, defaults: m.defaults, vips: m.vips, network: m.network()}
 }
 
 func (m *model) take(o object) {

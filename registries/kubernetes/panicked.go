@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// crew runs the registry's goroutines and keeps the first panic of one of them,
+// workerGroup runs the registry's goroutines and keeps the first panic of one of them,
 // so that it reaches the supervisor of the registry instead of ending the hub (F5).
-type crew struct {
+type workerGroup struct {
 	running sync.WaitGroup
 	stop    func() // ends all of them
 
@@ -24,7 +24,7 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
 
-func (c *crew) start(run func()) {
+func (c *workerGroup) start(run func()) {
 	c.running.Go(func() {
 		defer func() {
 			if v := recover(); v != nil {
@@ -35,7 +35,7 @@ func (c *crew) start(run func()) {
 	})
 }
 
-func (c *crew) note(p *panicked) {
+func (c *workerGroup) note(p *panicked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hit == nil {
@@ -45,7 +45,7 @@ func (c *crew) note(p *panicked) {
 }
 
 // end stops all, waits for their end and panics with what one of them did.
-func (c *crew) end() {
+func (c *workerGroup) end() {
 	c.stop()
 	c.running.Wait()
 	if c.hit != nil {

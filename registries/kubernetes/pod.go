@@ -74,7 +74,7 @@ func podLocality(text string, n *notes) federation.Locality {
 }
 
 // locatedBy is the pod's locality: its own, else its node's.
-func (p *pod) locatedBy(in surroundings) federation.Locality {
+func (p *pod) locatedBy(in endpointContext) federation.Locality {
 	if p.locality != (federation.Locality{}) {
 		return p.locality
 	}

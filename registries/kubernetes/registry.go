@@ -95,7 +95,7 @@ func (r *Registry) Cluster() *listwatch.Cluster { return r.cluster }
 // any of its goroutines is one of Run.
 func (r *Registry) Run(ctx context.Context, to Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
-	all := &crew{stop: cancel}
+	all := &workerGroup{stop: cancel}
 	defer all.end()
 	events := make(chan event, 256)
 	say := func(ctx context.Context, e event) bool {

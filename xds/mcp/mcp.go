@@ -29,8 +29,8 @@ import (
 // Options are what a Table is made from. All are required.
 type Options struct {
 	Snapshots interface{ Latest() *federation.Snapshot }
-	// Views are the configuration of the snapshots, settled.
-	Views  interface{ Settled() *config.View }
+	// Views are the configuration that snapshots show already.
+	Views  interface{ LatestPublished() *config.View }
 	Kinds  []schema.Kind // that the hub knows
 	Origin string        // of this hub, for mcp.OriginAnnotation
 	Logger *slog.Logger
@@ -84,7 +84,7 @@ func (t *Table) follow() {
 	if s.Version() <= t.version && t.version > 0 {
 		return
 	}
-	changes, view := s.ChangesSince(t.version), t.o.Views.Settled()
+	changes, view := s.ChangesSince(t.version), t.o.Views.LatestPublished()
 	if changes.All {
 		clear(t.made)
 		for o := range view.State.Objects() {

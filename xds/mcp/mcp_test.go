@@ -28,7 +28,9 @@ const entries = "networking.istio.io/v1/ServiceEntry"
 // nothing is a configuration without objects.
 type nothing struct{}
 
-func (nothing) Settled() *config.View { return &config.View{State: config.NewState(config.Options{})} }
+func (nothing) LatestPublished() *config.View {
+	return &config.View{State: config.NewState(config.Options{})}
+}
 
 // TestM07ServicesAreValidServiceEntries: whatever registries say, a consumer that validates
 // ServiceEntries takes those of the services, and a change makes the resources of a hub that

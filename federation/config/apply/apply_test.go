@@ -201,9 +201,9 @@ func TestDryRunShowsWhatTheApplyPublishes(t *testing.T) {
 		t.Errorf("the dry run said %s and %d services; it became %s and %d", actions(dry), dry.After.Services().Len(), actions(real), now.Services().Len())
 	}
 	for svc := range now.Services().All() {
-		foreseen, ok := dry.After.Service(svc.Key)
-		if !ok || fmt.Sprint(foreseen.ClusterVIPs, foreseen.Ports, foreseen.Resolution) != fmt.Sprint(svc.ClusterVIPs, svc.Ports, svc.Resolution) {
-			t.Errorf("%s was foreseen as %+v and is %+v", svc.Key, foreseen, svc)
+		previewed, ok := dry.After.Service(svc.Key)
+		if !ok || fmt.Sprint(previewed.ClusterVIPs, previewed.Ports, previewed.Resolution) != fmt.Sprint(svc.ClusterVIPs, svc.Ports, svc.Resolution) {
+			t.Errorf("%s was foreseen as %+v and is %+v", svc.Key, previewed, svc)
 		}
 	}
 }

@@ -49,8 +49,8 @@ type Engine struct {
 	plans planning
 	turn  chan struct{} // holds one token: its holder may change the configuration
 
-	mu     sync.Mutex
-	silent chan struct{} // closed when the store does not answer who has the turn
+	mu                sync.Mutex
+	storeUnresponsive chan struct{} // closed when the store does not answer who has the turn
 }
 
 // New makes an engine.
@@ -64,7 +64,7 @@ func New(o Options) *Engine {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{Options: o, plans: planning{schema: o.Schema, now: o.Now, newUID: o.NewUID}, turn: make(chan struct{}, 1), silent: make(chan struct{})}
+	e := &Engine{Options: o, plans: planning{schema: o.Schema, now: o.Now, newUID: o.NewUID}, turn: make(chan struct{}, 1), storeUnresponsive: make(chan struct{})}
 	e.turn <- struct{}{}
 	return e
 }
@@ -124,14 +124,14 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 		if len(problems) > 0 {
 			return bounded(Result{DryRun: true, Revision: on.Revision(), Errors: problems}), nil
 		}
-		result, _, _ := e.foresee(on, p)
+		result, _, _ := e.preview(on, p)
 		result.DryRun = true
 		return bounded(result), nil
 	}
 	select {
 	case <-e.turn:
 		defer func() { e.turn <- struct{}{} }()
-	case <-e.silence():
+	case <-e.unresponsive():
 		return Result{Errors: []Error{{Code: Unavailable, Message: "the store did not answer the change before this one: nothing was changed; repeat it later"}}}, nil
 	case <-ctx.Done():
 		return Result{}, fmt.Errorf("waiting for other changes: %w", ctx.Err())
@@ -147,20 +147,20 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 	return Result{Errors: []Error{{Code: Busy, Message: "others keep changing the configuration; repeat the request"}}}, nil
 }
 
-// silence ends the wait for a turn: who waits does not find out one after the
+// unresponsive ends the wait for a turn: who waits does not find out one after the
 // other that the store does not answer (F27).
-func (e *Engine) silence() <-chan struct{} {
+func (e *Engine) unresponsive() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.silent
+	return e.storeUnresponsive
 }
 
 // giveUp fails all callers that wait now.
 func (e *Engine) giveUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	close(e.silent)
-	e.silent = make(chan struct{})
+	close(e.storeUnresponsive)
+	e.storeUnresponsive = make(chan struct{})
 }
 
 func (r Result) unavailable() bool {
@@ -178,13 +178,13 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	if len(problems) > 0 {
 		return &Result{Revision: on.Revision(), Errors: problems}, nil
 	}
-	result, writes, next := e.foresee(on, p)
+	result, writes, next := e.preview(on, p)
 	result.Before, result.After = nil, nil
 	if len(writes) == 0 {
 		return &result, nil
 	}
 	for _, w := range writes {
-		e.Validated.vouch(w.Object)
+		e.Validated.rememberWritten(w.Object)
 	}
 	e.Views.Expect(next)
 	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes, Secrets: secretsOf(p.credentials, writes), Note: e.note(o)})
@@ -207,9 +207,9 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	return e.published(ctx, result, revision), nil
 }
 
-// foresee says what the plan comes to, what is to be written for it, the
+// preview says what the plan comes to, what is to be written for it, the
 // automatic VIPs that it makes necessary included, and the state that follows.
-func (e *Engine) foresee(on base, p plan) (Result, []config.Change, *config.State) {
+func (e *Engine) preview(on base, p plan) (Result, []config.Change, *config.State) {
 	made := p.made()
 	writes := commits(made)
 	events := make([]config.Event, len(writes))

@@ -50,7 +50,7 @@ func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (
 	if problems := w.unused(v, object); len(problems) > 0 {
 		return time.Time{}, problems, nil
 	}
-	e.Validated.vouch(object)
+	e.Validated.rememberWritten(object)
 	if expires, err = e.Leases.Register(ctx, *object, ttl); err != nil {
 		result, err := refusedBy(err)
 		return time.Time{}, result.Errors, err

@@ -21,8 +21,8 @@ import (
 // codeQuarantined is of a stored object that does not pass validation.
 const codeQuarantined = "QUARANTINED"
 
-// maxVouched bounds what is remembered of objects that were written here.
-const maxVouched = 100_000
+// maxRemembered bounds what is remembered of objects that were written here.
+const maxRemembered = 100_000
 
 // Validated is a source whose objects are validated when they are read, as those
 // that come over the API are when they are written: somebody may have written
@@ -51,20 +51,20 @@ func (v *Validated) Run(ctx context.Context, to config.Sink) error {
 	return v.source.Run(ctx, &checking{Validated: v, to: to, bad: map[federation.ObjectKey]config.Problem{}})
 }
 
-// vouch records that the object is valid and about to be written. It may be nil.
-func (v *Validated) vouch(o *config.Object) {
+// rememberWritten records that the object is valid and about to be written. It may be nil.
+func (v *Validated) rememberWritten(o *config.Object) {
 	if v == nil || o == nil {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.wrote) >= maxVouched {
+	if len(v.wrote) >= maxRemembered {
 		clear(v.wrote)
 	}
 	v.wrote[sha256.Sum256(o.Manifest)] = true
 }
 
-func (v *Validated) vouchedFor(o *config.Object) bool {
+func (v *Validated) forgetWritten(o *config.Object) bool {
 	digest := sha256.Sum256(o.Manifest)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -154,7 +154,7 @@ func (c *checking) fault(o *config.Object) *config.Problem {
 	if _, has := c.schema.Kind(o.Key.Of()); !has {
 		return nil // automatic VIPs and unknown kinds: its reader says what it thinks of it
 	}
-	if last := c.given[o.Key]; last != nil && bytes.Equal(last.Manifest, o.Manifest) || c.vouchedFor(o) {
+	if last := c.given[o.Key]; last != nil && bytes.Equal(last.Manifest, o.Manifest) || c.forgetWritten(o) {
 		return nil
 	}
 	value, err := decode(o)

@@ -53,7 +53,7 @@ type Source struct {
 	kinds map[federation.Kind]schema.Kind // that are given
 	views interface{ Latest() *config.View }
 	wake  chan struct{}
-	shelf *shelf
+	cache *diskCache
 
 	mu       sync.Mutex
 	plan     plan
@@ -80,7 +80,7 @@ func New(o Options) *Source {
 		changed: make(chan struct{}), touched: map[federation.ObjectKey]struct{}{}, hidden: map[federation.ObjectKey]config.Problem{},
 		given: map[federation.ObjectKey]*config.Object{},
 	}
-	s.shelf = &shelf{dir: o.Dir, of: s, wake: make(chan struct{}, 1), gone: map[federation.ClusterID]struct{}{}}
+	s.cache = &diskCache{dir: o.Dir, of: s, wake: make(chan struct{}, 1), gone: map[federation.ClusterID]struct{}{}}
 	for _, k := range o.Kinds {
 		if !slices.Contains(withheld, k.Kind) {
 			s.kinds[k.Kind] = k
@@ -109,7 +109,7 @@ func (s *Source) Kinds() []federation.Kind {
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	if s.o.Dir != "" {
 		var saving sync.WaitGroup
-		saving.Go(func() { s.shelf.save(ctx) })
+		saving.Go(func() { s.cache.save(ctx) })
 		defer saving.Wait()
 	}
 	first, waited := true, false
@@ -118,7 +118,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	s.said = nil
 	for {
 		view, snapshot := s.views.Latest(), s.o.Snapshots.Latest()
-		known, answered := s.settle(view, snapshot)
+		known, answered := s.updatePlan(view, snapshot)
 		if known && patience == nil {
 			patience = time.NewTimer(s.o.Patience)
 			defer patience.Stop()
@@ -155,9 +155,9 @@ func (s *Source) notify() {
 	}
 }
 
-// settle takes up the settings and which clusters are attached. It reports whether the
+// updatePlan takes up the settings and which clusters are attached. It reports whether the
 // settings are known, and whether every cluster that they name was read or is in trouble.
-func (s *Source) settle(view *config.View, snapshot *federation.Snapshot) (known, answered bool) {
+func (s *Source) updatePlan(view *config.View, snapshot *federation.Snapshot) (known, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed := view.SyncedFor(federation.MeshSettingsKind) && s.plan.read(view.State, snapshot, &s.o, s.kinds)
@@ -181,17 +181,17 @@ func (s *Source) settle(view *config.View, snapshot *federation.Snapshot) (known
 			s.touch(c.narrow()...)
 			s.touch(c.keys()...)
 			c.unsaved.whole = true
-			s.shelf.notify()
+			s.cache.notify()
 		}
-		s.shelf.restore(c)
+		s.cache.restore(c)
 		answered = answered && (c.complete || c.inTrouble())
 	}
 	for id, c := range s.clusters {
 		if s.plan.wanted[id] == nil || readable(snapshot, id) == nil {
 			s.touch(c.keys()...)
 			delete(s.clusters, id)
-			s.shelf.gone[id] = struct{}{}
-			s.shelf.notify()
+			s.cache.gone[id] = struct{}{}
+			s.cache.notify()
 			changed = true
 		}
 	}

@@ -24,8 +24,8 @@ type keptHeader struct {
 	Saved   time.Time            `json:"saved"`
 }
 
-// shelf keeps on disk what was read of clusters, for a hub that starts while one is away.
-type shelf struct {
+// diskCache keeps on disk what was read of clusters, for a hub that starts while one is away.
+type diskCache struct {
 	dir  string // empty: nothing is kept
 	of   *Source
 	wake chan struct{}
@@ -33,14 +33,14 @@ type shelf struct {
 }
 
 // file is that of a cluster.
-func (k *shelf) file(id federation.ClusterID) recordfile.File {
+func (k *diskCache) file(id federation.ClusterID) recordfile.File {
 	return objectfile.At(filepath.Join(k.dir, url.PathEscape(string(id))+".db"), "customResources", "a file of custom resources")
 }
 
 // restore gives a cluster what was read of it before the hub started, if it is the same
 // cluster; the caller holds mu. What is not wanted any more is left out. Each object is read
 // again once the cluster answers.
-func (k *shelf) restore(c *cluster) {
+func (k *diskCache) restore(c *cluster) {
 	s := k.of
 	if k.dir == "" || c.restored || c.identity == "" {
 		return

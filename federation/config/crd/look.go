@@ -180,7 +180,7 @@ func (s *Source) finish(c *cluster) {
 		return
 	}
 	c.complete, c.unsaved.whole, s.stale = true, true, true
-	s.shelf.notify()
+	s.cache.notify()
 	s.touch(c.keys()...)
 	count := 0
 	for _, t := range c.tables {

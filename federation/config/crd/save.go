@@ -39,14 +39,14 @@ type saving struct {
 }
 
 // save writes what changed until the context ends, and once more then.
-func (k *shelf) save(ctx context.Context) {
+func (k *diskCache) save(ctx context.Context) {
 	recordfile.Save(ctx, k.wake, k.saveAll, func(err error) {
 		k.of.o.Logger.Warn("custom resources of clusters are not on disk; a hub that starts while a cluster is away lacks them", slog.Any("err", err))
 	})
 }
 
 // saveAll writes what is not on disk. What could not be written is tried again.
-func (k *shelf) saveAll() (failed error) {
+func (k *diskCache) saveAll() (failed error) {
 	for _, w := range k.unwritten() {
 		err := k.write(w)
 		if err == nil {
@@ -64,7 +64,7 @@ func (k *shelf) saveAll() (failed error) {
 
 // unwritten takes what is to be written. Of a cluster that is not complete nothing is: a part
 // of its configuration may mean something else than all of it.
-func (k *shelf) unwritten() (all []saving) {
+func (k *diskCache) unwritten() (all []saving) {
 	k.of.mu.Lock()
 	defer k.of.mu.Unlock()
 	for id := range k.gone {
@@ -105,7 +105,7 @@ func (c *cluster) collect(to *saving, p place, t *table) {
 	}
 }
 
-func (k *shelf) write(w saving) error {
+func (k *diskCache) write(w saving) error {
 	file := k.file(w.id)
 	if w.of == nil {
 		if err := os.Remove(file.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +129,7 @@ func (k *shelf) write(w saving) error {
 }
 
 // notify has what changed written.
-func (k *shelf) notify() {
+func (k *diskCache) notify() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -138,8 +138,8 @@ func (k *shelf) notify() {
 
 // changes notes that an object of the place changed; the caller holds mu.
 func (p *placeSink) changes(c *cluster, at listwatch.Key) {
-	if p.to.shelf.dir != "" {
+	if p.to.cache.dir != "" {
 		c.changed(keyOf(p.place.kind, at))
-		p.to.shelf.notify()
+		p.to.cache.notify()
 	}
 }

@@ -123,11 +123,11 @@ func (h *health) ask(ctx context.Context, members []*member) {
 	for _, m := range members {
 		h.noteMember(m)
 	}
-	h.noteSilence(members)
+	h.noteMembers(members)
 }
 
-// noteSilence notes how far the members are, or that none answers.
-func (h *health) noteSilence(members []*member) {
+// noteMembers notes how far the members are, or that none answers.
+func (h *health) noteMembers(members []*member) {
 	farthest := time.Duration(0)
 	for _, m := range members {
 		if m.err == nil {

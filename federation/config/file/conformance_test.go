@@ -89,7 +89,7 @@ func TestConformance(t *testing.T) {
 	configtest.RunSource(t, func(t *testing.T) configtest.Written {
 		o := options(t, filepath.Join(t.TempDir(), "mounted"))
 		must(t, os.Mkdir(o.Dir, 0o700))
-		o.Settle = 500 * time.Millisecond // a swap takes several steps, between which the machine may stop
+		o.Debounce = 500 * time.Millisecond // a swap takes several steps, between which the machine may stop
 		o.Schema, o.Kinds = anything{}, []federation.Kind{configtest.Key("a").Of()}
 		return &mounted{Source: file.New(o), t: t, dir: o.Dir, objects: map[string]map[string][]byte{}}
 	})

@@ -23,14 +23,14 @@ type Schema interface {
 	Admit(wanted map[string]any) (schema.Admitted, []schema.Problem)
 }
 
-// Options say what is read and how. Zero fields from Settle on have the defaults
+// Options say what is read and how. Zero fields from Debounce on have the defaults
 // named here.
 type Options struct {
-	Dir    string // the folder, with all below it
-	Kinds  []federation.Kind
-	Schema Schema
-	Settle time.Duration // how long a file must be left alone to count as whole or gone; default 200 ms
-	Poll   time.Duration // between looks when the system gives no notice; default 5 s
+	Dir      string // the folder, with all below it
+	Kinds    []federation.Kind
+	Schema   Schema
+	Debounce time.Duration // how long a file must be left alone to count as whole or gone; default 200 ms
+	Poll     time.Duration // between looks when the system gives no notice; default 5 s
 	// Hold is how long more than half of at least 20 objects must have been missing
 	// before they are gone; default 5 s.
 	Hold     time.Duration
@@ -41,7 +41,7 @@ type Options struct {
 }
 
 func (o *Options) fill() {
-	o.Settle, o.Poll, o.Hold = or(o.Settle, 200*time.Millisecond), or(o.Poll, 5*time.Second), or(o.Hold, 5*time.Second)
+	o.Debounce, o.Poll, o.Hold = or(o.Debounce, 200*time.Millisecond), or(o.Poll, 5*time.Second), or(o.Hold, 5*time.Second)
 	o.Files, o.Bytes = or(o.Files, 10_000), or(o.Bytes, 256<<20)
 	o.Manifest.Bytes, o.Manifest.Problems = or(o.Manifest.Bytes, 16<<20), or(o.Manifest.Problems, 20)
 	if o.Logger == nil {
@@ -74,7 +74,7 @@ func (s *Source) Kinds() []federation.Kind { return s.o.Kinds }
 // Run is part of config.Source. It runs once at a time; what was good in the run
 // before stays. The first Update waits until the folder can be read.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
-	folders := watch.Open(watch.Options{Dir: s.o.Dir, Settle: s.o.Settle, Poll: s.o.Poll, Logger: s.o.Logger})
+	folders := watch.Open(watch.Options{Dir: s.o.Dir, Debounce: s.o.Debounce, Poll: s.o.Poll, Logger: s.o.Logger})
 	defer folders.Close()
 	first := true
 	s.tree.said = nil

@@ -159,7 +159,7 @@ func swap(t *testing.T, dir, version string, files map[string]string) {
 
 func TestBY4ConfigMapSwapIsOneUpdate(t *testing.T) {
 	o := options(t, t.TempDir())
-	o.Settle = time.Second // a swap takes several steps, between which the machine may stop
+	o.Debounce = time.Second // a swap takes several steps, between which the machine may stop
 	heard, _ := configtest.Listen(t, file.New(o))
 	f := &folder{heard, t, o.Dir}
 	f.objects("")

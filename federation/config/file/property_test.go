@@ -88,7 +88,7 @@ func (d *desk) expect() {
 }
 
 func (d *desk) look(r *rapid.T) {
-	d.now = d.now.Add(d.tree.o.Settle)
+	d.now = d.now.Add(d.tree.o.Debounce)
 	l, err := lookAt(d.tree.o)
 	if err != nil {
 		r.Fatal(err)

@@ -67,7 +67,7 @@ func (t *tree) read(l *looked, now time.Time) (found []news, whole, again bool) 
 	if len(unripe) > 0 && t.waiting.IsZero() {
 		t.waiting = now
 	}
-	if len(unripe) > 0 && now.Sub(t.waiting) < patience*t.o.Settle {
+	if len(unripe) > 0 && now.Sub(t.waiting) < patience*t.o.Debounce {
 		return nil, false, true
 	}
 	results := make([]news, len(ripe))
@@ -109,7 +109,7 @@ func (t *tree) compare(l *looked, now time.Time) (ripe, unripe []string) {
 		switch f := t.files[name]; {
 		case l.isUnknown(name):
 		case f.stamp == f.taken && f.stamp != "":
-		case now.Sub(f.since) >= t.o.Settle || !f.changed.IsZero() && now.Sub(f.changed) >= t.o.Settle:
+		case now.Sub(f.since) >= t.o.Debounce || !f.changed.IsZero() && now.Sub(f.changed) >= t.o.Debounce:
 			ripe = append(ripe, name)
 		default:
 			unripe = append(unripe, name)

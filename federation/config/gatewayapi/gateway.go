@@ -262,11 +262,11 @@ func (g *gatewayView) findConflicts() {
 // is a fault.
 func (g *gatewayView) contested(l *listener, by func(*listener) bool) bool {
 	for _, other := range g.listeners {
-		if !by(other) || !l.sharesPort(other) || speech(l.Protocol) == "" || speech(other.Protocol) == "" {
+		if !by(other) || !l.sharesPort(other) || protocolName(l.Protocol) == "" || protocolName(other.Protocol) == "" {
 			continue
 		}
 		switch {
-		case speech(l.Protocol) != speech(other.Protocol):
+		case protocolName(l.Protocol) != protocolName(other.Protocol):
 			l.faults.add(accepted, string(gateway.ListenerReasonProtocolConflict), l.field+".protocol", "port %d has other listeners of another protocol; nothing listens", l.Port)
 			return true
 		case l.host == other.host:
@@ -277,8 +277,8 @@ func (g *gatewayView) contested(l *listener, by func(*listener) bool) bool {
 	return false
 }
 
-// speech is what the connections to a listener speak; "" for protocols that are not supported.
-func speech(p gateway.ProtocolType) string {
+// protocolName is what the connections to a listener speak; "" for protocols that are not supported.
+func protocolName(p gateway.ProtocolType) string {
 	switch p {
 	case gateway.HTTPProtocolType:
 		return "plaintext"

@@ -56,7 +56,7 @@ func (*Source) Kinds() []federation.Kind {
 // sources of the objects, and, where there are any, for the services of clusters that
 // are being read: a backend that is not known yet would be reported and refused.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
-	b, first, waited := newBook(&s.kept), true, false
+	b, first, waited := newTranslations(&s.kept), true, false
 	s.said = nil
 	patience := time.NewTimer(s.o.Patience)
 	defer patience.Stop()
@@ -115,7 +115,7 @@ func allListed(snapshot *federation.Snapshot) bool {
 }
 
 // complain tells what is wrong, once.
-func (s *Source) complain(b *book, to config.Sink) {
+func (s *Source) complain(b *translations, to config.Sink) {
 	if !b.worse && s.said != nil {
 		return
 	}
@@ -137,8 +137,8 @@ func (s *Source) complain(b *book, to config.Sink) {
 	to.Trouble(slices.Clone(s.said))
 }
 
-// book has what Gateways and routes were translated to, and what that was computed from.
-type book struct {
+// translations has what Gateways and routes were translated to, and what that was computed from.
+type translations struct {
 	at    uint64 // version of the snapshot up to which changes were looked at
 	index *derive.Index[federation.ObjectKey]
 	units map[federation.ObjectKey]unit
@@ -156,8 +156,8 @@ type unit struct {
 	read     federation.Deps
 }
 
-func newBook(kept *statuses) *book {
-	return &book{
+func newTranslations(kept *statuses) *translations {
+	return &translations{
 		kept: kept, index: derive.NewIndex[federation.ObjectKey](), units: map[federation.ObjectKey]unit{},
 		having: map[string]map[federation.ClusterID]int{}, shared: map[string]struct{}{},
 	}
@@ -167,7 +167,7 @@ func newBook(kept *statuses) *book {
 var unitKinds = append([]federation.Kind{gatewayKind, setKind, tlsPolicyKind}, routeKinds...)
 
 // dirty are the objects that are to be translated again.
-func (b *book) dirty(changes federation.ChangeSet, s *federation.Snapshot) []federation.ObjectKey {
+func (b *translations) dirty(changes federation.ChangeSet, s *federation.Snapshot) []federation.ObjectKey {
 	dirty := b.index.Affected(changes, s)
 	if changes.All {
 		dirty = slices.Collect(maps.Keys(b.units))
@@ -186,8 +186,8 @@ func (b *book) dirty(changes federation.ChangeSet, s *federation.Snapshot) []fed
 	return slices.Compact(dirty)
 }
 
-// take brings the book up to the snapshot, and returns what that changes.
-func (b *book) take(s *federation.Snapshot) []config.Event {
+// take brings the translations up to the snapshot, and returns what that changes.
+func (b *translations) take(s *federation.Snapshot) []config.Event {
 	dirty := b.dirty(s.ChangesSince(b.at), s)
 	b.at = s.Version()
 	gone, come := map[federation.ObjectKey]*config.Object{}, map[federation.ObjectKey]*config.Object{}
@@ -246,7 +246,7 @@ func same(a, b *config.Object) bool {
 }
 
 // compute translates one object. After a panic, what was given stays, and the others go on.
-func (b *book) compute(s *federation.Snapshot, key federation.ObjectKey) (u unit) {
+func (b *translations) compute(s *federation.Snapshot, key federation.ObjectKey) (u unit) {
 	r := s.Read()
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -261,7 +261,7 @@ func (b *book) compute(s *federation.Snapshot, key federation.ObjectKey) (u unit
 }
 
 // everything is all that is given.
-func (b *book) everything() (events []config.Event) {
+func (b *translations) everything() (events []config.Event) {
 	for _, u := range b.units {
 		for _, o := range u.objects {
 			events = append(events, config.Event{New: o})
@@ -272,7 +272,7 @@ func (b *book) everything() (events []config.Event) {
 }
 
 // wrong are all problems, sorted.
-func (b *book) wrong() (all []config.Problem) {
+func (b *translations) wrong() (all []config.Problem) {
 	for _, key := range slices.SortedFunc(maps.Keys(b.units), federation.ObjectKey.Compare) {
 		all = append(all, b.units[key].problems...)
 	}
@@ -282,7 +282,7 @@ func (b *book) wrong() (all []config.Problem) {
 }
 
 // count counts Gateways of a cluster for the hosts.
-func (b *book) count(of federation.ClusterID, hosts []string, by int) {
+func (b *translations) count(of federation.ClusterID, hosts []string, by int) {
 	if of == "" {
 		return
 	}
@@ -313,7 +313,7 @@ func (b *book) count(of federation.ClusterID, hosts []string, by int) {
 const shownHosts = 10
 
 // sharedHosts is the problem that Gateways of several clusters have the same hosts.
-func (b *book) sharedHosts() []config.Problem {
+func (b *translations) sharedHosts() []config.Problem {
 	if len(b.shared) == 0 {
 		return nil
 	}

@@ -99,7 +99,7 @@ func TestG54ServiceParents(t *testing.T) {
 func TestG54OldestRouteGives(t *testing.T) {
 	w := newWorld(t)
 	w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop)+meshRoute("HTTPRoute", "shop", "s", toService, onAPI), "---\n"))
-	b := newBook(nil)
+	b := newTranslations(nil)
 	given := map[federation.ObjectKey]*config.Object{}
 	take := func() (lines []string) {
 		for _, e := range b.take(w.aggregate.Latest()) {
@@ -156,7 +156,7 @@ func TestG54ManyRoutesOfOneService(t *testing.T) {
 			text.WriteString(meshRoute("HTTPRoute", "shop", fmt.Sprintf("r%03d", count-i), toService, rules(fmt.Sprintf("  - {matches: [{path: {value: /p%d}}], backendRefs: [{name: web, port: 80}]}\n", i))))
 		}
 		w.apply("", strings.TrimPrefix(text.String(), "---\n"))
-		b := newBook(nil)
+		b := newTranslations(nil)
 		b.take(w.aggregate.Latest())
 		w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "shop", "r007", toService, onAPI), "---\n"))
 		var before, after runtime.MemStats

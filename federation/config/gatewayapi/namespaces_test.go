@@ -61,7 +61,7 @@ func TestG59ChangedLabels(t *testing.T) {
 	w := newWorld(t)
 	w.apply("c1", strings.TrimSpace(edge+"  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {team: b}}}}}\n"+
 		routeIn("other", "o")+labelled("shop", "{team: a}")+labelled("other", "{team: a}")))
-	b := newBook(nil)
+	b := newTranslations(nil)
 	routes := func() (n int) {
 		b.take(w.aggregate.Latest())
 		for _, u := range b.units {

@@ -111,7 +111,7 @@ func (g *gatewayView) translate(r *federation.Reader) (m made) {
 	}
 	for at, routes := range slots {
 		if l := g.listeners[at.at]; l.listens() {
-			routes = g.settle(at, routes)
+			routes = g.usableRoutes(at, routes)
 			if l.serverHost(at.host) != l.host {
 				m.objects = append(m.objects, g.server(l, at.host))
 			}
@@ -132,9 +132,9 @@ func (g *gatewayView) translate(r *federation.Reader) (m made) {
 	return m
 }
 
-// settle leaves the routes of a host that can be used together: HTTPRoutes or GRPCRoutes,
+// usableRoutes leaves the routes of a host that can be used together: HTTPRoutes or GRPCRoutes,
 // whichever has the oldest, and of routes of connections the oldest one.
-func (g *gatewayView) settle(at slot, routes []*routeView) (used []*routeView) {
+func (g *gatewayView) usableRoutes(at slot, routes []*routeView) (used []*routeView) {
 	slices.SortFunc(routes, func(a, b *routeView) int { return a.CompareAge(b.Object) })
 	for _, v := range routes {
 		if len(used) == 0 || v.isHTTP() && v.Key.Kind == used[0].Key.Kind {
@@ -296,7 +296,7 @@ func derived(by *federation.Object, of federation.Kind, name string, spec object
 // Translate is what all objects of the Gateway API in the snapshot mean, and what is wrong
 // with them. A Source gives the same.
 func Translate(s *federation.Snapshot) (objects []*config.Object, problems []config.Problem) {
-	b := newBook(nil)
+	b := newTranslations(nil)
 	for _, e := range b.take(s) {
 		objects = append(objects, e.New)
 	}

@@ -150,7 +150,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	defer cancel()
 	s.reset()
 	running.Go(func() { _ = s.read.Run(ctx, reading{s}) }) // ends with the context alone
-	b, first := newBook(), true
+	b, first := newTranslations(), true
 	patience := time.NewTimer(s.o.Patience)
 	defer patience.Stop()
 	waited := false
@@ -193,8 +193,8 @@ func allListed(snapshot *federation.Snapshot) bool {
 	return true
 }
 
-// takeUp brings the book up to what was read, the settings and the services.
-func (s *Source) takeUp(b *book, view *config.View, snapshot *federation.Snapshot) (faults []config.Problem, listed bool) {
+// takeUp brings the translations up to what was read, the settings and the services.
+func (s *Source) takeUp(b *translations, view *config.View, snapshot *federation.Snapshot) (faults []config.Problem, listed bool) {
 	s.mu.Lock()
 	events := s.events
 	s.events, faults, listed = nil, s.faults, s.listed
@@ -252,7 +252,7 @@ func nameOf(key federation.ServiceKey) (name string, in bool) {
 }
 
 // give gives what changed.
-func (s *Source) give(b *book, to config.Sink, first bool) {
+func (s *Source) give(b *translations, to config.Sink, first bool) {
 	events := b.change(s.revision + 1)
 	if first {
 		events = b.everything()
@@ -264,7 +264,7 @@ func (s *Source) give(b *book, to config.Sink, first bool) {
 }
 
 // complain tells what is wrong, once.
-func (s *Source) complain(b *book, to config.Sink, faults []config.Problem) {
+func (s *Source) complain(b *translations, to config.Sink, faults []config.Problem) {
 	if !b.worse && s.said != nil && slices.Equal(s.faulty, faults) {
 		return
 	}

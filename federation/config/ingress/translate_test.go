@@ -55,15 +55,15 @@ func shop(namespace, name string) ([]federation.ServicePort, bool) {
 	return nil, false
 }
 
-func newShop(m federation.MeshSettings) *book {
-	b := newBook()
+func newShop(m federation.MeshSettings) *translations {
+	b := newTranslations()
 	b.services = shop
 	b.configure(settingsOf(&m))
 	return b
 }
 
-// shown is what the book gives, in lines.
-func shown(t testing.TB, b *book) (lines []string) {
+// shown is what the translations give, in lines.
+func shown(t testing.TB, b *translations) (lines []string) {
 	t.Helper()
 	b.change(1)
 	for _, e := range b.everything() {
@@ -366,7 +366,7 @@ func TestG12Classes(t *testing.T) {
 	}
 }
 
-// TestG13IncrementalEqualsFromNothing: after any change the book gives what one has that
+// TestG13IncrementalEqualsFromNothing: after any change the translations give what those have that
 // reads everything at once.
 func TestG13IncrementalEqualsFromNothing(t *testing.T) {
 	const host = `kind: Ingress
@@ -440,7 +440,7 @@ metadata: {name: web-%[1]d, namespace: shop}
 spec:
   tls: [{hosts: [web-%[1]d.example], secretName: cert-%[1]d}]
   rules: [{host: web-%[1]d.example, http: {paths: [{path: /%[2]s, pathType: Prefix, backend: {service: {name: web-%[1]d, port: {number: 80}}}}]}}]`
-	filled := func(n int) *book {
+	filled := func(n int) *translations {
 		b := newShop(federation.MeshSettings{IngressControllerMode: federation.IngressDefault})
 		for i := range n {
 			b.take(asRead(t, "c1", fmt.Sprintf(text, i, "v1")))

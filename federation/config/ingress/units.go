@@ -10,7 +10,7 @@ import (
 )
 
 // change translates what was touched, and returns what that changes.
-func (b *book) change(revision int64) []config.Event {
+func (b *translations) change(revision int64) []config.Event {
 	var events []config.Event
 	replaced := map[federation.ObjectKey]*config.Object{}
 	for u := range b.dirty {
@@ -53,7 +53,7 @@ func same(a, b *config.Object) bool {
 }
 
 // everything is all that is given.
-func (b *book) everything() []config.Event {
+func (b *translations) everything() []config.Event {
 	events := make([]config.Event, 0, len(b.given))
 	for _, o := range b.given {
 		events = append(events, config.Event{New: o})
@@ -63,7 +63,7 @@ func (b *book) everything() []config.Event {
 }
 
 // contained is translate. After a panic, what was given stays, and the others go on.
-func (b *book) contained(u unit, old *config.Object) (m made) {
+func (b *translations) contained(u unit, old *config.Object) (m made) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			m = made{object: old, problems: []config.Problem{{
@@ -75,8 +75,8 @@ func (b *book) contained(u unit, old *config.Object) (m made) {
 	return b.translate(u)
 }
 
-func (b *book) translate(u unit) made {
-	s := b.shelf(u.cluster)
+func (b *translations) translate(u unit) made {
+	s := b.clusterIngresses(u.cluster)
 	switch u.what {
 	case ofCluster:
 		if s.oldest != nil {
@@ -97,7 +97,7 @@ func (b *book) translate(u unit) made {
 }
 
 // ofEntry are the problems of an Ingress itself.
-func (b *book) ofEntry(s *shelf, k *kept) []config.Problem {
+func (b *translations) ofEntry(s *clusterIngresses, k *kept) []config.Problem {
 	_, unknown := b.settings.serves(k.class, s.controllers)
 	switch {
 	case unknown != "":
@@ -117,7 +117,7 @@ func (b *book) ofEntry(s *shelf, k *kept) []config.Problem {
 }
 
 // ofSecret is the Gateway of the hosts whose certificate is in the Secret.
-func (b *book) ofSecret(s *shelf, key secretKey) made {
+func (b *translations) ofSecret(s *clusterIngresses, key secretKey) made {
 	owned := map[string]struct{}{}
 	for e := range s.secrets[key] {
 		for _, c := range e.certificates {
@@ -136,7 +136,7 @@ func (b *book) ofSecret(s *shelf, key secretKey) made {
 
 // gateways are those at which the routes of a host are: that for plain text, and those with a
 // certificate for the host.
-func (b *book) gateways(s *shelf, host string, ingresses []*entry) []string {
+func (b *translations) gateways(s *clusterIngresses, host string, ingresses []*entry) []string {
 	found := map[string]struct{}{}
 	add := func(at string) {
 		if o := s.owner(at); o.by != nil {

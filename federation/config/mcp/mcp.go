@@ -181,7 +181,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 			l, began = s.dial(ctx), time.Now()
 		case <-held.C:
 		case e := <-l.events():
-			if err := s.hear(l, e); err != nil {
+			if err := s.handle(l, e); err != nil {
 				l.close()
 				l = nil
 				pauses.Began(began)
@@ -193,8 +193,8 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	}
 }
 
-// hear takes up what came over the link. An error ends the link.
-func (s *Source) hear(l *link, e event) error {
+// handle takes up what came over the link. An error ends the link.
+func (s *Source) handle(l *link, e event) error {
 	switch {
 	case e.err != nil:
 		return e.err

@@ -140,7 +140,7 @@ func (t *turn) judge(l look, at ref, r record) {
 	case !known:
 		t.later(at, 0)
 	case patch == nil:
-		t.settled(at, r)
+		t.forgetObject(at, r)
 	case !l.writable(at.cluster):
 		// It is looked at again when the cluster changes.
 	case wait > 0:
@@ -202,8 +202,8 @@ func (w *Writer) waits(at ref, r record, now time.Time) time.Duration {
 	return wait
 }
 
-// settled forgets an object whose status is not written any more.
-func (t *turn) settled(at ref, r record) {
+// forgetObject forgets an object whose status is not written any more.
+func (t *turn) forgetObject(at ref, r record) {
 	if t.look.covers(r.Original) {
 		return
 	}

@@ -25,7 +25,7 @@ import (
 // Callers tell who calls; an access.Guard does.
 type Callers interface {
 	Identify(ctx context.Context) (access.Identity, error)
-	Home(i access.Identity) (federation.ClusterID, error)
+	CertificateCluster(i access.Identity) (federation.ClusterID, error)
 	LastProof(i access.Identity, cluster federation.ClusterID) time.Time
 }
 
@@ -114,7 +114,7 @@ func (s *Service) create(ctx context.Context, caller access.Identity, r *securit
 }
 
 func (s *Service) sign(caller access.Identity, r *security.IstioCertificateRequest) (federation.ClusterID, authority.Leaf, error) {
-	cluster, err := s.o.Callers.Home(caller)
+	cluster, err := s.o.Callers.CertificateCluster(caller)
 	if err != nil {
 		return "", authority.Leaf{}, refusal{err}
 	}

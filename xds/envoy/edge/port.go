@@ -27,7 +27,7 @@ type listenPort struct {
 	bind     netip.Addr
 	number   uint16
 	facet    node.Facet
-	speech   gateway.Speech
+	speech   gateway.ServerProtocol
 	servers  []*Server
 	owners   map[string]*Server // TLS: by the names of servers
 	passed   map[string]bool    // names of servers whose connections are passed through
@@ -59,9 +59,9 @@ func ports(v *facet.View) []*listenPort {
 			bind, err := gateway.Bind(spec)
 			if number := spec.GetPort().GetNumber(); err == nil && number > 0 && number < 1<<16 {
 				p := &listenPort{bind: bind, facet: v.Facet, owners: map[string]*Server{}, passed: map[string]bool{}, datagrams: datagrams}
-				p.speech, s.cannot = gateway.SpeechOf(spec)
+				p.speech, s.cannot = gateway.ServerProtocolOf(spec)
 				p.number = v.Facet.ListensAt(uint16(number))
-				if p.speech == gateway.SpeaksUDP {
+				if p.speech == gateway.ServesUDP {
 					p.number = v.Facet.DatagramsAt(uint16(number))
 				}
 				ports = addServer(ports, s, p)
@@ -88,7 +88,7 @@ func gateways(v *facet.View) []*federation.Object {
 func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 	how := at.speech
 	i := slices.IndexFunc(ports, func(p *listenPort) bool {
-		return p.bind == at.bind && p.number == at.number && (p.speech == gateway.SpeaksUDP) == (how == gateway.SpeaksUDP)
+		return p.bind == at.bind && p.number == at.number && (p.speech == gateway.ServesUDP) == (how == gateway.ServesUDP)
 	})
 	if i < 0 {
 		i, ports = len(ports), append(ports, at)
@@ -99,16 +99,16 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 		p.leaveOut(s, resource.ReasonInvalidRule, s.cannot)
 	case len(p.servers) > 0 && p.speech != how:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
-	case how == gateway.SpeaksTCP && len(p.servers) > 0:
+	case how == gateway.ServesTCP && len(p.servers) > 0:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
-	case how == gateway.SpeaksUDP && len(p.servers) > 0:
+	case how == gateway.ServesUDP && len(p.servers) > 0:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and datagrams cannot be told apart", p.number, p.servers[0].title()))
-	case how == gateway.SpeaksTLS && !p.claimNames(s):
-	case how == gateway.SpeaksUDP:
+	case how == gateway.ServesTLS && !p.claimNames(s):
+	case how == gateway.ServesUDP:
 		p.servers, p.datagrams[p.listener()] = append(p.servers, s), p
 	default:
 		p.speech, p.servers = how, append(p.servers, s)
-		if how == gateway.SpeaksTLS && !gateway.PassesOn(s.spec) {
+		if how == gateway.ServesTLS && !gateway.PassesOn(s.spec) {
 			s.ends = sync.OnceValues(func() (*corev3.TransportSocket, error) { return s.endTLS(p.facet) })
 		}
 	}
@@ -150,7 +150,7 @@ func (p *listenPort) losesTo(first, s *Server, why string) {
 }
 
 func (p *listenPort) listener() string {
-	if p.speech == gateway.SpeaksUDP {
+	if p.speech == gateway.ServesUDP {
 		return resource.DatagramListener(p.bind, p.number)
 	}
 	return resource.VIPListener(p.bind, p.number)
@@ -158,7 +158,7 @@ func (p *listenPort) listener() string {
 
 // routesName is the route configuration of a server that routes HTTP.
 func (p *listenPort) routesName(s *Server) string {
-	if p.speech == gateway.SpeaksHTTP {
+	if p.speech == gateway.ServesHTTP {
 		name := fmt.Sprintf("http.%d", p.number)
 		if s.spec.GetBind() != "" {
 			name += "." + p.bind.String()

@@ -25,7 +25,7 @@ func meshSocket(v *facet.View, s *Server) *corev3.TransportSocket {
 		callers = transport.OfTrustDomains(v.Reader.TrustDomains())
 	}
 	var protocols []string
-	if s.routed(gateway.SpeaksTLS) {
+	if s.routed(gateway.ServesTLS) {
 		protocols = []string{"h2", "http/1.1"}
 	}
 	return transport.MeshListener(callers, protocols, v.Facet.Agent)
@@ -55,9 +55,9 @@ func (s *Server) port() uint16 { return uint16(s.spec.GetPort().GetNumber()) }
 func (s *Server) mode() networking.ServerTLSSettings_TLSmode { return s.spec.GetTls().GetMode() }
 
 // routed reports whether the server's requests are routed as HTTP.
-func (s *Server) routed(how gateway.Speech) bool {
-	if how == gateway.SpeaksHTTP || !s.https() {
-		return how == gateway.SpeaksHTTP
+func (s *Server) routed(how gateway.ServerProtocol) bool {
+	if how == gateway.ServesHTTP || !s.https() {
+		return how == gateway.ServesHTTP
 	}
 	_, err := s.ends()
 	return err == nil
@@ -68,8 +68,8 @@ func (s *Server) https() bool {
 }
 
 // unverified reports whether certificates of callers prove nothing to the server.
-func (s *Server) unverified(how gateway.Speech) bool {
-	return how == gateway.SpeaksTLS && transport.Unverified(s.spec.GetTls())
+func (s *Server) unverified(how gateway.ServerProtocol) bool {
+	return how == gateway.ServesTLS && transport.Unverified(s.spec.GetTls())
 }
 
 // clientDetails are what backends get of the certificate of a client: the certificate itself and,

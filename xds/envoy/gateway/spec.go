@@ -12,38 +12,38 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// Speech is what the connections to a port of a gateway speak; they are all of
+// ServerProtocol is what the connections to a port of a gateway speak; they are all of
 // one kind.
-type Speech string
+type ServerProtocol string
 
 // What connections may speak.
 const (
-	SpeaksHTTP Speech = "plaintext HTTP"
-	SpeaksTLS  Speech = "TLS"
-	SpeaksTCP  Speech = "plaintext TCP"
-	SpeaksUDP  Speech = "datagrams"
+	ServesHTTP ServerProtocol = "plaintext HTTP"
+	ServesTLS  ServerProtocol = "TLS"
+	ServesTCP  ServerProtocol = "plaintext TCP"
+	ServesUDP  ServerProtocol = "datagrams"
 )
 
-// SpeechOf tells what a server speaks, or why it cannot be.
-func SpeechOf(s *networking.Server) (how Speech, why string) {
+// ServerProtocolOf tells what a server speaks, or why it cannot be.
+func ServerProtocolOf(s *networking.Server) (how ServerProtocol, why string) {
 	switch protocol := strings.ToUpper(s.GetPort().GetProtocol()); protocol {
 	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB":
-		return SpeaksHTTP, ""
+		return ServesHTTP, ""
 	case "HTTPS", "TLS":
 		if s.GetTls() == nil {
 			return "", "protocol " + protocol + " needs tls"
 		}
-		return SpeaksTLS, ""
+		return ServesTLS, ""
 	case "TCP", "MONGO", "MYSQL", "REDIS":
 		if s.GetTls() != nil {
-			return SpeaksTLS, ""
+			return ServesTLS, ""
 		}
-		return SpeaksTCP, ""
+		return ServesTCP, ""
 	case "UDP":
 		if s.GetTls() != nil {
 			return "", "protocol UDP has no tls"
 		}
-		return SpeaksUDP, ""
+		return ServesUDP, ""
 	default:
 		return "", fmt.Sprintf("protocol %q is none that a gateway can take", protocol)
 	}

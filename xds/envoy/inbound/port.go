@@ -13,7 +13,7 @@ import (
 
 // port is one of the workload's: what it speaks, and how the proxy deals with what arrives.
 type port struct {
-	speech  speech
+	speech  portProtocol
 	by      *federation.Object                 // the Sidecar that says so; nil: it follows from services alone
 	ingress *networking.IstioIngressListener   // of the Sidecar; nil: the port of a service
 	limits  *networking.ConnectionPoolSettings // nil: none
@@ -64,7 +64,7 @@ func workloadOf(v *facet.View) workload {
 func listed(v *facet.View, o *federation.Object, spec *networking.Sidecar) workload {
 	w := workload{ports: map[uint16]port{}}
 	for i, in := range spec.GetIngress() {
-		p := port{speech: speechOfListener(v, in), by: o, ingress: in, limits: in.GetConnectionPool(), bound: bound(v.Facet, in)}
+		p := port{speech: listenerProtocol(v, in), by: o, ingress: in, limits: in.GetConnectionPool(), bound: bound(v.Facet, in)}
 		if p.limits == nil {
 			p.limits = spec.GetInboundConnectionPool()
 		}
@@ -88,10 +88,10 @@ func listed(v *facet.View, o *federation.Object, spec *networking.Sidecar) workl
 	return w
 }
 
-// speechOfListener is what the Sidecar says. HTTPS is TLS, until the listener ends it.
-func speechOfListener(v *facet.View, in *networking.IstioIngressListener) speech {
+// listenerProtocol is what the Sidecar says. HTTPS is TLS, until the listener ends it.
+func listenerProtocol(v *facet.View, in *networking.IstioIngressListener) portProtocol {
 	name := in.GetPort().GetProtocol()
-	return speaks(v, federation.ServicePort{Protocol: federation.ParseProtocol(name), Undeclared: name == ""})
+	return protocolOf(v, federation.ServicePort{Protocol: federation.ParseProtocol(name), Undeclared: name == ""})
 }
 
 // bound reports whether the proxies listen at the port themselves.

@@ -28,7 +28,7 @@ type gatewayPorts struct {
 // serves itself: callers come by the Service, which sends them to its target port.
 // Only services of the gateway's own cluster and namespace count; a tenant elsewhere
 // must not move its listeners.
-func (n Node) listenPorts(c bearing, r *federation.Reader, http3 bool) (p gatewayPorts) {
+func (n Node) listenPorts(c effectiveConfig, r *federation.Reader, http3 bool) (p gatewayPorts) {
 	if n.Type == Sidecar || n.GRPC {
 		return p
 	}

@@ -17,7 +17,7 @@ type onward struct {
 }
 
 // onwardOf is the egress proxy of the Sidecar, or nowhere if the proxy does not see it.
-func onwardOf(n Node, c bearing, o *federation.Object, r *federation.Reader) onward {
+func onwardOf(n Node, c effectiveConfig, o *federation.Object, r *federation.Reader) onward {
 	spec := o.Spec.(*networking.Sidecar)
 	to := spec.GetOutboundTrafficPolicy().GetEgressProxy()
 	if to == nil {

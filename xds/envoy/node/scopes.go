@@ -35,12 +35,12 @@ const (
 )
 
 // facetsOf are the facets of a proxy for each type of resources that it may have.
-var facetsOf = map[resource.Type]func(Node, bearing) []Facet{
+var facetsOf = map[resource.Type]func(Node, effectiveConfig) []Facet{
 	resource.ClusterType:  Node.clusterFacets,
 	resource.EndpointType: Node.endpointFacets,
 	resource.ListenerType: Node.listenerFacets,
 	resource.RouteType:    Node.routeFacets,
-	resource.NamesType: func(n Node, c bearing) []Facet {
+	resource.NamesType: func(n Node, c effectiveConfig) []Facet {
 		if !n.AgentNames {
 			return nil
 		}
@@ -49,17 +49,17 @@ var facetsOf = map[resource.Type]func(Node, bearing) []Facet{
 }
 
 // grpcFacetsOf are those of a node that is a gRPC client itself.
-var grpcFacetsOf = map[resource.Type]func(Node, bearing) []Facet{
-	resource.ClusterType: func(n Node, c bearing) []Facet {
+var grpcFacetsOf = map[resource.Type]func(Node, effectiveConfig) []Facet{
+	resource.ClusterType: func(n Node, c effectiveConfig) []Facet {
 		return append([]Facet{{Scope: ScopeStatic, GRPC: true}}, n.offering(c, Facet{GRPC: true})...)
 	},
-	resource.EndpointType: func(n Node, c bearing) []Facet {
+	resource.EndpointType: func(n Node, c effectiveConfig) []Facet {
 		return append([]Facet{{Scope: ScopeStatic, GRPC: true}}, n.byPlace(c, n.endpointFacet(c))...)
 	},
-	resource.ListenerType: func(n Node, c bearing) []Facet {
+	resource.ListenerType: func(n Node, c effectiveConfig) []Facet {
 		return []Facet{{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Domain: n.Domain, Egress: c.egress, Labels: c.labels}}
 	},
-	resource.RouteType: func(n Node, c bearing) []Facet {
+	resource.RouteType: func(n Node, c effectiveConfig) []Facet {
 		return []Facet{{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}}
 	},
 }
@@ -79,15 +79,15 @@ func (v View) Facets(t resource.Type) []Facet {
 	if of == nil {
 		return nil
 	}
-	facets := of(v.node, v.bearing)
+	facets := of(v.node, v.config)
 	if t == resource.ListenerType {
-		facets = v.node.withTelemetry(v.bearing, facets)
+		facets = v.node.withTelemetry(v.config, facets)
 	}
 	facets = withStats(v.node, t, facets)
-	facets = v.bearing.patches.patched(t, facets)
+	facets = v.config.patches.patched(t, facets)
 	for i := range facets {
 		if facets[i].Scope != ScopeStatic || facets[i].Patches != "" {
-			facets[i].Objects = v.bearing.objects
+			facets[i].Objects = v.config.objects
 		}
 	}
 	return facets
@@ -95,7 +95,7 @@ func (v View) Facets(t resource.Type) []Facet {
 
 // offering are the facets whose resources are made of services; what is for fewer proxies comes
 // first.
-func (n Node) offering(c bearing, base Facet) []Facet {
+func (n Node) offering(c effectiveConfig, base Facet) []Facet {
 	var facets []Facet
 	if c.own {
 		own := base
@@ -112,7 +112,7 @@ func (n Node) offering(c bearing, base Facet) []Facet {
 	return append(facets, private, public)
 }
 
-func (n Node) clusterFacets(c bearing) []Facet {
+func (n Node) clusterFacets(c effectiveConfig) []Facet {
 	facets := n.balancing(c, Facet{Identity: n.Identity, Agent: n.Agent}, Node.offering)
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: ScopeStatic, IPv6: n.hasIPv6()}}, facets...)
@@ -124,7 +124,7 @@ func (n Node) clusterFacets(c bearing) []Facet {
 }
 
 // gatewayFacets are those of a proxy for which Gateways are.
-func (n Node) gatewayFacets(c bearing) []Facet {
+func (n Node) gatewayFacets(c effectiveConfig) []Facet {
 	if n.Type == Sidecar {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (n Node) gatewayFacets(c bearing) []Facet {
 }
 
 // podFacets are those of sidecars that may reach pods of other clusters by name.
-func (n Node) podFacets(c bearing) []Facet {
+func (n Node) podFacets(c effectiveConfig) []Facet {
 	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (n Node) passedFacets(base Facet) []Facet {
 	return []Facet{base}
 }
 
-func (n Node) endpointFacets(c bearing) []Facet {
+func (n Node) endpointFacets(c effectiveConfig) []Facet {
 	base := n.endpointFacet(c)
 	facets := n.passedFacets(base)
 	base.Identity = n.Identity
@@ -165,7 +165,7 @@ func (n Node) endpointFacets(c bearing) []Facet {
 
 // balancing adds to the facets that a gateway shares with sidecars those for the
 // services whose callers choose the endpoint: they come first.
-func (n Node) balancing(c bearing, base Facet, of func(Node, bearing, Facet) []Facet) []Facet {
+func (n Node) balancing(c effectiveConfig, base Facet, of func(Node, effectiveConfig, Facet) []Facet) []Facet {
 	shared := of(n, c, base)
 	if n.Type == Sidecar || n.GRPC {
 		return shared
@@ -176,7 +176,7 @@ func (n Node) balancing(c bearing, base Facet, of func(Node, bearing, Facet) []F
 
 // byPlace are the facets of the endpoints of services: those of which the
 // proxy's cluster and locality decide, and the others.
-func (n Node) byPlace(c bearing, base Facet) []Facet {
+func (n Node) byPlace(c effectiveConfig, base Facet) []Facet {
 	here, everywhere := base, base
 	here.Place, here.Cluster, here.Locality = Near, n.Cluster, n.Locality
 	here.Priority = c.priority
@@ -192,7 +192,7 @@ func (n Node) byPlace(c bearing, base Facet) []Facet {
 }
 
 // endpointFacet names the cluster only where it decides the network.
-func (n Node) endpointFacet(c bearing) Facet {
+func (n Node) endpointFacet(c effectiveConfig) Facet {
 	base := Facet{Network: cmp.Or(c.network, n.Network), GRPC: n.GRPC}
 	if base.Network == "" {
 		base.Cluster = n.Cluster
@@ -200,7 +200,7 @@ func (n Node) endpointFacet(c bearing) Facet {
 	return base
 }
 
-func (n Node) listenerFacets(c bearing) []Facet {
+func (n Node) listenerFacets(c effectiveConfig) []Facet {
 	if n.Type != Sidecar {
 		return n.gatewayFacets(c)
 	}
@@ -227,7 +227,7 @@ func (n Node) listenerFacets(c bearing) []Facet {
 }
 
 // inboundCluster is whose endpoints at the proxy's addresses are the proxy's own. A workload that
-// registers itself is an endpoint of the mesh, of no cluster that vouches for its node.
+// registers itself is an endpoint of the mesh, of no cluster that confirms its node.
 func (n Node) inboundCluster() federation.ClusterID {
 	if n.Group != "" {
 		return ""
@@ -236,14 +236,14 @@ func (n Node) inboundCluster() federation.ClusterID {
 }
 
 // namesFacet is that of the answers to captured DNS requests, from a listener or an agent.
-func (n Node) namesFacet(c bearing) Facet {
+func (n Node) namesFacet(c effectiveConfig) Facet {
 	return Facet{
 		Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
 		IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity,
 	}
 }
 
-func (n Node) routeFacets(c bearing) []Facet {
+func (n Node) routeFacets(c effectiveConfig) []Facet {
 	if n.Type != Sidecar {
 		return n.gatewayFacets(c)
 	}

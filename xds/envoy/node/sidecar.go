@@ -21,7 +21,7 @@ func inboundOf(o *federation.Object) string {
 
 // inboundFacets are those of what the workload receives. Without a redirection of its connections
 // there are the listeners of a Sidecar alone.
-func inboundFacets(n Node, c bearing) []Facet {
+func inboundFacets(n Node, c effectiveConfig) []Facet {
 	if !n.Capture && c.inbound == "" {
 		return nil
 	}
@@ -33,7 +33,7 @@ func inboundFacets(n Node, c bearing) []Facet {
 }
 
 // captureFacet is that of the entry of captured connections, which says what of a Sidecar cannot be.
-func captureFacet(n Node, c bearing) Facet {
+func captureFacet(n Node, c effectiveConfig) Facet {
 	f := Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound, Onward: c.onward.cluster, Sidecar: cmp.Or(c.bound, c.onward.lost)}
 	if c.bound != "" {
 		f.Port = n.HTTPProxyPort
@@ -42,7 +42,7 @@ func captureFacet(n Node, c bearing) Facet {
 }
 
 // boundFacets are those of the listeners at addresses of their own for what the workload sends.
-func boundFacets(n Node, c bearing) []Facet {
+func boundFacets(n Node, c effectiveConfig) []Facet {
 	if c.bound == "" {
 		return nil
 	}

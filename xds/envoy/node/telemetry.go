@@ -97,7 +97,7 @@ func CanonicalName(labels map[string]string, workload string) string {
 
 // withTelemetry adds to facets of listeners what is logged and traced. Where something is, what
 // all connections go through depends on what the proxy sees.
-func (n Node) withTelemetry(c bearing, facets []Facet) []Facet {
+func (n Node) withTelemetry(c effectiveConfig, facets []Facet) []Facet {
 	if c.telemetry == "" {
 		return facets
 	}

@@ -37,14 +37,14 @@ func (v View) Variant() Variant {
 		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort,
 		DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture,
 		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, GRPC: n.GRPC, IPv6: n.hasIPv6(),
-		Patches: v.bearing.patches.claimed,
+		Patches: v.config.patches.claimed,
 	}
 	if !v.placed {
 		said.Locality = n.Locality
 	}
 	if !v.known {
-		said.Network, said.SelectedLabels = cmp.Or(v.bearing.network, n.Network), v.bearing.labels
-		said.PriorityLabels = v.bearing.priority
+		said.Network, said.SelectedLabels = cmp.Or(v.config.network, n.Network), v.config.labels
+		said.PriorityLabels = v.config.priority
 	}
 	return said
 }

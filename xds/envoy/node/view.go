@@ -18,7 +18,7 @@ import (
 // its effective configuration.
 type View struct {
 	node    Node // with network, locality and labels as they count
-	bearing bearing
+	config  effectiveConfig
 	known   bool // a registry knows the workload
 	placed  bool // and its locality
 	called  bool // with mutual TLS: the registry says that the workload takes it
@@ -36,7 +36,7 @@ func ViewOf(n Node, r *federation.Reader) View {
 		n.RouterMode = Standard
 	}
 	return View{
-		node: n, bearing: bearingOn(n, r), known: w != nil, placed: w != nil && w.Locality != (federation.Locality{}),
+		node: n, config: effectiveConfigOf(n, r), known: w != nil, placed: w != nil && w.Locality != (federation.Locality{}),
 		called: w != nil && w.TLSMode == federation.MutualTLS, fronted: hasGateway(n, r, func(*networking.Gateway) bool { return true }),
 	}
 }
@@ -92,9 +92,9 @@ func (v View) Sees(s *federation.Service) bool {
 // Sidecar at an address of its own.
 func (v View) Exposes(s *federation.Service, port uint16) bool {
 	f := v.imported()
-	return f.Exposes(s.Key.Namespace, s.Key.Hostname, port) || v.bearing.bound != "" && f.exposedApart(s.Key.Namespace, s.Key.Hostname)
+	return f.Exposes(s.Key.Namespace, s.Key.Hostname, port) || v.config.bound != "" && f.exposedApart(s.Key.Namespace, s.Key.Hostname)
 }
 
 func (v View) imported() Facet {
-	return Facet{Scope: ScopeImported, Namespace: v.node.Namespace, Egress: v.bearing.egress, GRPC: v.node.GRPC}
+	return Facet{Scope: ScopeImported, Namespace: v.node.Namespace, Egress: v.config.egress, GRPC: v.node.GRPC}
 }

@@ -47,7 +47,7 @@ func gatewayValues(m proto.Message) []Field {
 		if number := server.GetPort().GetNumber(); number == 0 || number >= 1<<16 {
 			n.add(path+".port.number", fmt.Sprintf("%d is not a port; nothing listens", number))
 		}
-		how, why := gateway.SpeechOf(server)
+		how, why := gateway.ServerProtocolOf(server)
 		if why != "" {
 			n.add(path+".port.protocol", why+"; nothing listens")
 			continue
@@ -55,7 +55,7 @@ func gatewayValues(m proto.Message) []Field {
 		n.serverTLS(path, server, how)
 		for j, host := range server.GetHosts() {
 			read := gateway.Hosts([]string{host}, "")
-			if len(read) == 0 || how == gateway.SpeaksTLS && read[0].Name != "*" && !resource.IsServerName(read[0].Name) {
+			if len(read) == 0 || how == gateway.ServesTLS && read[0].Name != "*" && !resource.IsServerName(read[0].Name) {
 				n.add(fmt.Sprintf("%s.hosts[%d]", path, j), fmt.Sprintf("%q is no host that callers can ask for; nothing is served for it", host))
 			}
 		}
@@ -63,18 +63,18 @@ func gatewayValues(m proto.Message) []Field {
 	return n.found
 }
 
-func (n *valueNotes) serverTLS(path string, server *networking.Server, how gateway.Speech) {
+func (n *valueNotes) serverTLS(path string, server *networking.Server, how gateway.ServerProtocol) {
 	tls := server.GetTls()
-	if how == gateway.SpeaksTLS && tls.GetHttpsRedirect() {
+	if how == gateway.ServesTLS && tls.GetHttpsRedirect() {
 		n.add(path+".tls.httpsRedirect", "requests are over TLS already")
 	}
-	if how == gateway.SpeaksTLS && tls.GetInsecureSkipVerify().GetValue() && !transport.Unverified(tls) {
+	if how == gateway.ServesTLS && tls.GetInsecureSkipVerify().GetValue() && !transport.Unverified(tls) {
 		n.add(path+".tls.insecureSkipVerify", "it is for the modes MUTUAL and OPTIONAL_MUTUAL; proxies of the mesh always verify each other")
 	}
 	switch {
-	case how == gateway.SpeaksHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || tls.GetCredentialName() != ""):
+	case how == gateway.ServesHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || tls.GetCredentialName() != ""):
 		n.add(path+".tls", "the protocol is plaintext; only httpsRedirect has an effect; use the protocol HTTPS")
-	case how != gateway.SpeaksTLS:
+	case how != gateway.ServesTLS:
 	case !gateway.PassesOn(server):
 		if _, err := (transport.Termination{Identity: true}).TLS(tls); err != nil {
 			below, why, _ := strings.Cut(err.Error(), ": ")

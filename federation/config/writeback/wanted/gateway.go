@@ -108,7 +108,7 @@ func ofProxies(m Mesh, made []federation.ObjectKey) Condition {
 	case d.Refused > 0:
 		c.Reason, c.Message = string(gateway.GatewayReasonInvalid), "a proxy rejected what was made of the Gateway; isthmus describe names it"
 	case d.Waiting > 0:
-		c.Reason, c.Message, c.Unsettled = string(gateway.GatewayReasonPending), "proxies have not accepted the Gateway yet", true
+		c.Reason, c.Message, c.Pending = string(gateway.GatewayReasonPending), "proxies have not accepted the Gateway yet", true
 	case d.Accepted == 0 && m.OtherHubs == 0:
 		c.Reason, c.Message = string(gateway.GatewayReasonNoResources), "no proxy of the Gateway is connected to the hub; deploy proxies with the label "+federation.GatewayLabel
 	default:

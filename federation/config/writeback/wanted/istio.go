@@ -80,7 +80,7 @@ func taken(m Mesh, o Object) []Condition {
 	case d.Refused > 0:
 		c.Reason, c.Message = "Rejected", "a proxy rejected what was made of the object; isthmus describe names it"
 	case d.Waiting > 0:
-		c.Reason, c.Message, c.Unsettled = "Pending", "proxies have not accepted the object yet", true
+		c.Reason, c.Message, c.Pending = "Pending", "proxies have not accepted the object yet", true
 	default:
 		c.Status, c.Reason, c.Message = yes, reconciled, "all proxies of the hub that get the object have accepted it"
 	}

@@ -106,7 +106,7 @@ func (m merging) conditions(now []any, want []Condition) any {
 // condition is one that is wanted; it keeps the time of its last transition.
 func (m merging) condition(now any, want Condition) any {
 	before, _ := now.(map[string]any)
-	if want.Unsettled && before != nil && before["observedGeneration"] == m.want.Generation {
+	if want.Pending && before != nil && before["observedGeneration"] == m.want.Generation {
 		return before
 	}
 	after := map[string]any{"type": want.Type, "status": want.Status, "reason": want.Reason, "message": want.Message, "lastTransitionTime": m.now}

@@ -27,7 +27,7 @@ func missingSecrets(m Mesh, cluster federation.ClusterID, secrets []gatewayapi.S
 func withoutSecret(conditions []Condition, message string) []Condition {
 	for i, c := range conditions {
 		switch {
-		case c.Status == no && !c.Unsettled:
+		case c.Status == no && !c.Pending:
 		case c.Type == resolved:
 			conditions[i] = Condition{Type: resolved, Status: no, Reason: string(gateway.ListenerReasonInvalidCertificateRef), Message: message}
 		case c.Type == programmed:

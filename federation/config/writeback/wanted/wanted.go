@@ -70,8 +70,8 @@ type Status struct {
 // Condition is one of the conditions that are the hub's.
 type Condition struct {
 	Type, Status, Reason, Message string
-	// Unsettled: the condition stays as it is if it is of this generation.
-	Unsettled bool
+	// Pending: the condition stays as it is if it is of this generation.
+	Pending bool
 }
 
 // Listener is how a listener of a Gateway is.

@@ -33,11 +33,11 @@ const (
 	ofEntry   = "entry" // no object; problems of the Ingress itself
 )
 
-// book has all Ingresses that were read, and what they were translated to.
-type book struct {
+// translations has all Ingresses that were read, and what they were translated to.
+type translations struct {
 	settings settings
 	services lookup
-	clusters map[federation.ClusterID]*shelf
+	clusters map[federation.ClusterID]*clusterIngresses
 	dirty    map[unit]struct{} // to be translated again
 	given    map[unit]*config.Object
 	problems map[unit][]config.Problem
@@ -46,17 +46,17 @@ type book struct {
 	shared   map[string]struct{} // hosts of several clusters
 }
 
-func newBook() *book {
-	return &book{
-		clusters: map[federation.ClusterID]*shelf{}, dirty: map[unit]struct{}{}, given: map[unit]*config.Object{}, problems: map[unit][]config.Problem{},
+func newTranslations() *translations {
+	return &translations{
+		clusters: map[federation.ClusterID]*clusterIngresses{}, dirty: map[unit]struct{}{}, given: map[unit]*config.Object{}, problems: map[unit][]config.Problem{},
 		having: map[string]int{}, shared: map[string]struct{}{},
 	}
 }
 
-func (b *book) shelf(id federation.ClusterID) *shelf {
+func (b *translations) clusterIngresses(id federation.ClusterID) *clusterIngresses {
 	s := b.clusters[id]
 	if s == nil {
-		s = &shelf{
+		s = &clusterIngresses{
 			id: id, ingresses: map[at]*kept{}, controllers: map[string]string{},
 			hosts: index[string]{}, tls: index[string]{}, secrets: index[secretKey]{}, services: index[at]{},
 		}
@@ -66,11 +66,11 @@ func (b *book) shelf(id federation.ClusterID) *shelf {
 }
 
 // take takes up objects that were read: Ingresses and IngressClasses.
-func (b *book) take(events []config.Event) {
-	reclassed := map[*shelf]bool{}
+func (b *translations) take(events []config.Event) {
+	reclassed := map[*clusterIngresses]bool{}
 	for _, e := range events {
 		key := e.Key()
-		s := b.shelf(key.Cluster)
+		s := b.clusterIngresses(key.Cluster)
 		switch key.Of() {
 		case classKind:
 			s.takeClass(key.Name, e.New)
@@ -84,7 +84,7 @@ func (b *book) take(events []config.Event) {
 	}
 }
 
-func (b *book) takeIngress(s *shelf, key at, o *config.Object) {
+func (b *translations) takeIngress(s *clusterIngresses, key at, o *config.Object) {
 	if old := s.ingresses[key]; old != nil {
 		b.serve(s, old, false)
 		delete(s.ingresses, key)
@@ -101,7 +101,7 @@ func (b *book) takeIngress(s *shelf, key at, o *config.Object) {
 }
 
 // configure takes up settings. It reports whether they changed.
-func (b *book) configure(now settings) bool {
+func (b *translations) configure(now settings) bool {
 	if b.settings == now {
 		return false
 	}
@@ -116,13 +116,13 @@ func (b *book) configure(now settings) bool {
 }
 
 // judge decides again which Ingresses are served.
-func (b *book) judge(s *shelf) {
+func (b *translations) judge(s *clusterIngresses) {
 	for _, k := range s.ingresses {
 		b.judgeOne(s, k)
 	}
 }
 
-func (b *book) judgeOne(s *shelf, k *kept) {
+func (b *translations) judgeOne(s *clusterIngresses, k *kept) {
 	b.touch(unit{s.id, ofEntry, k.namespace, k.name})
 	if served, _ := b.settings.serves(k.class, s.controllers); served != k.served {
 		b.serve(s, k, served)
@@ -130,7 +130,7 @@ func (b *book) judgeOne(s *shelf, k *kept) {
 }
 
 // serve begins or ends to serve the Ingress.
-func (b *book) serve(s *shelf, k *kept, served bool) {
+func (b *translations) serve(s *clusterIngresses, k *kept, served bool) {
 	if k.served == served {
 		return
 	}
@@ -160,7 +160,7 @@ func (b *book) serve(s *shelf, k *kept, served bool) {
 }
 
 // date finds the oldest Ingress again where that may be another one.
-func (b *book) date(s *shelf, e *entry, served bool) {
+func (b *translations) date(s *clusterIngresses, e *entry, served bool) {
 	switch {
 	case served && (s.oldest == nil || e.compareAge(s.oldest) < 0):
 		s.oldest = e
@@ -178,7 +178,7 @@ func (b *book) date(s *shelf, e *entry, served bool) {
 }
 
 // count counts the clusters with Ingresses of the host.
-func (b *book) count(host string, had, has bool) {
+func (b *translations) count(host string, had, has bool) {
 	switch {
 	case had == has || host == anyHost:
 		return
@@ -199,11 +199,11 @@ func (b *book) count(host string, had, has bool) {
 	}
 }
 
-func (b *book) touch(u unit) { b.dirty[u] = struct{}{} }
+func (b *translations) touch(u unit) { b.dirty[u] = struct{}{} }
 
 // touchAll touches what the Ingress takes part in, and what depends on who has the
 // certificate for its hosts.
-func (b *book) touchAll(s *shelf, e *entry) {
+func (b *translations) touchAll(s *clusterIngresses, e *entry) {
 	b.touchHosts(s, e)
 	for _, c := range e.certificates {
 		b.touch(unit{s.id, ofSecret, e.namespace, c.secret})
@@ -220,14 +220,14 @@ func (b *book) touchAll(s *shelf, e *entry) {
 	}
 }
 
-func (b *book) touchHosts(s *shelf, e *entry) {
+func (b *translations) touchHosts(s *clusterIngresses, e *entry) {
 	for _, host := range e.hosts {
 		b.touch(unit{s.id, ofHost, "", host})
 	}
 }
 
 // serviceChanged has Ingresses of every cluster look at the service again.
-func (b *book) serviceChanged(namespace, name string) {
+func (b *translations) serviceChanged(namespace, name string) {
 	for _, s := range b.clusters {
 		for e := range s.services[at{namespace, name}] {
 			b.touchHosts(s, e)
@@ -236,7 +236,7 @@ func (b *book) serviceChanged(namespace, name string) {
 }
 
 // everyServiceChanged has all Ingresses look at their services again.
-func (b *book) everyServiceChanged() {
+func (b *translations) everyServiceChanged() {
 	for _, s := range b.clusters {
 		for host := range s.hosts {
 			b.touch(unit{s.id, ofHost, "", host})
@@ -244,7 +244,7 @@ func (b *book) everyServiceChanged() {
 	}
 }
 
-func (b *book) complain(u unit, problems []config.Problem) {
+func (b *translations) complain(u unit, problems []config.Problem) {
 	if slices.Equal(b.problems[u], problems) {
 		return
 	}
@@ -257,7 +257,7 @@ func (b *book) complain(u unit, problems []config.Problem) {
 }
 
 // wrong are all problems, sorted.
-func (b *book) wrong() (all []config.Problem) {
+func (b *translations) wrong() (all []config.Problem) {
 	for _, problems := range b.problems {
 		all = append(all, problems...)
 	}
@@ -270,7 +270,7 @@ func (b *book) wrong() (all []config.Problem) {
 const shownHosts = 10
 
 // sharedHosts is the problem that Ingresses of several clusters have the same hosts.
-func (b *book) sharedHosts() []config.Problem {
+func (b *translations) sharedHosts() []config.Problem {
 	if len(b.shared) == 0 {
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
-// shelf has the Ingresses of one cluster.
-type shelf struct {
+// clusterIngresses has the Ingresses of one cluster.
+type clusterIngresses struct {
 	id          federation.ClusterID
 	ingresses   map[at]*kept
 	controllers map[string]string // by IngressClass
@@ -64,7 +64,7 @@ func (x index[K]) oldest(key K) *entry {
 	return oldest
 }
 
-func (s *shelf) takeClass(name string, o *config.Object) {
+func (s *clusterIngresses) takeClass(name string, o *config.Object) {
 	if o == nil {
 		delete(s.controllers, name)
 		return
@@ -82,7 +82,7 @@ type owner struct {
 }
 
 // owner is the oldest Ingress with a certificate for the host, and its Secret.
-func (s *shelf) owner(host string) (o owner) {
+func (s *clusterIngresses) owner(host string) (o owner) {
 	if o.by = s.tls.oldest(host); o.by == nil {
 		return o
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// tally counts what is written in a document, each fragment once.
-type tally struct {
+// documentCounts counts what is written in a document, each fragment once.
+type documentCounts struct {
 	aliases, directives int
 	name                int    // Bytes of the longest name.
 	fault               string // What no client may send, or "".
 }
 
-func (t *tally) document(document *ast.QueryDocument) {
+func (t *documentCounts) document(document *ast.QueryDocument) {
 	for _, operation := range document.Operations {
 		t.names(operation.Name)
 		t.used(operation.Directives)
@@ -31,7 +31,7 @@ func (t *tally) document(document *ast.QueryDocument) {
 	}
 }
 
-func (t *tally) set(set ast.SelectionSet) {
+func (t *documentCounts) set(set ast.SelectionSet) {
 	for _, selection := range set {
 		switch selected := selection.(type) {
 		case *ast.Field:
@@ -53,7 +53,7 @@ func (t *tally) set(set ast.SelectionSet) {
 	}
 }
 
-func (t *tally) used(directives ast.DirectiveList) {
+func (t *documentCounts) used(directives ast.DirectiveList) {
 	t.directives += len(directives)
 	for _, directive := range directives {
 		t.names(directive.Name)
@@ -64,13 +64,13 @@ func (t *tally) used(directives ast.DirectiveList) {
 	}
 }
 
-func (t *tally) names(names ...string) {
+func (t *documentCounts) names(names ...string) {
 	for _, name := range names {
 		t.name = max(t.name, len(name))
 	}
 }
 
-func (t *tally) arguments(arguments ast.ArgumentList) {
+func (t *documentCounts) arguments(arguments ast.ArgumentList) {
 	for _, argument := range arguments {
 		t.names(argument.Name)
 		t.value(argument.Value)
@@ -78,7 +78,7 @@ func (t *tally) arguments(arguments ast.ArgumentList) {
 }
 
 // value finds numbers that no type of the schema can hold.
-func (t *tally) value(value *ast.Value) {
+func (t *documentCounts) value(value *ast.Value) {
 	if value == nil {
 		return
 	}

@@ -9,14 +9,14 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// speech is what a port of the workload speaks. Where services disagree, the lesser counts.
-type speech int
+// portProtocol is what a port of the workload speaks. Where services disagree, the lesser counts.
+type portProtocol int
 
 // What a port may speak.
 const (
-	bytes    speech = iota
-	detected        // HTTP, if a connection turns out to be that
-	requests        // HTTP
+	bytes    portProtocol = iota
+	detected              // HTTP, if a connection turns out to be that
+	requests              // HTTP
 )
 
 // portsOfServices are what the workload speaks on the ports of its services. A port
@@ -28,7 +28,7 @@ func portsOfServices(v *facet.View) map[uint16]port {
 		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 || i.Number == resource.InboundPort {
 			continue
 		}
-		said := speaks(v, i.Port)
+		said := protocolOf(v, i.Port)
 		if still, known := ports[i.Number]; !known || said < still.speech {
 			ports[i.Number] = port{speech: said}
 		}
@@ -55,7 +55,7 @@ func instances(v *facet.View) []federation.Instance {
 	return found
 }
 
-func speaks(v *facet.View, p federation.ServicePort) speech {
+func protocolOf(v *facet.View, p federation.ServicePort) portProtocol {
 	switch {
 	case p.Protocol.IsHTTP():
 		return requests

@@ -10,24 +10,24 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 )
 
-// largestChunk is how many things an event of a resync has at most.
-const largestChunk = 500
+// largestPage is how many things an event of a resync has at most.
+const largestPage = 500
 
-// picture is what a subscriber has seen: everything in the snapshot that it
+// subscriptionState is what a subscriber has seen: everything in the snapshot that it
 // follows.
-type picture struct {
+type subscriptionState struct {
 	following
 	snapshot *federation.Snapshot
 	digest   model.Digest
-	bytes    int // that it does not share with the picture before it; see bytesOf
+	bytes    int // that it does not share with the state before it; see bytesOf
 	show     func(*federation.Snapshot, *federation.Cluster) model.Cluster
 	statusAt uint64       // up to which changes of statuses were sent
 	streams  *fleet.Value // those of proxies, while all of them are sent; else nil
 }
 
-// next is the picture of a later snapshot, and what differs. ok is false where
+// next is the state of a later snapshot, and what differs. ok is false where
 // that is not known (any more).
-func (p picture) next(now *federation.Snapshot) (next picture, change model.Change, ok bool) {
+func (p subscriptionState) next(now *federation.Snapshot) (next subscriptionState, change model.Change, ok bool) {
 	set := now.ChangesSince(p.snapshot.Version())
 	if set.All {
 		return p, change, false
@@ -60,7 +60,7 @@ func (p picture) next(now *federation.Snapshot) (next picture, change model.Chan
 
 // changedClusters are those that may be told. The change set does not name a cluster of
 // which only the numbers changed.
-func (p picture) changedClusters(set federation.ChangeSet, now *federation.Snapshot) []federation.ClusterID {
+func (p subscriptionState) changedClusters(set federation.ChangeSet, now *federation.Snapshot) []federation.ClusterID {
 	changed := set.Clusters
 	if !p.counts {
 		return changed
@@ -95,7 +95,7 @@ func action(was, is bool) model.ChangeAction {
 	}
 }
 
-func (p *picture) service(change *model.Change, before, after *federation.Service) {
+func (p *subscriptionState) service(change *model.Change, before, after *federation.Service) {
 	was, is := p.hasService(before), p.hasService(after)
 	if !was && !is || before == after {
 		return
@@ -105,7 +105,7 @@ func (p *picture) service(change *model.Change, before, after *federation.Servic
 }
 
 // replace has the digest count a thing as it is followed now, and returns it as it is to be shown.
-func replace[T any](p *picture, digest func(T) model.Digest, was, is bool, before, after T) (shown T) {
+func replace[T any](p *subscriptionState, digest func(T) model.Digest, was, is bool, before, after T) (shown T) {
 	if was {
 		p.digest = p.digest.Without(digest(before))
 	}
@@ -119,7 +119,7 @@ func replace[T any](p *picture, digest func(T) model.Digest, was, is bool, befor
 // versions are a thing before and after a change; nil where it is not.
 type versions[T any] struct{ before, after T }
 
-func (p *picture) cluster(change *model.Change, v versions[*federation.Cluster], old *federation.Snapshot) {
+func (p *subscriptionState) cluster(change *model.Change, v versions[*federation.Cluster], old *federation.Snapshot) {
 	was, is := p.hasCluster(v.before), p.hasCluster(v.after)
 	if !was && !is || was && is && p.sameCluster(*v.before, *v.after) {
 		return
@@ -147,7 +147,7 @@ func (f following) clusterDigest(of *federation.Cluster) model.Digest {
 	return model.ClusterDigest(of)
 }
 
-func (p *picture) network(change *model.Change, before, after *federation.Network) {
+func (p *subscriptionState) network(change *model.Change, before, after *federation.Network) {
 	was, is := p.hasNetwork(before), p.hasNetwork(after)
 	if !was && !is || before == after {
 		return
@@ -156,7 +156,7 @@ func (p *picture) network(change *model.Change, before, after *federation.Networ
 	change.Networks = append(change.Networks, model.NetworkChange{Action: action(was, is), Network: model.Network{Of: shown}})
 }
 
-func (p *picture) object(change *model.Change, before, after *federation.Object) {
+func (p *subscriptionState) object(change *model.Change, before, after *federation.Object) {
 	was, is := p.hasObject(before), p.hasObject(after)
 	if !was && !is || before == after {
 		return
@@ -167,80 +167,80 @@ func (p *picture) object(change *model.Change, before, after *federation.Object)
 	})
 }
 
-// chunks yields everything that is followed in the snapshot, the last chunk with
-// last set; p is the whole picture then. An empty picture is one empty chunk.
-func (p *picture) chunks() iter.Seq2[model.Change, bool] {
+// pages yields everything that is followed in the snapshot, the last page with
+// last set; p is the whole state then. An empty state is one empty page.
+func (p *subscriptionState) pages() iter.Seq2[model.Change, bool] {
 	return func(yield func(change model.Change, last bool) bool) {
-		chunk := p.chunk()
-		for range p.things(&chunk) {
-			if size(chunk) <= largestChunk {
+		page := p.page()
+		for range p.things(&page) {
+			if size(page) <= largestPage {
 				continue
 			}
-			full, one := divide(chunk)
+			full, one := splitPage(page)
 			if !yield(full, false) {
 				return
 			}
-			chunk = one
+			page = one
 		}
-		yield(chunk, true)
+		yield(page, true)
 	}
 }
 
-func (p *picture) chunk() model.Change {
+func (p *subscriptionState) page() model.Change {
 	c := newChange(p.snapshot)
 	c.Resync = true
 	return c
 }
 
-// divide takes the last thing of the chunk into one of its own.
-func divide(chunk model.Change) (full, one model.Change) {
-	full, one = chunk, model.Change{SnapshotVersion: chunk.SnapshotVersion, At: chunk.At, Resync: chunk.Resync}
+// splitPage takes the last thing of the page into one of its own.
+func splitPage(page model.Change) (full, one model.Change) {
+	full, one = page, model.Change{SnapshotVersion: page.SnapshotVersion, At: page.At, Resync: page.Resync}
 	switch {
-	case len(chunk.Proxies) > 0:
-		at := len(chunk.Proxies) - 1
-		full.Proxies, one.Proxies = chunk.Proxies[:at], []model.ProxyChange{chunk.Proxies[at]}
-	case len(chunk.Networks) > 0:
-		at := len(chunk.Networks) - 1
-		full.Networks, one.Networks = chunk.Networks[:at], []model.NetworkChange{chunk.Networks[at]}
-	case len(chunk.ConfigObjects) > 0:
-		at := len(chunk.ConfigObjects) - 1
-		full.ConfigObjects, one.ConfigObjects = chunk.ConfigObjects[:at], []model.ConfigObjectChange{chunk.ConfigObjects[at]}
-	case len(chunk.Services) > 0:
-		at := len(chunk.Services) - 1
-		full.Services, one.Services = chunk.Services[:at], []model.ServiceChange{chunk.Services[at]}
+	case len(page.Proxies) > 0:
+		at := len(page.Proxies) - 1
+		full.Proxies, one.Proxies = page.Proxies[:at], []model.ProxyChange{page.Proxies[at]}
+	case len(page.Networks) > 0:
+		at := len(page.Networks) - 1
+		full.Networks, one.Networks = page.Networks[:at], []model.NetworkChange{page.Networks[at]}
+	case len(page.ConfigObjects) > 0:
+		at := len(page.ConfigObjects) - 1
+		full.ConfigObjects, one.ConfigObjects = page.ConfigObjects[:at], []model.ConfigObjectChange{page.ConfigObjects[at]}
+	case len(page.Services) > 0:
+		at := len(page.Services) - 1
+		full.Services, one.Services = page.Services[:at], []model.ServiceChange{page.Services[at]}
 	default:
-		at := len(chunk.Clusters) - 1
-		full.Clusters, one.Clusters = chunk.Clusters[:at], []model.ClusterChange{chunk.Clusters[at]}
+		at := len(page.Clusters) - 1
+		full.Clusters, one.Clusters = page.Clusters[:at], []model.ClusterChange{page.Clusters[at]}
 	}
 	return full, one
 }
 
-// things adds one thing after the other to the chunk: clusters, services,
+// things adds one thing after the other to the page: clusters, services,
 // configuration objects, networks, proxies.
-func (p *picture) things(chunk *model.Change) iter.Seq[struct{}] {
+func (p *subscriptionState) things(page *model.Change) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
 		for c := range p.snapshot.Clusters() {
-			if p.cluster(chunk, versions[*federation.Cluster]{after: c}, nil); !yield(struct{}{}) {
+			if p.cluster(page, versions[*federation.Cluster]{after: c}, nil); !yield(struct{}{}) {
 				return
 			}
 		}
 		for s := range p.snapshot.Services().All() {
-			if p.service(chunk, nil, s); !yield(struct{}{}) {
+			if p.service(page, nil, s); !yield(struct{}{}) {
 				return
 			}
 		}
 		for o := range p.snapshot.Objects().All() {
-			if p.object(chunk, nil, o); !yield(struct{}{}) {
+			if p.object(page, nil, o); !yield(struct{}{}) {
 				return
 			}
 		}
 		for n := range p.snapshot.Networks() {
-			if p.network(chunk, nil, n); !yield(struct{}{}) {
+			if p.network(page, nil, n); !yield(struct{}{}) {
 				return
 			}
 		}
 		for of := range p.connected() {
-			if chunk.Proxies = append(chunk.Proxies, p.proxy(model.ChangeActionCreate, of)); !yield(struct{}{}) {
+			if page.Proxies = append(page.Proxies, p.proxy(model.ChangeActionCreate, of)); !yield(struct{}{}) {
 				return
 			}
 		}

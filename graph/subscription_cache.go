@@ -18,14 +18,14 @@ const (
 	// What is kept for subscribers that come back is bounded by count, by the bytes
 	// that its snapshots do not share with each other, and by the time since its last
 	// use. A client that comes back later gets everything again.
-	mostPictures     = 1024
-	mostPictureBytes = 64 << 20
-	pictureLife      = 5 * time.Minute
+	mostSubscriptions     = 1024
+	mostSubscriptionBytes = 64 << 20
+	subscriptionLife      = 5 * time.Minute
 )
 
-// pictures are what subscribers have seen last, by their cursors. It is safe for
+// subscriptionCache has what subscribers have seen last, by their cursors. It is safe for
 // concurrent use.
-type pictures struct {
+type subscriptionCache struct {
 	process [8]byte // of the cursors of this process
 	mu      sync.Mutex
 	byUse   *list.List // of kept, the latest first
@@ -36,36 +36,36 @@ type pictures struct {
 
 type kept struct {
 	cursor string
-	picture
+	subscriptionState
 	used time.Time
 }
 
-func newPictures() *pictures {
-	p := &pictures{byUse: list.New(), found: map[string]*list.Element{}}
+func newSubscriptionCache() *subscriptionCache {
+	p := &subscriptionCache{byUse: list.New(), found: map[string]*list.Element{}}
 	_, _ = rand.Read(p.process[:]) // Never fails.
 	return p
 }
 
-// cursor names a picture: exactly, for this process, and by its content, for
+// cursor names a state: exactly, for this process, and by its content, for
 // every other.
-func (p *pictures) cursor(of picture, epoch string) string {
+func (p *subscriptionCache) cursor(of subscriptionState, epoch string) string {
 	key := append([]byte(nil), p.process[:]...)
 	key = binary.BigEndian.AppendUint64(key, of.snapshot.Version())
 	key = binary.BigEndian.AppendUint64(key, of.statusAt)
 	return model.Cursor(changesList, string(append(key, of.content(epoch, of.digest)...)))
 }
 
-// hasContent reports whether the cursor is that of a picture of this content.
+// hasContent reports whether the cursor is that of a state of this content.
 func hasContent(cursor string, content []byte) bool {
 	key, ok := model.CursorKey(changesList, cursor)
 	const own = 24
 	return ok && len(key) > own && bytes.Equal([]byte(key)[own:], content)
 }
 
-// keep remembers the picture under the cursor, for as long as not too many others
-// are used. A picture of a later snapshot may take the place of one, where
+// keep remembers the state under the cursor, for as long as not too many others
+// are used. A state of a later snapshot may take the place of one, where
 // nothing that is followed changed.
-func (p *pictures) keep(cursor string, of picture) {
+func (p *subscriptionCache) keep(cursor string, of subscriptionState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, known := p.found[cursor]; known {
@@ -76,28 +76,28 @@ func (p *pictures) keep(cursor string, of picture) {
 	p.prune()
 }
 
-// get returns the picture of a subscriber that follows the same things.
-func (p *pictures) get(cursor string, f following) (picture, bool) {
+// get returns the state of a subscriber that follows the same things.
+func (p *subscriptionCache) get(cursor string, f following) (subscriptionState, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.prune()
 	e, ok := p.found[cursor]
 	if !ok || e.Value.(kept).following != f {
-		return picture{}, false
+		return subscriptionState{}, false
 	}
 	k := e.Value.(kept)
 	k.used = time.Now()
 	e.Value = k
 	p.byUse.MoveToFront(e)
-	return k.picture, true
+	return k.subscriptionState, true
 }
 
 // prune drops what is too much or too old, and comes back for the rest. The
 // caller holds mu.
-func (p *pictures) prune() {
+func (p *subscriptionCache) prune() {
 	for oldest := p.byUse.Back(); oldest != nil; oldest = p.byUse.Back() {
-		tooMany := p.byUse.Len() > mostPictures || p.bytes > mostPictureBytes && p.byUse.Len() > 1
-		if !tooMany && time.Since(oldest.Value.(kept).used) < pictureLife {
+		tooMany := p.byUse.Len() > mostSubscriptions || p.bytes > mostSubscriptionBytes && p.byUse.Len() > 1
+		if !tooMany && time.Since(oldest.Value.(kept).used) < subscriptionLife {
 			break
 		}
 		p.drop(oldest)
@@ -107,7 +107,7 @@ func (p *pictures) prune() {
 		p.expiry = nil
 	}
 	if oldest := p.byUse.Back(); oldest != nil {
-		p.expiry = time.AfterFunc(pictureLife-time.Since(oldest.Value.(kept).used), func() {
+		p.expiry = time.AfterFunc(subscriptionLife-time.Since(oldest.Value.(kept).used), func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.prune()
@@ -115,7 +115,7 @@ func (p *pictures) prune() {
 	}
 }
 
-func (p *pictures) drop(e *list.Element) {
+func (p *subscriptionCache) drop(e *list.Element) {
 	k := p.byUse.Remove(e).(kept)
 	delete(p.found, k.cursor)
 	p.bytes -= k.bytes

@@ -28,8 +28,8 @@ func TestR43CursorsHoldBoundedMemory(t *testing.T) {
 	follow := func(l live, s subscriber, endpoints, turns int) (cursors []string) {
 		changes := s.changes("", nil)
 		defer changes.stop()
-		picture, _ := changes.whole()
-		cursors = append(cursors, *picture.Cursor)
+		state, _ := changes.whole()
+		cursors = append(cursors, *state.Cursor)
 		for turn := range turns {
 			l.publish(large(endpoints, turn+1))
 			cursors = append(cursors, *changes.read().Cursor)

@@ -2,24 +2,24 @@ package kubernetes
 
 import "isthmus.dev/isthmus/federation"
 
-// ledger keeps the problems by the object that has them, and what changed since
+// problemSet keeps the problems by the object that has them, and what changed since
 // the last edit.
-type ledger struct {
+type problemSet struct {
 	owned map[string][]federation.Problem
 	now   map[string]federation.Problem
 	said  map[string]federation.Problem
 	dirty map[string]struct{}
 }
 
-func newLedger() ledger {
-	return ledger{
+func newProblemSet() problemSet {
+	return problemSet{
 		owned: map[string][]federation.Problem{}, now: map[string]federation.Problem{}, said: map[string]federation.Problem{},
 		dirty: map[string]struct{}{},
 	}
 }
 
 // set replaces the owner's problems; none means that it healed or is gone.
-func (l *ledger) set(owner string, problems []federation.Problem) {
+func (l *problemSet) set(owner string, problems []federation.Problem) {
 	old := l.owned[owner]
 	for _, p := range old {
 		delete(l.now, problemName(p))
@@ -37,7 +37,7 @@ func (l *ledger) set(owner string, problems []federation.Problem) {
 }
 
 // edit returns the problems that came, changed or went.
-func (l *ledger) edit() federation.Delta[string, federation.Problem] {
+func (l *problemSet) edit() federation.Delta[string, federation.Problem] {
 	var d federation.Delta[string, federation.Problem]
 	for name := range l.dirty {
 		p, ok := l.now[name]

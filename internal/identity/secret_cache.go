@@ -20,9 +20,9 @@ const (
 // expiresSoon is how long before a certificate's end it is a problem.
 const expiresSoon = 14 * 24 * time.Hour
 
-// shelf is what a source has at hand: the last content that could be used, and
+// secretCache is what a source has at hand: the last content that could be used, and
 // what is wrong. It may be used by several goroutines.
-type shelf struct {
+type secretCache struct {
 	now func() time.Time
 
 	mu       sync.Mutex
@@ -33,15 +33,15 @@ type shelf struct {
 	trouble  chan struct{} // closed when a problem does
 }
 
-func newShelf(now func() time.Time) *shelf {
-	return &shelf{
+func newSecretCache(now func() time.Time) *secretCache {
+	return &secretCache{
 		now: now, secrets: map[Ref]Secret{}, problems: map[string]federation.Problem{}, follows: map[Ref]int{},
 		changed: make(chan struct{}), trouble: make(chan struct{}),
 	}
 }
 
 // secret is what is kept under exactly that reference.
-func (s *shelf) secret(ref Ref) (Secret, bool) {
+func (s *secretCache) secret(ref Ref) (Secret, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, ok := s.secrets[ref]
@@ -50,7 +50,7 @@ func (s *shelf) secret(ref Ref) (Secret, bool) {
 
 // find is what a proxy means, of its own namespace alone: of files, which are for
 // every cluster, else of its own cluster. What is granted is of its own cluster.
-func (s *shelf) find(ref Ref) (Secret, bool) {
+func (s *secretCache) find(ref Ref) (Secret, bool) {
 	for _, own := range []Ref{{Namespace: ref.Namespace}, {Cluster: ref.Cluster, Namespace: ref.Namespace}} {
 		if ref.Granted && own.Cluster == "" {
 			continue
@@ -75,7 +75,7 @@ func (r Ref) names() []string {
 }
 
 // follow counts who refers to the secret.
-func (s *shelf) follow(ref Ref, change int) {
+func (s *secretCache) follow(ref Ref, change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.follows[ref] += change; s.follows[ref] <= 0 {
@@ -86,7 +86,7 @@ func (s *shelf) follow(ref Ref, change int) {
 
 // put takes up what a source has for the reference; nil: it has nothing. Parts
 // that cannot be used change nothing but the problems.
-func (s *shelf) put(ref Ref, p parts) {
+func (s *secretCache) put(ref Ref, p parts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p == nil {
@@ -118,7 +118,7 @@ func unusable(ref Ref, err error, stays bool) *federation.Problem {
 	return &federation.Problem{Code: ProblemUnusable, Object: ref.Title(), Message: fmt.Sprintf("%v; %s", err, effect)}
 }
 
-func (s *shelf) expiring(ref Ref, found Secret) *federation.Problem {
+func (s *secretCache) expiring(ref Ref, found Secret) *federation.Problem {
 	if found.Expires.Sub(s.now()) > expiresSoon {
 		return nil
 	}
@@ -141,15 +141,15 @@ func (r Ref) place() string {
 func (r Ref) Title() string { return "secret " + r.place() }
 
 // complain sets or, with nil, clears a problem that is not of one secret.
-func (s *shelf) complain(name string, problem *federation.Problem) {
+func (s *secretCache) complain(name string, problem *federation.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setProblem(name, problem)
 }
 
-func (s *shelf) note(ref Ref, problem *federation.Problem) { s.setProblem(ref.place(), problem) }
+func (s *secretCache) note(ref Ref, problem *federation.Problem) { s.setProblem(ref.place(), problem) }
 
-func (s *shelf) setProblem(name string, problem *federation.Problem) {
+func (s *secretCache) setProblem(name string, problem *federation.Problem) {
 	before, had := s.problems[name]
 	switch {
 	case problem == nil && !had, problem != nil && had && before == *problem:
@@ -162,32 +162,32 @@ func (s *shelf) setProblem(name string, problem *federation.Problem) {
 	s.alarm()
 }
 
-func (s *shelf) alarm() {
+func (s *secretCache) alarm() {
 	close(s.trouble)
 	s.trouble = make(chan struct{})
 }
 
-// tell announces that something became another that is not on the shelf.
-func (s *shelf) tell() {
+// tell announces that something became another that is not in the cache.
+func (s *secretCache) tell() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.announce()
 }
 
-func (s *shelf) announce() {
+func (s *secretCache) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.alarm()
 }
 
-func (s *shelf) changes() <-chan struct{} {
+func (s *secretCache) changes() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
 }
 
 // wrong returns the problems by name, and a channel that is closed when they change.
-func (s *shelf) wrong() (map[string]federation.Problem, <-chan struct{}) {
+func (s *secretCache) wrong() (map[string]federation.Problem, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := maps.Clone(s.problems)

@@ -14,8 +14,8 @@ import (
 // SidecarKind is the kind of Sidecars.
 var SidecarKind = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
 
-// bearing is the effective configuration of a proxy as a whole.
-type bearing struct {
+// effectiveConfig is the effective configuration of a proxy as a whole.
+type effectiveConfig struct {
 	egress   string
 	inbound  string // the Sidecar that says how the workload is reached
 	bound    string // the Sidecar that has listeners of their own for what the workload sends
@@ -34,9 +34,9 @@ type bearing struct {
 	patches           patchLists
 }
 
-func bearingOn(n Node, r *federation.Reader) bearing {
+func effectiveConfigOf(n Node, r *federation.Reader) effectiveConfig {
 	keys := r.Objects().ProxyLabels()
-	c := bearing{labels: projected(n.Labels, keys), priority: projected(n.Labels, destinationrule.PriorityLabels(keys))}
+	c := effectiveConfig{labels: projected(n.Labels, keys), priority: projected(n.Labels, destinationrule.PriorityLabels(keys))}
 	if n.Cluster != "" && r.Objects().HasOf(n.Cluster) {
 		c.objects = n.Cluster
 	}

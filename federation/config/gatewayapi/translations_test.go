@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
-// follow keeps what the events of a book give.
+// follow keeps what the events of translations give.
 type follow map[federation.ObjectKey]string
 
 func (f follow) take(events []config.Event) {
@@ -35,7 +35,7 @@ func TestG20IncrementalEqualsFromNothing(t *testing.T) {
 		return int(seed>>16) % n
 	}
 	one := func(of ...string) string { return of[next(len(of))] }
-	w, b, seen, routes := newWorld(t), newBook(nil), follow{}, 0
+	w, b, seen, routes := newWorld(t), newTranslations(nil), follow{}, 0
 	roots, policies := authority(t), 0
 	for step := range 300 {
 		of := []federation.ClusterID{"", "c1"}[next(2)]
@@ -106,7 +106,7 @@ spec:
 // TestG20ChangesCostWhatTheyAffect: a change has only the Gateways and routes translated again
 // that it affects; endpoints affect none.
 func TestG20ChangesCostWhatTheyAffect(t *testing.T) {
-	w, b := newWorld(t), newBook(nil)
+	w, b := newWorld(t), newTranslations(nil)
 	var documents []string
 	for i := range 50 {
 		documents = append(documents,
@@ -146,7 +146,7 @@ func TestG20ChangesCostWhatTheyAffect(t *testing.T) {
 
 // TestG23HostsOfSeveralClustersAreReported: the gateways of each cluster use their own.
 func TestG23HostsOfSeveralClustersAreReported(t *testing.T) {
-	w, b := newWorld(t), newBook(nil)
+	w, b := newWorld(t), newTranslations(nil)
 	text := strings.TrimSpace(plain + route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")))
 	shared := func() (all []string) {
 		b.take(w.aggregate.Latest())
