@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,8 +40,11 @@ var wordsOfCode = []struct{ phrase, instead string }{
 	{`\bthere(in|of)\b`, "in it, of it"},
 }
 
-// TestTheSourceIsInPlainWords: comments and strings of all Go files, tests included, keep
-// to plain words.
+// wordLists are the files that have the words to avoid.
+var wordLists = []string{"docs/words_go_test.go", "docs/words_test.go", "docs/words_names_test.go"}
+
+// TestTheSourceIsInPlainWords: comments, strings and declared names of all Go files, tests
+// included, keep to plain words.
 func TestTheSourceIsInPlainWords(t *testing.T) {
 	phrases, parts := make([]*regexp.Regexp, len(wordsOfCode)), make([]string, len(wordsOfCode))
 	for i, w := range wordsOfCode {
@@ -52,10 +56,12 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 			return err
 		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."), d.IsDir() && d.Name() == "node_modules":
 			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go") || name == "docs/words_go_test.go" || name == "docs/words_test.go":
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || slices.Contains(wordLists, name):
 			return nil
 		}
-		for _, text := range textsOf(t, filepath.Join("..", name)) {
+		file := parsed(t, filepath.Join("..", name))
+		checkNames(t, name, file)
+		for _, text := range textsOf(file) {
 			lower := strings.ToLower(text)
 			for i, w := range wordsOfCode {
 				if !strings.Contains(lower, parts[i]) {
@@ -92,13 +98,17 @@ func partOf(t *testing.T, phrase string) string {
 	return longest
 }
 
-// textsOf are the comments and strings of a file; none of a generated one.
-func textsOf(t *testing.T, path string) []string {
+func parsed(t *testing.T, path string) *ast.File {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// textsOf are the comments and strings of a file; none of a generated one.
+func textsOf(file *ast.File) []string {
 	if ast.IsGenerated(file) {
 		return nil
 	}

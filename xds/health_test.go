@@ -260,7 +260,7 @@ func TestReportsAreThoseOfGateways(t *testing.T) {
 		"in another network by its word": {elsewhere, func(h *hub) { h.gatewaysIn("shop") }, `"n3"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, counts := newReports(), &tally{events: map[Event]int{}}
+			found, counts := newReports(), &eventCounts{events: map[Event]int{}}
 			h := newHub(t, soon, func(o *Options) { o.Probes, o.Metrics = found, counts })
 			h.gatewaysOf("n2", "192.0.2.1")
 			c.allow(h)

@@ -65,7 +65,7 @@ func TestS19StreamsFollowTheRegistry(t *testing.T) {
 
 // TestS22RoutersThatServeNothingAreCounted.
 func TestS22RoutersThatServeNothingAreCounted(t *testing.T) {
-	counts := &tally{events: map[Event]int{}}
+	counts := &eventCounts{events: map[Event]int{}}
 	h := newHub(t, func(o *Options) { o.Metrics = counts })
 	h.set(service("web", 1))
 	claims := router()

@@ -95,20 +95,20 @@ func (v *vault) follows(ref SecretRef) int {
 	return v.followed[ref]
 }
 
-// tally counts events.
-type tally struct {
+// eventCounts counts events.
+type eventCounts struct {
 	uncounted
 	mu     sync.Mutex
 	events map[Event]int
 }
 
-func (c *tally) Count(e Event, _ envoy.Type) {
+func (c *eventCounts) Count(e Event, _ envoy.Type) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events[e]++
 }
 
-func (c *tally) of(e Event) int {
+func (c *eventCounts) of(e Event) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.events[e]
@@ -136,13 +136,13 @@ func (l *locked) String() string {
 type vaultHub struct {
 	*hub
 	vault  *vault
-	counts *tally
+	counts *eventCounts
 	log    *locked
 	config *federation.Writer
 }
 
 func newVaultHub(t *testing.T, onSocket bool) *vaultHub {
-	v := &vaultHub{vault: newVault(), counts: &tally{events: map[Event]int{}}, log: &locked{}}
+	v := &vaultHub{vault: newVault(), counts: &eventCounts{events: map[Event]int{}}, log: &locked{}}
 	v.hub = newHub(t, func(o *Options) {
 		o.Secrets, o.SecretsOnSocket, o.Metrics = v.vault, onSocket, v.counts
 		o.Logger = slog.New(slog.NewTextHandler(v.log, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -149,7 +149,7 @@ func (r poisonReports) Found(prober string, observer federation.NetworkID, reach
 
 // TestR12AReportThatPanicsEndsItsStreamAlone: the wall of the health discovery service.
 func TestR12AReportThatPanicsEndsItsStreamAlone(t *testing.T) {
-	found, log, counts := newReports(), &locked{}, &tally{events: map[Event]int{}}
+	found, log, counts := newReports(), &locked{}, &eventCounts{events: map[Event]int{}}
 	h := newHub(t, func(o *Options) {
 		o.Probes, o.Metrics, o.Logger = poisonReports{found}, counts, slog.New(slog.NewTextHandler(log, nil))
 	})

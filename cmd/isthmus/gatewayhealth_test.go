@@ -42,8 +42,8 @@ metadata: {name: n2}
 spec: {gateways: [{address: 192.0.2.1}, {address: 192.0.2.2}]}
 `
 
-// standings waits until the hub shows that of n2's gateways.
-func (h *hubUnderTest) standings(t *testing.T, want string) {
+// gatewayStates waits until the hub shows that of n2's gateways.
+func (h *hubUnderTest) gatewayStates(t *testing.T, want string) {
 	t.Helper()
 	h.await(t, "the verdicts "+want, func() error {
 		var a struct {
@@ -82,7 +82,7 @@ func TestHubsOfOneStoreShareVerdicts(t *testing.T) {
 	all := func(want string) {
 		t.Helper()
 		for _, h := range hubs {
-			h.standings(t, want)
+			h.gatewayStates(t, want)
 		}
 	}
 	all("[{[]} {[]}]")

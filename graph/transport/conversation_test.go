@@ -19,27 +19,27 @@ func TestConversation(t *testing.T) {
 	_, server := serve(t, transport.Options{})
 	s := open(t, server)
 	s.say(`{"type":"ping","payload":{"a":1}}`, `{"type":"pong"}`, `{"type":"ping","payload":null}`)
-	s.hears(`{"type":"pong","payload":{"a":1}}`, `{"type":"pong"}`)
+	s.expect(`{"type":"pong","payload":{"a":1}}`, `{"type":"pong"}`)
 	s.say(`{"type":"connection_init","payload":{"token":"x"}}`)
-	s.hears(`{"type":"connection_ack"}`)
+	s.expect(`{"type":"connection_ack"}`)
 	s.say(subscribe("a", "subscription{ticks}"))
-	s.hears(`{"id":"a","type":"next","payload":{"data":{"ticks":1}}}`, `{"id":"a","type":"next","payload":{"data":{"ticks":2}}}`,
+	s.expect(`{"id":"a","type":"next","payload":{"data":{"ticks":1}}}`, `{"id":"a","type":"next","payload":{"data":{"ticks":2}}}`,
 		`{"id":"a","type":"next","payload":{"data":{"ticks":3}}}`, `{"id":"a","type":"complete"}`)
 	s.say(subscribe("a", "{hello}"))
-	s.hears(`{"id":"a","type":"next","payload":{"data":{"hello":"hello"}}}`, `{"id":"a","type":"complete"}`)
+	s.expect(`{"id":"a","type":"next","payload":{"data":{"hello":"hello"}}}`, `{"id":"a","type":"complete"}`)
 	s.say(subscribe("m", "mutation{change}"))
-	s.hears(`{"id":"m","type":"next","payload":{"data":{"change":"change"}}}`, `{"id":"m","type":"complete"}`)
+	s.expect(`{"id":"m","type":"next","payload":{"data":{"change":"change"}}}`, `{"id":"m","type":"complete"}`)
 	s.say(subscribe("z", "subscription{ticks(count:0)}"))
-	s.hears(`{"id":"z","type":"complete"}`)
+	s.expect(`{"id":"z","type":"complete"}`)
 	s.say(`{"type":"complete","id":"nobody"}`, `{"type":"ping"}`)
-	s.hears(`{"type":"pong"}`)
+	s.expect(`{"type":"pong"}`)
 	s.ws.Close(websocket.StatusNormalClosure, "")
 }
 
 // failure wants an error, and nothing more of its operation.
 func (s *session) failure(id string) (code, requestID string) {
 	s.t.Helper()
-	text, err := s.hear()
+	text, err := s.next()
 	var m struct {
 		ID, Type string
 		Payload  []struct {
@@ -50,7 +50,7 @@ func (s *session) failure(id string) (code, requestID string) {
 		s.t.Fatalf("heard %s %v, want an error of %s", text, err, id)
 	}
 	s.say(`{"type":"ping"}`)
-	s.hears(`{"type":"pong"}`)
+	s.expect(`{"type":"pong"}`)
 	return m.Payload[0].Extensions.Code, m.Payload[0].Extensions.RequestID
 }
 
@@ -74,7 +74,7 @@ func TestErrorIsTheLastMessage(t *testing.T) {
 		}
 	}
 	s.say(subscribe("x", "subscription{cut}"))
-	s.hears(`{"id":"x","type":"next","payload":{"data":{"cut":"once"}}}`)
+	s.expect(`{"id":"x","type":"next","payload":{"data":{"cut":"once"}}}`)
 	if code, _ := s.failure("x"); code != "PRECONDITION_FAILED" {
 		t.Errorf("the end by EndWith is %s", code)
 	}
@@ -89,10 +89,10 @@ func executionsOfEventsAreLimited(t *testing.T) {
 	s := connect(t, server)
 	s.say(subscribe("feed", "subscription{feed}"))
 	schema.feed <- "first"
-	s.hears(`{"id":"feed","type":"next","payload":{"data":{"feed":"first"}}}`)
+	s.expect(`{"id":"feed","type":"next","payload":{"data":{"feed":"first"}}}`)
 	for range 3 { // Each takes as long as an operation may.
 		s.say(subscribe("x", "subscription{lingers{id}}"))
-		if text, err := s.hear(); err != nil || !strings.Contains(text, `"UNAVAILABLE"`) {
+		if text, err := s.next(); err != nil || !strings.Contains(text, `"UNAVAILABLE"`) {
 			t.Fatalf("heard %s %v", text, err)
 		}
 		s.say(`{"type":"complete","id":"x"}`)
@@ -101,7 +101,7 @@ func executionsOfEventsAreLimited(t *testing.T) {
 	for heard := false; !heard; { // Later events of x may still be on their way.
 		s.say(subscribe("y", "{hello}"))
 		for {
-			text, err := s.hear()
+			text, err := s.next()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func executionsOfEventsAreLimited(t *testing.T) {
 		}
 	}
 	schema.feed <- "second"
-	s.hears(`{"id":"feed","type":"next","payload":{"data":{"feed":"second"}}}`)
+	s.expect(`{"id":"feed","type":"next","payload":{"data":{"feed":"second"}}}`)
 }
 
 func TestClientsCompleteOperations(t *testing.T) {
@@ -126,9 +126,9 @@ func TestClientsCompleteOperations(t *testing.T) {
 	}
 	s.say(subscribe("a", "subscription{feed}"))
 	schema.feed <- "x"
-	s.hears(`{"id":"a","type":"next","payload":{"data":{"feed":"x"}}}`)
+	s.expect(`{"id":"a","type":"next","payload":{"data":{"feed":"x"}}}`)
 	close(schema.feed)
-	s.hears(`{"id":"a","type":"complete"}`)
+	s.expect(`{"id":"a","type":"complete"}`)
 }
 
 func TestOperationsOfAConnectionAreLimited(t *testing.T) {
@@ -146,7 +146,7 @@ func TestOperationsOfAConnectionAreLimited(t *testing.T) {
 	s.say(`{"type":"complete","id":"7"}`)
 	<-schema.ended
 	s.say(subscribe("7", "{hello}"))
-	s.hears(`{"id":"7","type":"next","payload":{"data":{"hello":"hello"}}}`, `{"id":"7","type":"complete"}`)
+	s.expect(`{"id":"7","type":"next","payload":{"data":{"hello":"hello"}}}`, `{"id":"7","type":"complete"}`)
 }
 
 func TestASocketsEndEndsItsSubscriptions(t *testing.T) {
@@ -159,7 +159,7 @@ func TestASocketsEndEndsItsSubscriptions(t *testing.T) {
 		s.say(subscribe("a", "subscription{feed}"), subscribe("b", "subscription{feed}"))
 		for heard := map[string]bool{}; len(heard) < 2; { // Both have begun.
 			schema.feed <- "x"
-			text, err := s.hear()
+			text, err := s.next()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,12 +210,12 @@ func TestWhatIsOpenIsCounted(t *testing.T) {
 	s := connect(t, server)
 	s.say(subscribe("a", "subscription{feed}"))
 	schema.feed <- "x"
-	s.hears(`{"id":"a","type":"next","payload":{"data":{"feed":"x"}}}`)
+	s.expect(`{"id":"a","type":"next","payload":{"data":{"feed":"x"}}}`)
 	if counts.get("websocket") != 1 || counts.get("websocket subscriptions") != 1 || counts.get("subscription false") != 1 {
 		t.Errorf("open: %v", counts.counts)
 	}
 	s.say(subscribe("q", "{hello}"))
-	s.hears(`{"id":"q","type":"next","payload":{"data":{"hello":"hello"}}}`, `{"id":"q","type":"complete"}`)
+	s.expect(`{"id":"q","type":"next","payload":{"data":{"hello":"hello"}}}`, `{"id":"q","type":"complete"}`)
 	s.say(subscribe("e", "{"))
 	s.failure("e")
 	s.ws.Close(websocket.StatusNormalClosure, "")
@@ -268,7 +268,7 @@ func unansweredPingsEndAConnection(t *testing.T) {
 		return false
 	}})
 	silent.say(initMessage)
-	silent.hears(`{"type":"connection_ack"}`)
+	silent.expect(`{"type":"connection_ack"}`)
 	if got := silent.end(); got.Code != websocket.StatusTryAgainLater || !strings.Contains(got.Reason, "pings") || len(pings) != 1 {
 		t.Errorf("closed with %v after %d pings", got, len(pings))
 	}
@@ -278,12 +278,12 @@ func unansweredPingsEndAConnection(t *testing.T) {
 		return true
 	}})
 	answering.say(initMessage)
-	answering.hears(`{"type":"connection_ack"}`)
+	answering.expect(`{"type":"connection_ack"}`)
 	answering.readAhead() // only a reader answers pings
 	for range 100 {
 		<-pings
 	}
 	answering.say(`{"type":"ping"}`)
-	answering.hears(`{"type":"pong"}`)
+	answering.expect(`{"type":"pong"}`)
 	answering.ws.Close(websocket.StatusNormalClosure, "")
 }

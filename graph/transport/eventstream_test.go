@@ -246,7 +246,7 @@ func TestTheHubsEndEndsStreams(t *testing.T) {
 	lineOf(t, events.Body, "data: ")
 	s := connect(t, server)
 	s.say(subscribe("a", "subscription{waits}"))
-	s.hears(`{"id":"a","type":"next","payload":{"data":{"waits":"x"}}}`)
+	s.expect(`{"id":"a","type":"next","payload":{"data":{"waits":"x"}}}`)
 	cancel()
 	if got := s.end(); got.Code != websocket.StatusGoingAway {
 		t.Errorf("the WebSocket is closed with %v", got)

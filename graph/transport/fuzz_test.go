@@ -33,7 +33,7 @@ func FuzzWebSocketMessage(f *testing.F) {
 		s := open(t, server)
 		if initialised {
 			s.say(initMessage)
-			s.hears(`{"type":"connection_ack"}`)
+			s.expect(`{"type":"connection_ack"}`)
 		}
 		s.say(string(message), `{"type":"end"}`) // The latter is closed with 4400, if nothing was before.
 		if got := s.end(); !slices.Contains(codes, int(got.Code)) || got.Reason == "" {

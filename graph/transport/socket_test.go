@@ -109,7 +109,7 @@ func connect(t *testing.T, server *httptest.Server) *session {
 	t.Helper()
 	s := open(t, server)
 	s.say(`{"type":"connection_init"}`)
-	s.hears(`{"type":"connection_ack"}`)
+	s.expect(`{"type":"connection_ack"}`)
 	return s
 }
 
@@ -123,7 +123,7 @@ func (s *session) say(messages ...string) {
 	}
 }
 
-func (s *session) hear() (string, error) {
+func (s *session) next() (string, error) {
 	if s.heard != nil {
 		m := <-s.heard
 		return m.text, m.err
@@ -134,11 +134,11 @@ func (s *session) hear() (string, error) {
 	return string(data), err
 }
 
-// hears wants these messages next.
-func (s *session) hears(messages ...string) {
+// expect wants these messages next.
+func (s *session) expect(messages ...string) {
 	s.t.Helper()
 	for _, want := range messages {
-		if got, err := s.hear(); err != nil || got != want {
+		if got, err := s.next(); err != nil || got != want {
 			s.t.Fatalf("heard %s %v, want %s", got, err, want)
 		}
 	}
@@ -148,7 +148,7 @@ func (s *session) hears(messages ...string) {
 func (s *session) end() websocket.CloseError {
 	s.t.Helper()
 	for {
-		if _, err := s.hear(); err != nil {
+		if _, err := s.next(); err != nil {
 			var closed websocket.CloseError
 			if !errors.As(err, &closed) {
 				s.t.Errorf("the connection ends without a close frame: %v", err)
@@ -236,7 +236,7 @@ func otherFaultsOfTheWire(t *testing.T) {
 	check("no init", open(t, server), 4408)
 	pings := open(t, server)
 	pings.say(`{"type":"ping"}`)
-	pings.hears(`{"type":"pong"}`)
+	pings.expect(`{"type":"pong"}`)
 	check("a ping is no init", pings, 4408)
 	check("no subprotocol", dial(t, server, websocket.DialOptions{}), 4406)
 	check("the older protocol", dial(t, server, websocket.DialOptions{Subprotocols: []string{"graphql-ws"}}), 4406)
@@ -380,7 +380,7 @@ func streamsEndWithTheCertificate(t *testing.T) {
 	began := time.Now()
 	s := connect(t, server)
 	s.say(subscribe("a", "subscription{waits}"))
-	s.hears(`{"id":"a","type":"next","payload":{"data":{"waits":"x"}}}`)
+	s.expect(`{"id":"a","type":"next","payload":{"data":{"waits":"x"}}}`)
 	events := ask(t, server, post("subscription{waits}").with("Accept", eventsType))
 	lineOf(t, events.Body, "data: ")
 	if got := s.end(); got.Code != 4403 || !strings.Contains(got.Reason, "expired") {

@@ -80,16 +80,16 @@ func BenchmarkFull(b *testing.B) {
 	}
 }
 
-// crowded is an API server with many services and slices. Its lists come in pages, and a watch of slices
+// largeServer is an API server with many services and slices. Its lists come in pages, and a watch of slices
 // sends what it is told.
-type crowded struct {
+type largeServer struct {
 	pages map[string][]byte // by path and continue token
 	watch chan []byte
 }
 
-func newCrowded(b *testing.B, slices int) *crowded {
+func newLargeServer(b *testing.B, slices int) *largeServer {
 	b.Helper()
-	c := &crowded{pages: map[string][]byte{}, watch: make(chan []byte)}
+	c := &largeServer{pages: map[string][]byte{}, watch: make(chan []byte)}
 	const page = 500
 	for from := 0; from < slices; from += page {
 		var list discoveryv1.EndpointSliceList
@@ -131,7 +131,7 @@ func versioned(name string, i, round int) *discoveryv1.EndpointSlice {
 	return s
 }
 
-func (c *crowded) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c *largeServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	query, path := request.URL.Query(), request.URL.Path
 	text := []byte(`{"metadata":{"resourceVersion":"10"},"items":[]}`)
 	switch {
@@ -186,7 +186,7 @@ func (c counted) Status(s federation.RegistryStatus) {
 }
 
 // read runs a registry against the server and returns after its first edit.
-func read(b *testing.B, server *crowded) (heard counted, stop func()) {
+func read(b *testing.B, server *largeServer) (heard counted, stop func()) {
 	b.Helper()
 	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
 	if err != nil {
@@ -205,7 +205,7 @@ func read(b *testing.B, server *crowded) (heard counted, stop func()) {
 
 // BenchmarkRead is from the start of a registry to its first edit.
 func BenchmarkRead(b *testing.B) {
-	server := newCrowded(b, 5000)
+	server := newLargeServer(b, 5000)
 	b.ReportAllocs()
 	for b.Loop() {
 		_, stop := read(b, server)
@@ -215,7 +215,7 @@ func BenchmarkRead(b *testing.B) {
 
 // BenchmarkWatchEvent is from an event of a watch to its edit.
 func BenchmarkWatchEvent(b *testing.B) {
-	server := newCrowded(b, 1000)
+	server := newLargeServer(b, 1000)
 	var events [][]byte
 	for round := range 100 {
 		events = append(events, append(encoded(b, map[string]any{"type": "MODIFIED", "object": versioned("s7", 7, round+1)}), '\n'))

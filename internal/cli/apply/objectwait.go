@@ -83,7 +83,7 @@ func (w *objectWait) look(ctx context.Context, s *session.Session) (told string,
 		if err != nil {
 			return "", err
 		}
-		text, ready, err := w.standing(of, answer.ConfigObject)
+		text, ready, err := w.progress(of, answer.ConfigObject)
 		switch {
 		case err != nil:
 			return "", err
@@ -108,9 +108,9 @@ func (w *objectWait) look(ctx context.Context, s *session.Session) (told string,
 	return fmt.Sprintf("%d of %d objects are done; %s", w.all-len(left), w.all, waiting), nil
 }
 
-// standing says how far an object is, and whether that is far enough; nil: there
+// progress says what an object has reached, and whether that is enough; nil: there
 // is no such object.
-func (w *objectWait) standing(of client.Ref, o *client.ObjectSummary) (text string, ready bool, err error) {
+func (w *objectWait) progress(of client.Ref, o *client.ObjectSummary) (text string, ready bool, err error) {
 	name := output.RefTitle(of)
 	switch {
 	case o == nil && (w.until == forDeleted || w.mayGo):

@@ -32,7 +32,7 @@ func bound(v *facet.View, p *listenPort, s *Server) []boundRule {
 			continue
 		}
 		r := boundRule{Rule: route.Rule{
-			View: v, Object: o, Spec: spec, Port: uint16(s.spec.GetPort().GetNumber()), Gateways: []string{s.gatewayName()}, TLS: p.speech == gateway.ServesTLS,
+			View: v, Object: o, Spec: spec, Port: uint16(s.spec.GetPort().GetNumber()), Gateways: []string{s.gatewayName()}, TLS: p.protocol == gateway.ServesTLS,
 		}}
 		for _, text := range spec.GetHosts() {
 			host := string(federation.ResolveHost(text, o.Key.Namespace))

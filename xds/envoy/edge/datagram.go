@@ -82,7 +82,7 @@ func newDatagrams(v *facet.View, name string, bind netip.Addr, port uint16) *lis
 
 // datagramClusters are the names of the clusters to which the port sends datagrams: one, or none.
 func (p *listenPort) datagramClusters(v *facet.View) []string {
-	if p.speech != gateway.ServesUDP || len(p.servers) == 0 {
+	if p.protocol != gateway.ServesUDP || len(p.servers) == 0 {
 		return nil
 	}
 	before := len(v.Reasons) // the listeners say what is wrong

@@ -34,7 +34,7 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 			names = append(append(names, p.listener()), p.quicListeners()...)
 		case resource.RouteType:
 			for _, s := range p.servers {
-				if s.routed(p.speech) {
+				if s.routed(p.protocol) {
 					names = append(names, p.routesName(s))
 				}
 			}
@@ -69,14 +69,14 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	}
 	p := ports[i]
 	v.Reasons = append(v.Reasons, p.reasons...)
-	if p.speech == gateway.ServesUDP {
+	if p.protocol == gateway.ServesUDP {
 		return datagramListener(v, p)
 	}
 	l := listener.New(name, p.bind.String(), p.number)
 	if v.Facet.IPv6 && p.bind == netip.IPv4Unspecified() {
 		listener.AlsoIPv6(l, p.number)
 	}
-	if p.speech == gateway.ServesTLS {
+	if p.protocol == gateway.ServesTLS {
 		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
 	}
 	p.decide(v)
@@ -92,7 +92,7 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	if len(l.FilterChains) == 0 {
 		return nil
 	}
-	if p.speech == gateway.ServesHTTP {
+	if p.protocol == gateway.ServesHTTP {
 		l.FilterChains = l.FilterChains[:1] // one route configuration for all
 		for _, s := range p.servers[1:] {
 			v.CausedBy(s.object, l.FilterChains[0].Filters[0])
@@ -117,9 +117,9 @@ func (p *listenPort) made(v *facet.View, s *Server, chain *listenerv3.FilterChai
 // serverChains are the filter chains for the connections of one server.
 func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChain {
 	switch {
-	case p.speech == gateway.ServesHTTP:
+	case p.protocol == gateway.ServesHTTP:
 		return []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{gatewayHTTP(v, p, s)}}}
-	case p.speech == gateway.ServesTCP:
+	case p.protocol == gateway.ServesTCP:
 		return withFilters(gatewayTCP(v, p, s)...)
 	case s.mode() == networking.ServerTLSSettings_PASSTHROUGH:
 		return passThrough(v, p, s)
@@ -132,7 +132,7 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 		return nil
 	}
 	var chains []*listenerv3.FilterChain
-	if s.routed(p.speech) {
+	if s.routed(p.protocol) {
 		chains = withFilters(gatewayHTTP(v, p, s))
 	} else {
 		chains = withFilters(gatewayTCP(v, p, s)...)

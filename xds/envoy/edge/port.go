@@ -27,7 +27,7 @@ type listenPort struct {
 	bind     netip.Addr
 	number   uint16
 	facet    node.Facet
-	speech   gateway.ServerProtocol
+	protocol gateway.ServerProtocol
 	servers  []*Server
 	owners   map[string]*Server // TLS: by the names of servers
 	passed   map[string]bool    // names of servers whose connections are passed through
@@ -42,7 +42,7 @@ type listenPort struct {
 
 // policiesFor are the policies that decide about callers of the server.
 func (p *listenPort) policiesFor(s *Server) *authorization.Policies {
-	if s.unverified(p.speech) {
+	if s.unverified(p.protocol) {
 		return p.unverified()
 	}
 	return p.policies
@@ -59,9 +59,9 @@ func ports(v *facet.View) []*listenPort {
 			bind, err := gateway.Bind(spec)
 			if number := spec.GetPort().GetNumber(); err == nil && number > 0 && number < 1<<16 {
 				p := &listenPort{bind: bind, facet: v.Facet, owners: map[string]*Server{}, passed: map[string]bool{}, datagrams: datagrams}
-				p.speech, s.cannot = gateway.ServerProtocolOf(spec)
+				p.protocol, s.cannot = gateway.ServerProtocolOf(spec)
 				p.number = v.Facet.ListensAt(uint16(number))
-				if p.speech == gateway.ServesUDP {
+				if p.protocol == gateway.ServesUDP {
 					p.number = v.Facet.DatagramsAt(uint16(number))
 				}
 				ports = addServer(ports, s, p)
@@ -86,9 +86,9 @@ func gateways(v *facet.View) []*federation.Object {
 // addServer gives the server its place among the others of its port. Of servers
 // that cannot share the port, the first has it.
 func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
-	how := at.speech
+	how := at.protocol
 	i := slices.IndexFunc(ports, func(p *listenPort) bool {
-		return p.bind == at.bind && p.number == at.number && (p.speech == gateway.ServesUDP) == (how == gateway.ServesUDP)
+		return p.bind == at.bind && p.number == at.number && (p.protocol == gateway.ServesUDP) == (how == gateway.ServesUDP)
 	})
 	if i < 0 {
 		i, ports = len(ports), append(ports, at)
@@ -97,8 +97,8 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 	switch {
 	case s.cannot != "":
 		p.leaveOut(s, resource.ReasonInvalidRule, s.cannot)
-	case len(p.servers) > 0 && p.speech != how:
-		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.speech, p.servers[0].title(), how))
+	case len(p.servers) > 0 && p.protocol != how:
+		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.protocol, p.servers[0].title(), how))
 	case how == gateway.ServesTCP && len(p.servers) > 0:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
 	case how == gateway.ServesUDP && len(p.servers) > 0:
@@ -107,7 +107,7 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 	case how == gateway.ServesUDP:
 		p.servers, p.datagrams[p.listener()] = append(p.servers, s), p
 	default:
-		p.speech, p.servers = how, append(p.servers, s)
+		p.protocol, p.servers = how, append(p.servers, s)
 		if how == gateway.ServesTLS && !gateway.PassesOn(s.spec) {
 			s.ends = sync.OnceValues(func() (*corev3.TransportSocket, error) { return s.endTLS(p.facet) })
 		}
@@ -150,7 +150,7 @@ func (p *listenPort) losesTo(first, s *Server, why string) {
 }
 
 func (p *listenPort) listener() string {
-	if p.speech == gateway.ServesUDP {
+	if p.protocol == gateway.ServesUDP {
 		return resource.DatagramListener(p.bind, p.number)
 	}
 	return resource.VIPListener(p.bind, p.number)
@@ -158,7 +158,7 @@ func (p *listenPort) listener() string {
 
 // routesName is the route configuration of a server that routes HTTP.
 func (p *listenPort) routesName(s *Server) string {
-	if p.speech == gateway.ServesHTTP {
+	if p.protocol == gateway.ServesHTTP {
 		name := fmt.Sprintf("http.%d", p.number)
 		if s.spec.GetBind() != "" {
 			name += "." + p.bind.String()

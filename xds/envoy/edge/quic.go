@@ -20,7 +20,7 @@ import (
 // quicAt is the port at which the server offers HTTP/3; 0: it does not. Only servers that end TLS
 // and do not verify clients do (ADR 141).
 func (p *listenPort) quicAt(s *Server) uint16 {
-	if p.speech != gateway.ServesTLS || s.mode() != networking.ServerTLSSettings_SIMPLE || !transport.AllowsQUIC(s.spec.GetTls()) || !s.routed(p.speech) {
+	if p.protocol != gateway.ServesTLS || s.mode() != networking.ServerTLSSettings_SIMPLE || !transport.AllowsQUIC(s.spec.GetTls()) || !s.routed(p.protocol) {
 		return 0
 	}
 	at := p.facet.QUICAt(s.port())
@@ -114,7 +114,7 @@ func quicChain(v *facet.View, p *listenPort, s *Server, listener string, taken m
 // reportQUIC says which servers do not offer HTTP/3 although datagrams reach the port.
 func (p *listenPort) reportQUIC(v *facet.View) {
 	for _, s := range p.servers {
-		if p.speech != gateway.ServesTLS || !s.https() || p.quicAt(s) != 0 || p.facet.QUICAt(s.port()) == 0 {
+		if p.protocol != gateway.ServesTLS || !s.https() || p.quicAt(s) != 0 || p.facet.QUICAt(s.port()) == 0 {
 			continue
 		}
 		why := "it verifies clients; use the mode SIMPLE"

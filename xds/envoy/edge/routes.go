@@ -31,7 +31,7 @@ func Routes(v *facet.View, name string) proto.Message {
 	hosts := map[string]*host{}
 	for _, p := range ports(v) {
 		for _, s := range p.servers {
-			if p.routesName(s) == name && s.routed(p.speech) {
+			if p.routesName(s) == name && s.routed(p.protocol) {
 				port = p
 				addHosts(v, hosts, p, s)
 				if p.quicAt(s) != 0 {
@@ -58,7 +58,7 @@ func Routes(v *facet.View, name string) proto.Message {
 // addHosts adds what the server has: hosts of the VirtualServices that bind to
 // it, and those of its own that it redirects.
 func addHosts(v *facet.View, hosts map[string]*host, p *listenPort, s *Server) {
-	redirect := p.speech == gateway.ServesHTTP && s.spec.GetTls().GetHttpsRedirect()
+	redirect := p.protocol == gateway.ServesHTTP && s.spec.GetTls().GetHttpsRedirect()
 	at := func(name string) *host {
 		if hosts[name] == nil {
 			hosts[name] = &host{}

@@ -13,16 +13,16 @@ import (
 
 // port is one of the workload's: what it speaks, and how the proxy deals with what arrives.
 type port struct {
-	speech  portProtocol
-	by      *federation.Object                 // the Sidecar that says so; nil: it follows from services alone
-	ingress *networking.IstioIngressListener   // of the Sidecar; nil: the port of a service
-	limits  *networking.ConnectionPoolSettings // nil: none
-	bound   bool                               // it has a listener of its own, bound to it
+	protocol portProtocol
+	by       *federation.Object                 // the Sidecar that says so; nil: it follows from services alone
+	ingress  *networking.IstioIngressListener   // of the Sidecar; nil: the port of a service
+	limits   *networking.ConnectionPoolSettings // nil: none
+	bound    bool                               // it has a listener of its own, bound to it
 }
 
 // plainly reports whether what arrives passes as on a port of which nothing is known.
 func (p port) plainly() bool {
-	return p.speech == bytes && p.cluster(0) == resource.InboundPassthroughCluster && p.ingress.GetTls() == nil
+	return p.protocol == bytes && p.cluster(0) == resource.InboundPassthroughCluster && p.ingress.GetTls() == nil
 }
 
 // cluster is where requests and connections to the port go.
@@ -64,7 +64,7 @@ func workloadOf(v *facet.View) workload {
 func listed(v *facet.View, o *federation.Object, spec *networking.Sidecar) workload {
 	w := workload{ports: map[uint16]port{}}
 	for i, in := range spec.GetIngress() {
-		p := port{speech: listenerProtocol(v, in), by: o, ingress: in, limits: in.GetConnectionPool(), bound: bound(v.Facet, in)}
+		p := port{protocol: listenerProtocol(v, in), by: o, ingress: in, limits: in.GetConnectionPool(), bound: bound(v.Facet, in)}
 		if p.limits == nil {
 			p.limits = spec.GetInboundConnectionPool()
 		}

@@ -29,8 +29,8 @@ func portsOfServices(v *facet.View) map[uint16]port {
 			continue
 		}
 		said := protocolOf(v, i.Port)
-		if still, known := ports[i.Number]; !known || said < still.speech {
-			ports[i.Number] = port{speech: said}
+		if still, known := ports[i.Number]; !known || said < still.protocol {
+			ports[i.Number] = port{protocol: said}
 		}
 	}
 	return ports

@@ -45,7 +45,7 @@ func newServer(v *facet.View) server {
 // inspected are the ports on which plain text may turn out to be HTTP, sorted.
 func (s server) inspected() []uint16 {
 	return slices.DeleteFunc(slices.Clone(s.numbers), func(number uint16) bool {
-		return s.ports[number].speech != detected || s.modes.Of(number).Mode == authentication.Strict
+		return s.ports[number].protocol != detected || s.modes.Of(number).Mode == authentication.Strict
 	})
 }
 
@@ -99,7 +99,7 @@ func (s server) inClear(port uint16) []*listenerv3.FilterChain {
 	if s.overTLS(port) {
 		return s.ownTLS(port)
 	}
-	switch s.ports[port].speech {
+	switch s.ports[port].protocol {
 	case requests:
 		return []*listenerv3.FilterChain{listener.ChainForPort(port, s.requestsTo(port, false))}
 	case detected:
@@ -116,7 +116,7 @@ func (s server) mutual() []*listenerv3.FilterChain {
 	var chains []*listenerv3.FilterChain
 	for _, port := range s.numbers {
 		mode := s.modes.Of(port)
-		switch s.ports[port].speech {
+		switch s.ports[port].protocol {
 		case requests:
 			chains = s.appendMutual(chains, mode, end{port: port, http: true, offers: transport.MeshProtocols()})
 		case detected:

@@ -1,0 +1,113 @@
+package docs
+
+import (
+	"go/ast"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// wordsOfNames are words that declared names avoid, in camel case or alone, and what to
+// write instead.
+var wordsOfNames = map[string]string{
+	"standing": "state, status", "standings": "states, statuses",
+	"bearing": "effective configuration", "bearings": "effective configurations",
+	"crew": "worker group", "crowded": "rate limited", "horizon": "what it is: visible endpoints, compacted",
+	"shelf": "cache", "shelves": "caches", "ledger": "problem set", "sheet": "report, health", "sheets": "reports, health",
+	"tally": "counters", "resident": "address owner", "residents": "address owners",
+	"hear": "on change, handle", "hears": "on change, handle",
+	"vouch": "trusted, remembered as written", "vouched": "trusted, remembered as written",
+	"foresee": "preview", "foreseen": "previewed", "foresight": "preview",
+	"surroundings": "context", "speech": "protocol", "pictures": "subscription states",
+}
+
+// Names that may have such a word: a function with the field's own term, and a field as
+// answers of GraphQL have it.
+const (
+	fieldsTerm = "SplitHorizon"
+	graphField = "Standing"
+)
+
+// checkNames reports the declared names of a file that have an avoided word.
+func checkNames(t *testing.T, name string, file *ast.File) {
+	t.Helper()
+	if ast.IsGenerated(file) {
+		return
+	}
+	names := declared(file)
+	names[strings.TrimSuffix(path.Base(name), ".go")] = true
+	names[file.Name.Name] = true
+	for _, declared := range slices.Sorted(maps.Keys(names)) {
+		for _, word := range camelWords(declared) {
+			if instead := wordsOfNames[word]; instead != "" {
+				t.Errorf("%s: the name %s has the word %q; write: %s", name, declared, word, instead)
+			}
+		}
+	}
+}
+
+// declared are the names of types, functions, fields, parameters, constants and variables
+// of a file. The names of tests are sentences, and left out.
+func declared(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	add := func(idents ...*ast.Ident) {
+		for _, i := range idents {
+			names[i.Name] = true
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if !strings.HasPrefix(n.Name.Name, "Test") && n.Name.Name != fieldsTerm {
+				add(n.Name)
+			}
+		case *ast.TypeSpec:
+			add(n.Name)
+		case *ast.ValueSpec:
+			add(n.Names...)
+		case *ast.Field:
+			for _, i := range n.Names {
+				if i.Name != graphField {
+					add(i)
+				}
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// camelWords splits a name where its words begin, and returns them in lower case.
+func camelWords(name string) (words []string) {
+	runes, start := []rune(name), 0
+	for i := 1; i <= len(runes); i++ {
+		if i < len(runes) && !beginsWord(runes, i) {
+			continue
+		}
+		if word := strings.Trim(string(runes[start:i]), "_"); word != "" {
+			words = append(words, strings.ToLower(word))
+		}
+		start = i
+	}
+	return words
+}
+
+func beginsWord(runes []rune, i int) bool {
+	if runes[i] == '_' {
+		return true
+	}
+	return unicode.IsUpper(runes[i]) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+}
+
+func TestNamesAreSplitIntoWords(t *testing.T) {
+	for name, want := range map[string]string{
+		"Standing": "standing", "gatewayStanding": "gateway standing", "GRPCShelf_test": "grpc shelf test", "understanding": "understanding", "newHTTPCrew": "new http crew",
+	} {
+		if got := strings.Join(camelWords(name), " "); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
