@@ -88,7 +88,7 @@ func New(options Options) graphql.ExecutableSchema {
 	if options.Pace <= 0 {
 		options.Pace = DefaultPace
 	}
-	resolvers := &resolver{Options: options, subscriptions: newSubscriptionCache(), statuses: newStatuses(options), overviews: newOverviews()}
+	resolvers := &resolver{Options: options, subscriptions: newSubscriptionCache(), statuses: newStatuses(options), overviews: newOverviews(), spans: newSpans()}
 	inner := generated.NewExecutableSchema(generated.Config{Resolvers: root{resolvers}})
 	return pinned{ExecutableSchema: inner, options: options}
 }
@@ -202,4 +202,5 @@ type resolver struct {
 	subscriptions *subscriptionCache
 	statuses      *statuses
 	overviews     *overviews
+	spans         *spans
 }

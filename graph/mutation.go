@@ -15,7 +15,7 @@ type mutation struct{ *resolver }
 func (m mutation) Apply(ctx context.Context, in model.ApplyInput) (model.ApplyPayload, error) {
 	request, wait, errs := applyRequest(in)
 	request.Author = m.author(ctx)
-	out, err := m.change(ctx, changing{dryRun: request.DryRun, wait: wait, refused: errs, run: func(c Changer) (apply.Result, error) {
+	out, err := m.change(ctx, changing{dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: errs, run: func(c Changer) (apply.Result, error) {
 		return c.Apply(ctx, request)
 	}})
 	if value(in.Ticket) != "" && !request.DryRun && len(out.UserErrors) == 0 && err == nil {
@@ -35,7 +35,7 @@ func (m mutation) Delete(ctx context.Context, in model.DeleteInput) (model.Delet
 		request.Objects = append(request.Objects, federation.ObjectKey{Group: o.Group, Kind: o.Kind, Namespace: value(o.Namespace), Name: o.Name})
 	}
 	wait := read.wait(in.WaitFor)
-	out, err := m.change(ctx, changing{dryRun: request.DryRun, wait: wait, refused: read.errs, run: func(c Changer) (apply.Result, error) {
+	out, err := m.change(ctx, changing{dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: read.errs, run: func(c Changer) (apply.Result, error) {
 		return c.Delete(ctx, request)
 	}})
 	return model.DeletePayload{Outcome: out}, err
@@ -49,7 +49,7 @@ func (m mutation) Rollback(ctx context.Context, in model.RollbackInput) (model.R
 		Origin: apply.Origin{Author: m.author(ctx), Message: value(in.Message), IdempotencyKey: value(in.IdempotencyKey)},
 	}
 	wait := read.wait(in.WaitFor)
-	out, err := m.change(ctx, changing{dryRun: request.DryRun, wait: wait, refused: read.errs, run: func(c Changer) (apply.Result, error) {
+	out, err := m.change(ctx, changing{dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: read.errs, run: func(c Changer) (apply.Result, error) {
 		return c.Rollback(ctx, request)
 	}})
 	return model.RollbackPayload{Outcome: out}, err
@@ -65,6 +65,7 @@ func (m mutation) author(ctx context.Context) string {
 // changing is a request that was read.
 type changing struct {
 	dryRun  bool
+	key     string // by which a repetition is known
 	wait    *waiting
 	refused []apply.Error // why it cannot even be tried
 	run     func(Changer) (apply.Result, error)
@@ -94,7 +95,8 @@ func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error)
 		out.Findings = append(out.Findings, noTickets("to carry out what this dry run shows, repeat it without dryRun and with expectedRevision"))
 		err = m.preview(ctx, result, &out)
 	default:
-		out.Rollout = m.rollout(ctx, c.wait, span{after: before, upTo: m.Snapshots.Latest().Version()})
+		changed := m.spans.first(c.key, span{after: before, upTo: m.Snapshots.Latest().Version()})
+		out.Rollout = m.rollout(ctx, c.wait, changed)
 		out.Findings = append(out.Findings, m.uncounted(out.Rollout)...)
 	}
 	return out, shown(err)

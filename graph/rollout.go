@@ -58,12 +58,9 @@ func (r *reader) duration(field, text string, bounds lengths) time.Duration {
 	return d
 }
 
-// span are the versions of the snapshot above after, up to upTo.
-type span struct{ after, upTo uint64 }
-
 // rollout says how far the versions are with the proxies, once what is waited
-// for came to pass or the time is over. Where no version came of a request, as
-// when it was repeated, what counts is that proxies have what is in force.
+// for came to pass or the time is over. Where no version came of a request, what counts
+// is that proxies have what is in force.
 func (m mutation) rollout(ctx context.Context, wait *waiting, of span) *model.Rollout {
 	if m.Config.Rollouts == nil {
 		return nil

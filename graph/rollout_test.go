@@ -153,6 +153,21 @@ func TestRolloutNamesEveryProxy(t *testing.T) {
 	}
 }
 
+// TestU36ARepetitionWaitsForTheProxiesOfItsChange: a client waits longer by repeating its
+// request, and other changes come meanwhile.
+func TestU36ARepetitionWaitsForTheProxiesOfItsChange(t *testing.T) {
+	r := newRollouts(acked)
+	c := newConfigured(t, func(o *graph.Options) { o.Config.Rollouts = r })
+	before := c.mesh.Latest().Version()
+	c.answer(`mutation($m:[String!]){apply(input:{manifests:$m,idempotencyKey:"k"}){rollout{pending}}}`, map[string]any{"m": route("shop", "a", "x")})
+	change := [2]uint64{before, c.mesh.Latest().Version()}
+	c.apply(route("shop", "b", "x"))
+	c.answer(`mutation{rollback(input:{to:"2",idempotencyKey:"k"}){rollout{pending}}}`, nil) // changes nothing, as a repetition
+	if r.asked[0] != change || r.asked[1] == change || r.asked[2] != change {
+		t.Errorf("the change is that of %v, the repetition asks for %v", change, r.asked)
+	}
+}
+
 // previewer would change what one connected and one unknown proxy get.
 type previewer struct{}
 

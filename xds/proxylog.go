@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"isthmus.dev/isthmus/federation/fleet"
+	origin "isthmus.dev/isthmus/internal/source"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -16,7 +17,7 @@ import (
 
 func (st *stream) logConnect() {
 	st.connected = time.Now()
-	st.server.limitedLog.Log(st.client.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.client.node.Type)), slog.String("address", st.client.from.Addr().String()),
+	st.server.limitedLog.Log(st.client.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.client.node.Type)), slog.String("address", origin.Text(st.client.from.Addr())),
 		slog.String("workload", st.client.workload), slog.String("protocol", string(protocolOf(st.wire.delta))), slog.String("version", st.client.node.Version))
 }
 

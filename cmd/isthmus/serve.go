@@ -58,7 +58,7 @@ Flags take precedence over the config file.`,
 		f.Lookup(name).DefValue = "" // the list's own way of saying nothing, and the default is in the text
 	}
 	cmdutil.OnceOnly(f)
-	return cmd
+	return cmdutil.Finish(cmd)
 }
 
 // asUsage has the command line tell a mistake in flags as it tells its own.

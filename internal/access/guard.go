@@ -80,11 +80,11 @@ func (g *Guard) Identify(ctx context.Context) (Identity, error) {
 	no := refusal{}
 	if !errors.As(err, &no) {
 		g.o.Metrics.Proof(by, Unproven)
-		g.log.Warn(source.Of(addressOf(ctx)), "a caller cannot be authenticated now", slog.String("address", addressOf(ctx).String()), slog.Any("err", err))
+		g.log.Warn(source.Of(addressOf(ctx)), "a caller cannot be authenticated now", slog.String("address", source.Text(addressOf(ctx))), slog.Any("err", err))
 		return Identity{}, status.Error(codes.Unavailable, err.Error())
 	}
 	g.o.Metrics.Proof(by, Refused)
-	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("address", addressOf(ctx).String()), slog.String("method", string(by)), slog.Any("err", err))
+	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("address", source.Text(addressOf(ctx))), slog.String("method", string(by)), slog.Any("err", err))
 	return Identity{}, status.Error(codes.Unauthenticated, err.Error())
 }
 

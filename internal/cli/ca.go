@@ -66,7 +66,7 @@ change the files or the Secret.`,
 			}
 		}
 		if len(outcome.UserErrors) > 0 || outcome.Authority == nil {
-			return cmdutil.Failed{Code: cmdutil.ExitFailed, Text: "the certificate authority was not rotated; correct this and repeat"}
+			return cmdutil.Failed{Code: cmdutil.ExitFailed, Text: "the certificate authority was not rotated; \"isthmus ca show\" lists its signers"}
 		}
 		return tellRotation(io, *outcome.Authority)
 	})

@@ -24,6 +24,14 @@ func Of(address netip.Addr) netip.Prefix {
 	return prefix
 }
 
+// Text is an address as logs show it: "unix" for callers of a unix socket, who have none.
+func Text(address netip.Addr) string {
+	if !address.IsValid() {
+		return "unix"
+	}
+	return address.String()
+}
+
 // OfNet returns the source of a connection's remote address.
 func OfNet(address net.Addr) netip.Prefix {
 	if tcp, is := address.(*net.TCPAddr); is {

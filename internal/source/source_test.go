@@ -21,6 +21,9 @@ func TestSources(t *testing.T) {
 	if got := Of(netip.Addr{}); got.IsValid() {
 		t.Errorf("no address: got %s", got)
 	}
+	if tcp, socket := Text(netip.MustParseAddr("10.0.0.1")), Text(netip.Addr{}); tcp != "10.0.0.1" || socket != "unix" {
+		t.Errorf("the log names them %s and %s", tcp, socket)
+	}
 }
 
 // TestR12FloodOfTheLog: a source that is refused all the time gets a few lines, then one now and then that says how many

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -27,7 +28,7 @@ cluster that has the service, whether and how the proxy reaches it, and why. The
 lists what is wrong with the service and with the objects for its hostname.
 
 PROXY is a node ID from "isthmus get proxies", or its third part, such as web-1.shop.
-A HOST without dots is the name of a service in the namespace.`,
+HOST is a hostname, or its first labels: reviews of the namespace, or reviews.shop.`,
 		Example: `  isthmus explain web-1.shop reviews.shop.svc.cluster.local:9080
   isthmus explain web-1.shop reviews:9080 -n shop -o wide`,
 		Args: cmdutil.Exactly(2, "a proxy and HOST:PORT"),
@@ -64,14 +65,15 @@ func hostAndPort(text string) (string, int, error) {
 }
 
 func explainTo(ctx context.Context, s *session.Session, o output.Format, proxy string, of resource.Name, port int) error {
-	if !strings.Contains(of.Name, ".") {
-		full, err := resource.Hostname(ctx, s, resource.Hub(resource.Services), of)
-		if err != nil {
-			return err
-		}
-		of = full
+	of, err := resource.Hostname(ctx, s, resource.Hub(resource.Services), of)
+	if err != nil {
+		return err
 	}
 	answer, err := client.Explain(ctx, s, proxy, of.Name, port)
+	if client.CodeOf(err) == "NOT_FOUND" { // of the proxy, as the service was found: say which ones have the name
+		_, told := resource.Proxy(ctx, s, resource.Hub(resource.Proxies), resource.Name{Name: proxy})
+		return cmp.Or(told, err)
+	}
 	if err != nil {
 		return err
 	}

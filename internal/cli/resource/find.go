@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
-	"strings"
 
 	"isthmus.dev/isthmus/client"
-	"isthmus.dev/isthmus/internal/cli/output"
 	"isthmus.dev/isthmus/internal/cli/session"
 )
 
@@ -76,47 +72,15 @@ func elsewhere(ctx context.Context, s *session.Session, t Target, n Name) error 
 		if err != nil {
 			break
 		}
-		return fmt.Errorf("%s %q %w in namespace %q; there is one in namespace %q: use -n %s",
-			t.Plural(), n.Name, errNotFound, n.Namespace, o.Namespace, o.Namespace)
+		return inNamespace(t, n, o.Namespace)
 	}
 	return NotFound(t, n)
 }
 
-// Proxy finds a proxy by its node ID or the third part of it, with CLUSTER/
-// before it where several clusters have such a proxy.
-func Proxy(ctx context.Context, s *session.Session, t Target, n Name) (client.ProxySummary, error) {
-	answer, err := client.ProxyDetails(ctx, s, n.Name)
-	if err != nil {
-		return client.ProxySummary{}, err
-	}
-	if answer.Proxy != nil {
-		return *answer.Proxy, nil
-	}
-	found := map[string]client.ProxySummary{}
-	for one, err := range s.Proxies(ctx, nil) {
-		if err != nil {
-			return client.ProxySummary{}, err
-		}
-		if isNamed(one, n.Name) {
-			found[ProxyKey(one)] = one
-		}
-	}
-	names := slices.Sorted(maps.Keys(found))
-	switch len(names) {
-	case 0:
-		return client.ProxySummary{}, NotFound(t, n)
-	case 1:
-		return found[names[0]], nil
-	}
-	return client.ProxySummary{}, fmt.Errorf("%q is the name of several proxies; use one of %s", n.Name, strings.Join(names, ", "))
-}
-
-func isNamed(proxy client.ProxySummary, name string) bool {
-	if proxy.NodeID == name || ProxyKey(proxy) == name {
-		return true
-	}
-	parts := strings.Split(proxy.NodeID, "~")
-	return len(parts) > 2 && (parts[2] == name || output.OrEmpty(proxy.ClusterID)+"/"+parts[2] == name)
+// inNamespace is that a thing is not where it was looked for, and where one of its name is.
+func inNamespace(t Target, n Name, namespace string) error {
+	return fmt.Errorf("%s %q %w in namespace %q; there is one in namespace %q: use -n %s",
+		t.Plural(), n.Name, errNotFound, n.Namespace, namespace, namespace)
 }
 
 // OrNotFound is the error, or, without one, that there is no such thing.
@@ -126,31 +90,3 @@ func OrNotFound(err error, t Target, n Name) error {
 	}
 	return NotFound(t, n)
 }
-
-// Hostname finds the hostname of a service of which only the first labels are
-// given, as reviews or reviews.shop for reviews.shop.svc.cluster.local.
-func Hostname(ctx context.Context, s *session.Session, t Target, n Name) (Name, error) {
-	answer, err := client.ServiceByName(ctx, s, n.Name, &n.Namespace)
-	if err != nil || answer.Service != nil {
-		return n, err
-	}
-	var found []string
-	for one, err := range s.Services(ctx, &client.ServiceFilter{Namespace: &n.Namespace, HostnameContains: &n.Name}) {
-		if err != nil {
-			return n, err
-		}
-		if strings.HasPrefix(one.Hostname, strings.ToLower(n.Name)+".") {
-			found = append(found, one.Hostname)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return n, NotFound(t, n)
-	case 1:
-		return Name{Namespace: n.Namespace, Name: found[0]}, nil
-	}
-	return n, fmt.Errorf("%q is the name of several services; use one of %s", n.Name, strings.Join(found, ", "))
-}
-
-// ProxyKey tells a proxy from those of other clusters with the same node ID.
-func ProxyKey(of client.ProxySummary) string { return output.OrEmpty(of.ClusterID) + "/" + of.NodeID }

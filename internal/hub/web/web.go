@@ -28,8 +28,9 @@ const firstQuery = `{
 
 // examples are the tabs that GraphiQL opens for a first visitor.
 var examples = []string{
-	"# The services of the mesh, merged over all clusters.\nquery Services " + firstQuery,
-	`# What the hub does not use of what a cluster says, and why.
+	"# The services of the mesh, of all clusters.\nquery Services " + firstQuery,
+	`# The state of each cluster, and what the hub
+# does not use of its data.
 query Problems {
   clusters {
     nodes {
@@ -40,7 +41,7 @@ query Problems {
   }
 }
 `,
-	`# Whether the connected proxies have what they should have.
+	`# What proxies accept of their configuration.
 query Proxies {
   proxies {
     nodes {
@@ -54,17 +55,26 @@ query Proxies {
 	`# What was done to the configuration.
 query History {
   history(first: 10) {
-    nodes { revision createdAt author message changes { action object { kind namespace name } } }
+    nodes {
+      revision createdAt author message
+      changes { action object { kind namespace name } }
+    }
   }
 }
 `,
-	`# Every change of the mesh, as it happens.
+	`# Changes of the mesh, as they happen.
 subscription Changes {
   changes {
     cursor
     resync
-    services { action service { hostname namespace } }
-    clusters { action cluster { clusterID status { phase } } }
+    services {
+      action
+      service { hostname namespace }
+    }
+    clusters {
+      action
+      cluster { clusterID status { phase } }
+    }
   }
 }
 `,
