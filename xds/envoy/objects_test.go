@@ -77,6 +77,10 @@ func specOf(t fataler, kind string) proto.Message {
 		return &networking.Gateway{}
 	case "ServiceEntry":
 		return &networking.ServiceEntry{}
+	case "WorkloadEntry":
+		return &networking.WorkloadEntry{}
+	case "WorkloadGroup":
+		return &networking.WorkloadGroup{}
 	case "Sidecar":
 		return &networking.Sidecar{}
 	case authorization.Kind.Name:

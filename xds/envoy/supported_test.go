@@ -31,7 +31,7 @@ func TestSupportedFieldsHaveAnEffect(t *testing.T) {
 	}
 	for _, k := range supported.Kinds() {
 		fields, refused := supported.Fields(k)
-		if len(fields) == 0 {
+		if len(fields) == 0 || supported.Merged(k) {
 			continue // no part of a resource is made of its fields
 		}
 		kind := k.Name
@@ -55,6 +55,38 @@ func TestSupportedFieldsHaveAnEffect(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestG81EveryFieldOfEntriesIsListed, as supported or with the reason why not. Package external tries
+// what the supported ones change.
+func TestG81EveryFieldOfEntriesIsListed(t *testing.T) {
+	count := 0
+	for _, k := range supported.Kinds() {
+		if !supported.Merged(k) {
+			continue
+		}
+		count++
+		fields, refused := supported.Fields(k)
+		for _, path := range leavesOf(specOf(t, k.Name).ProtoReflect().Descriptor(), "", 0) {
+			if isBelow(path, fields) == isBelow(path, refused) {
+				t.Errorf("%s: %s is neither supported nor listed as not supported, or both", k, path)
+			}
+		}
+	}
+	if count != 3 {
+		t.Errorf("%d kinds are merged, want ServiceEntry, WorkloadEntry and WorkloadGroup", count)
+	}
+}
+
+// TestG81ProbesOfGroupsAreReported: the hub sends no probes, and says where they belong.
+func TestG81ProbesOfGroupsAreReported(t *testing.T) {
+	w := newWorld().config(t, "kind: WorkloadGroup\nmetadata: {name: n, namespace: shop}\nspec: {metadata: {labels: {a: b}}, template: {serviceAccount: a}, probe: {periodSeconds: 1, httpGet: {port: 80}}}")
+	for o := range w.snapshot.Objects().All() {
+		found := envoy.NotHonoured(o)
+		if len(found) != 1 || found[0].Path != "probe" || !strings.Contains(found[0].Reason, "readinessProbe") {
+			t.Errorf("reported are %v, want the probe", found)
+		}
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	networking "istio.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/federation"
@@ -17,6 +20,7 @@ import (
 // TestEveryFieldHasAnEffectOrIsReported takes each field out of valid objects, one at a
 // time: a service or a workload changes, or a problem of the object reports that none does.
 func TestEveryFieldHasAnEffectOrIsReported(t *testing.T) {
+	tried := map[string]bool{}
 	for name, spec := range map[string]string{
 		"static": `{hosts: [a.example, b.example], addresses: [10.9.0.1, 10.9.0.2], location: MESH_INTERNAL, resolution: STATIC, exportTo: [".", other], subjectAltNames: [s1, s2],
 			ports: [{number: 80, name: http, protocol: HTTP}, {number: 81, name: http-b, protocol: HTTP, targetPort: 8181}, {number: 443, name: tls, protocol: TLS}],
@@ -35,6 +39,7 @@ func TestEveryFieldHasAnEffectOrIsReported(t *testing.T) {
 		}
 		whole := told()
 		prototest.WithoutEach(e.Spec, func(path string) {
+			tried["ServiceEntry "+path] = true
 			if told() == whole {
 				t.Errorf("ServiceEntry %s: %s has no effect and is not reported", name, path)
 			}
@@ -51,8 +56,31 @@ func TestEveryFieldHasAnEffectOrIsReported(t *testing.T) {
 	}
 	whole := told()
 	prototest.WithoutEach(i.Spec, func(path string) {
+		tried["WorkloadEntry "+path] = true
 		if told() == whole {
 			t.Errorf("WorkloadEntry: %s has no effect and is not reported", path)
 		}
 	})
+	for _, path := range slices.Concat(leaves("ServiceEntry ", &networking.ServiceEntry{}), leaves("WorkloadEntry ", &networking.WorkloadEntry{})) {
+		if !tried[path] {
+			t.Errorf("no object has %s", path)
+		}
+	}
+}
+
+// leaves are the paths of all values of a message, after the prefix.
+func leaves(prefix string, m proto.Message) (all []string) {
+	var below func(d protoreflect.MessageDescriptor, at string)
+	below = func(d protoreflect.MessageDescriptor, at string) {
+		for i := range d.Fields().Len() {
+			field := d.Fields().Get(i)
+			if prototest.IsLeaf(field) {
+				all = append(all, at+field.JSONName())
+			} else {
+				below(field.Message(), at+field.JSONName()+".")
+			}
+		}
+	}
+	below(m.ProtoReflect().Descriptor(), prefix)
+	return all
 }

@@ -12,9 +12,6 @@ func ofGatewayAPI(name string) federation.Kind {
 
 // Kinds that the registries and the hub read.
 var (
-	_ = add(row{kind: ofNetworking("ServiceEntry")})
-	_ = add(row{kind: ofNetworking("WorkloadEntry")})
-	_ = add(row{kind: ofNetworking("WorkloadGroup")})
 	_ = add(row{kind: federation.ServiceBindingKind})
 	_ = add(row{kind: federation.MeshSettingsKind})
 	_ = add(row{kind: federation.ClusterKind, selects: true})

@@ -45,6 +45,9 @@ type row struct {
 	// derived marks objects whose effect is in other objects, which the hub derives of them: the proxies
 	// have those.
 	derived bool
+	// merged marks objects that the merge takes up before proxies get anything: no resource is made of
+	// their fields alone.
+	merged bool
 }
 
 var rows = federation.Rows[row]{}
@@ -78,6 +81,9 @@ func Fields(kind federation.Kind) (supported, refused []string) {
 	return nil, nil
 }
 
+// Merged reports whether objects of the kind become services and workloads before proxies get anything.
+func Merged(kind federation.Kind) bool { return rows[kind].merged }
+
 // OfHub are those of the supported fields that decide what the hub does, and are not part of a resource.
 func OfHub(kind federation.Kind) []string {
 	if t := rows[kind].table; t != nil {
@@ -94,6 +100,9 @@ func NotHonoured(o *federation.Object) []Field {
 		return nil
 	}
 	spec, ok := o.Spec.(proto.Message)
+	if !ok && r.merged {
+		return nil // the merge has the spec, and readers of the snapshot do not
+	}
 	if !ok || r.table == nil {
 		return []Field{{"spec", cmp.Or(r.idle, "objects of the kind "+o.Key.Of().String()+" have no effect yet")}}
 	}
