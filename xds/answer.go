@@ -54,7 +54,7 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 		return nil
 	}
 	s.nacked, s.refusedAt = true, answered.snapshot
-	s.sync.State, s.sync.Since, s.sync.LastError = fleet.Nacked, now, printable(text)
+	s.sync.State, s.sync.Since, s.sync.LastError = fleet.Nacked, now, reasonOf(text)
 	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.client.slots.get(r.name).acked == r })
 	suspects := suspectsAmong(fresh, text)
 	whole := suspects

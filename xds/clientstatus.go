@@ -2,8 +2,6 @@ package xds
 
 import (
 	"context"
-	"errors"
-	"io"
 	"time"
 
 	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
@@ -28,23 +26,23 @@ type clientStatusService struct {
 // StreamClientStatus answers each request of a stream.
 func (s *clientStatusService) StreamClientStatus(g statusv3.ClientStatusDiscoveryService_StreamClientStatusServer) error {
 	return s.serve(g.Context(), func(c *xdsClient) error {
+		ctx, cancel := context.WithCancel(g.Context())
+		defer cancel()
 		pace := rate.NewLimiter(rate.Limit(s.server.options.Limits.Requests), s.server.options.Limits.Burst)
+		received, ended := incoming(ctx, g.Recv)
 		for {
-			r, err := g.Recv()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
+			r, err := nextQuestion(ctx, c, received, ended)
 			if err != nil {
-				return err
+				return clean(err)
 			}
 			if !pace.Allow() {
 				return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", s.server.options.Limits.Requests)
 			}
-			answer, err := s.answer(g.Context(), c, r)
+			answer, err := s.answer(ctx, c, r)
 			if err != nil {
 				return err
 			}
-			if err := g.Send(answer); err != nil {
+			if err := c.hand(ctx, func() error { return g.Send(answer) }); err != nil {
 				return err
 			}
 		}

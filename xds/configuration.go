@@ -44,7 +44,7 @@ type reader struct {
 // reading is one type of a reader.
 type reading struct {
 	has      btree.Map[*mcp.Resource] // what the client was sent last
-	initial  map[string]string        // versions that the client has already; delta only
+	initial  map[string]string        // versions that the client has already, counted in its account; delta only
 	known    bool                     // the hub knows the type
 	answered bool                     // the first answer was sent
 	waits    bool                     // for an answer to what was sent
@@ -77,6 +77,7 @@ func readConfiguration(ctx context.Context, st *stream, first message) error {
 	log.Info("a control plane reads the configuration")
 	defer log.Info("a control plane does not read the configuration any more")
 	r := &reader{stream: st, rate: rate.NewLimiter(rate.Limit(options.Limits.Requests), options.Limits.Burst), asked: map[envoy.Type]*reading{}}
+	defer r.close()
 	if err := r.take(first); err != nil {
 		return err
 	}
@@ -93,13 +94,16 @@ func (r *reader) take(m message) error {
 	case of == nil && len(r.asked) >= mostConfigurationTypes:
 		return status.Errorf(codes.ResourceExhausted, "more than %d types", mostConfigurationTypes)
 	case of == nil:
+		if err := r.stream.client.account.addClaims(len(m.initial)); err != nil {
+			return err
+		}
 		r.asked[m.kind] = &reading{initial: m.initial}
 		r.order = append(r.order, m.kind)
 	case m.nonce == of.nonce && of.waits:
 		of.waits = false
 		if of.known && m.refused {
 			r.stream.server.options.Metrics.Count(Nacked, m.kind)
-			r.stream.client.provoke("a control plane refuses configuration", slog.String("type", printable(string(m.kind))), slog.String("problem", printable(m.errorText)))
+			r.stream.client.provoke("a control plane refuses configuration", slog.String("type", printable(string(m.kind))), slog.String("problem", reasonOf(m.errorText)))
 		} else if of.known {
 			r.stream.server.options.Metrics.Count(Acked, m.kind)
 		}
@@ -109,6 +113,13 @@ func (r *reader) take(m message) error {
 		return status.Errorf(codes.ResourceExhausted, "more than %g requests in a second", r.stream.server.options.Limits.Requests)
 	}
 	return nil
+}
+
+// close gives back what the client said it has and was not answered.
+func (r *reader) close() {
+	for _, of := range r.asked {
+		r.stream.client.account.removeClaims(len(of.initial))
+	}
 }
 
 // loop is the life of the stream after the first request.
@@ -192,6 +203,7 @@ func (r *reader) respond(t envoy.Type, of *reading, all btree.Map[*mcp.Resource]
 				removed = append(removed, name)
 			}
 		}
+		r.stream.client.account.removeClaims(len(of.initial))
 		of.initial = nil
 	}
 	of.has, of.answered, of.waits, of.sent = all, true, true, now

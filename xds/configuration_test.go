@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -45,12 +46,12 @@ func (r reads) Identify(context.Context) (Caller, error) {
 }
 
 // configurationServer serves the services of a registry.
-func configurationServer(t *testing.T, access Access) (client func(delta bool) *xdstest.Client, publish func(name, address string)) {
+func configurationServer(t *testing.T, access Access, limits ...Limits) (client func(delta bool) *xdstest.Client, publish func(name, address string)) {
 	t.Helper()
 	from := federation.NewAggregate(nil)
 	entry := schema.Kind{Kind: federation.Kind{Group: "networking.istio.io", Name: "ServiceEntry"}, Versions: []string{"v1"}, Storage: "v1"}
 	s := New(Options{
-		Snapshots: from, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler), Access: access,
+		Snapshots: from, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler), Access: access, Limits: append(limits, Limits{})[0],
 		Configuration: mcp.New(mcp.Options{Snapshots: from, Views: empty{}, Kinds: []schema.Kind{entry}, Origin: "origin", Logger: slog.New(slog.DiscardHandler)}),
 	})
 	g := grpc.NewServer(s.ServerOptions()...)
@@ -177,5 +178,51 @@ func TestM08OthersAreRefused(t *testing.T) {
 		if r, err := c.Receive(t.Context()); status.Code(err) != codes.PermissionDenied {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+	}
+}
+
+// identified admits everybody as one reader, whose streams count together.
+type identified struct{}
+
+func (identified) Identify(context.Context) (Caller, error) {
+	return Caller{Identity: "istiod", Reads: func() (string, error) { return "spiffe://td/ns/istio-system/sa/istiod", nil }}, nil
+}
+
+// TestR91WhatReadersSayIsBounded: the names that a control plane says it has count until they
+// are answered, and the URL of a type is a name.
+func TestR91WhatReadersSayIsBounded(t *testing.T) {
+	client, publish := configurationServer(t, identified{}, Limits{UnknownNames: 50 * claimCost})
+	publish("a.example", "10.0.0.1")
+	has := func(n int) map[string]string {
+		initial := map[string]string{}
+		for i := range n {
+			initial[fmt.Sprint("gone/", i)] = "1"
+		}
+		return initial
+	}
+	c := client(true)
+	for i := range 3 {
+		if err := c.Send(xdstest.Request{Type: fmt.Sprint("a.type/v1/", i), Initial: has(40)}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := c.Receive(t.Context()); err != nil || len(r.Removed) != 40 {
+			t.Errorf("40 names are answered with %+v, %v", r, err)
+		}
+	}
+	for name, q := range map[string]xdstest.Request{
+		"many names": {Type: serviceEntries, Initial: has(60)}, "long type": {Type: strings.Repeat("t", 600)},
+	} {
+		c := client(true)
+		_ = c.Send(q) // the stream may be over already
+		if r, err := c.Receive(t.Context()); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("%s: it hears %+v, %v", name, r, err)
+		}
+	}
+	c = client(true) // those of the ended streams count no more
+	if err := c.Send(xdstest.Request{Type: serviceEntries, Initial: has(50)}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Receive(t.Context()); err != nil || len(r.Removed) != 50 {
+		t.Errorf("50 names are answered with %+v, %v", r, err)
 	}
 }

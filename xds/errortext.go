@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -9,6 +10,12 @@ import (
 
 // maxErrorText bounds what is kept of a client's error text.
 const maxErrorText = 1024
+
+// unexplained stands for the error text of a client that gave none.
+const unexplained = "the client gave no reason"
+
+// reasonOf is the error text of a client that refused something, as it may be stored and shown.
+func reasonOf(text string) string { return cmp.Or(printable(strings.TrimSpace(text)), unexplained) }
 
 // dumpMarks begin the dump of a whole resource in Envoy's texts; what follows
 // may hold anything that the resource holds.

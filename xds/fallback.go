@@ -26,8 +26,8 @@ type fallbackKey struct {
 
 // fallback is what is sent in place of a resource of which parts are withheld.
 type fallback struct {
-	resource *resource    // nil: nothing can be
-	parts    []envoy.Form // that are withheld
+	resource *resource    // nil: nothing can be, such as a listener without any filter chain
+	parts    []envoy.Form // that are withheld; empty: nothing is
 }
 
 // maxFallbacks bounds the fallbacks that are kept; maxKnown the forms.
@@ -82,7 +82,7 @@ func makeFallback(kind envoy.Type, target, accepted *resource, withheld func(env
 	}
 	m, parts, err := envoy.Fallback(kind, target.value(), before, withheld)
 	if err != nil || m == nil {
-		return fallback{parts: append(parts, envoy.Form{})}
+		return fallback{parts: parts}
 	}
 	r, err := newResource(kind, target.name, m)
 	if err != nil {

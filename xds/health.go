@@ -58,9 +58,9 @@ type healthStream struct {
 	server   *Server
 	client   xdsClient
 	service  *healthService
-	ended    chan error // of receiving
+	ended    <-chan error // of receiving
 	grpc     healthv3.HealthDiscoveryService_StreamHealthCheckServer
-	received chan *healthv3.HealthCheckRequestOrEndpointHealthResponse
+	received <-chan *healthv3.HealthCheckRequestOrEndpointHealthResponse
 	prober   string
 	probes   envoy.Probes
 	refused  bool      // it is no gateway of its network
@@ -76,8 +76,8 @@ func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_Stre
 		return status.Error(codes.Unimplemented, "this hub takes no reports of probes")
 	}
 	h := &healthStream{
-		server: s.server, client: xdsClient{server: s.server, log: s.server.options.Logger}, ended: make(chan error, 1),
-		service: s, grpc: g, received: make(chan *healthv3.HealthCheckRequestOrEndpointHealthResponse), prober: rand.Text(),
+		server: s.server, client: xdsClient{server: s.server, log: s.server.options.Logger},
+		service: s, grpc: g, prober: rand.Text(),
 	}
 	ctx, cancel := context.WithCancel(g.Context())
 	defer cancel()
@@ -120,7 +120,7 @@ func (h *healthStream) serve(ctx context.Context) error {
 	if err := h.client.identify(ctx); err != nil {
 		return err
 	}
-	go h.receive(ctx)
+	h.received, h.ended = incoming(ctx, h.grpc.Recv)
 	if err := h.greet(ctx); err != nil {
 		return err
 	}
@@ -133,21 +133,6 @@ func (h *healthStream) serve(ctx context.Context) error {
 	}
 	defer h.server.options.Probes.Left(h.prober)
 	return h.loop(ctx)
-}
-
-func (h *healthStream) receive(ctx context.Context) {
-	for {
-		m, err := h.grpc.Recv()
-		if err != nil {
-			h.ended <- err
-			return
-		}
-		select {
-		case h.received <- m:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // greet waits for the first request, which must name the node.
@@ -191,7 +176,7 @@ func (h *healthStream) loop(ctx context.Context) error {
 		if err := h.client.stillAdmitted(now); err != nil {
 			return err
 		}
-		wake, err := h.tellProbes(snapshot, now)
+		wake, err := h.tellProbes(ctx, snapshot, now)
 		if err != nil {
 			return err
 		}
@@ -222,7 +207,7 @@ func (h *healthStream) loop(ctx context.Context) error {
 // tellProbes sends what is to be probed if it is not what was sent last, and
 // returns when to look at a newer snapshot. A node that is not a gateway of its network, or no
 // longer, gets the reason and is ignored from then on.
-func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.Time, error) {
+func (h *healthStream) tellProbes(ctx context.Context, s *federation.Snapshot, now time.Time) (time.Time, error) {
 	if h.seen == s.Version() {
 		return time.Time{}, nil
 	}
@@ -241,7 +226,7 @@ func (h *healthStream) tellProbes(s *federation.Snapshot, now time.Time) (time.T
 		return time.Time{}, nil
 	}
 	h.probes = next
-	return time.Time{}, h.grpc.Send(next.Specifier)
+	return time.Time{}, h.client.hand(ctx, func() error { return h.grpc.Send(next.Specifier) })
 }
 
 // take reads a report. Another request, of a node that was named already, is

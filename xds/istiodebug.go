@@ -79,35 +79,8 @@ func answerInquiry(ctx context.Context, st *stream, first message) error {
 			return err
 		}
 		var err error
-		if m, err = q.next(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// next waits for a request while the client may ask.
-func (q *inquiry) next(ctx context.Context) (message, error) {
-	st := q.stream
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		now := time.Now()
-		if err := st.client.stillAdmitted(now); err != nil {
-			return message{}, err
-		}
-		if at := st.client.nextProof(); !at.IsZero() {
-			timer.Reset(at.Sub(now))
-		}
-		select {
-		case m := <-st.wire.received:
-			return m, nil
-		case err := <-st.wire.ended:
-			return message{}, clean(err)
-		case <-timer.C:
-		case <-ctx.Done():
-			return message{}, ctx.Err()
-		case <-st.server.drain:
-			return message{}, errDraining
+		if m, err = nextQuestion(ctx, &st.client, st.wire.received, st.wire.ended); err != nil {
+			return clean(err)
 		}
 	}
 }
@@ -141,27 +114,7 @@ func (q *inquiry) take(ctx context.Context, m message) error {
 	if err != nil {
 		return status.Error(codes.Internal, "the answer cannot be encoded")
 	}
-	return q.send(ctx, frame{mem.BufferSlice{mem.SliceBuffer(bytes)}})
-}
-
-// send waits until the client took the response.
-func (q *inquiry) send(ctx context.Context, f frame) error {
-	within := q.stream.server.options.Limits.Send
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case q.stream.wire.out <- f:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-q.stream.wire.written:
-		return err
-	case <-timer.C:
-		return status.Errorf(codes.DeadlineExceeded, "the client took no response for %s", within)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return q.stream.client.hand(ctx, func() error { return q.stream.wire.grpc.SendMsg(frame{mem.BufferSlice{mem.SliceBuffer(bytes)}}) })
 }
 
 // inspect makes the resources that answer the request.

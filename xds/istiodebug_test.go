@@ -34,16 +34,16 @@ func (i inspects) Identify(context.Context) (Caller, error) {
 }
 
 // debugHub answers Istio's tools.
-func debugHub(t *testing.T, access Access) *hub {
+func debugHub(t *testing.T, access Access, change ...func(*Options)) *hub {
 	t.Helper()
 	var h *hub
-	h = newHub(t, func(o *Options) {
+	h = newHub(t, append(change, func(o *Options) {
 		o.Access = access
 		o.Debug = istiodebug.New(istiodebug.Options{
 			Snapshots: o.Snapshots, Fleet: o.Fleet, Hub: "hub-1", Build: istiodebug.Build{Version: "1.2.3"},
 			Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return ConfigDump(h.server, stream) },
 		})
-	})
+	})...)
 	return h
 }
 

@@ -40,6 +40,9 @@ func deltaRequest(r *discoveryv3.DeltaDiscoveryRequest) request {
 
 // check holds the request against the limits of what one stream may ask for.
 func (r request) check(limits Limits) error {
+	if n := len(r.kind); n > limits.NameBytes {
+		return status.Errorf(codes.ResourceExhausted, "request for a type whose URL has %d bytes: the limit is %d", n, limits.NameBytes)
+	}
 	if n := len(r.names) + len(r.unsubscribe); n > 2*limits.Names || len(r.names) > limits.Names {
 		return status.Errorf(codes.ResourceExhausted, "request for %s names %d resources: the limit is %d", r.kind, n, limits.Names)
 	}

@@ -56,7 +56,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	defer s.options.Traffic.Streams(protocolOf(delta), -1)
 	st := &stream{
 		server: s, client: xdsClient{server: s, log: s.options.Logger},
-		wire:      wire{grpc: g, delta: delta, received: make(chan message), ended: make(chan error, 1), out: make(chan frame), written: make(chan error, 1)},
+		wire:      wire{grpc: g, delta: delta, out: make(chan frame), written: make(chan error, 1)},
 		published: map[envoy.Type]*fleet.Delivery{}, told: map[envoy.Type]*slots{}, untraced: map[envoy.Type]map[string]bool{}, held: map[envoy.Type][]groupKey{},
 		refused: map[string]struct{}{},
 	}
@@ -66,7 +66,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	defer st.close()
 	defer st.client.end()
 	if err = st.client.identify(ctx); err == nil {
-		go st.wire.receive(ctx)
+		st.wire.received, st.wire.ended = incoming(ctx, st.wire.read)
 		go st.wire.write(ctx)
 		err = st.run(ctx)
 	}

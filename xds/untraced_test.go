@@ -150,3 +150,41 @@ func TestR05ARefusedPartThatNoObjectMadeBlamesNobody(t *testing.T) {
 		}
 	})
 }
+
+// TestR92RefusalsSayWhy: a proxy that refuses a listener altogether, with and without a reason: each line of the log
+// says why, or that the proxy did not say so.
+func TestR92RefusalsSayWhy(t *testing.T) {
+	for said, want := range map[string]string{"cannot bind: no such address": "cannot bind: no such address", " ": unexplained} {
+		t.Run(want, func(t *testing.T) {
+			log := &sharedLog{}
+			h := newHub(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+			h.set(service("web", 1))
+			c := h.client(xdstest.Options{Delta: true})
+			c.ask(xdstest.Request{Type: xdstest.LDS})
+			var answering sync.WaitGroup
+			answering.Go(func() {
+				for {
+					r, err := c.Receive(context.Background())
+					if err != nil || c.Nack(r, said) != nil {
+						return
+					}
+				}
+			})
+			h.eventually("the hub knows what is refused", func(v *fleet.Value) bool {
+				all := v.ByID(node("web-1").Id)
+				return len(all) == 1 && strings.Contains(all[0].Refusals(), "filter chain") && all[0].Sync[xdstest.LDS].LastError == want
+			})
+			c.Close()
+			answering.Wait()
+			h.eventually("the proxy is gone", func(v *fleet.Value) bool { return v.Count() == 0 })
+			if !log.has("what no object made", `name="filter chain`) {
+				t.Errorf("the log has not what is refused: %s", log.text.String())
+			}
+			for line := range strings.Lines(log.text.String()) {
+				if strings.Contains(line, "rejected") && !strings.Contains(line, `err="`+want+`"`) {
+					t.Errorf("the log has not why: %s", line)
+				}
+			}
+		})
+	}
+}

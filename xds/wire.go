@@ -21,25 +21,10 @@ type message struct {
 type wire struct {
 	grpc     grpc.ServerStream
 	delta    bool
-	received chan message
-	ended    chan error // of receiving
+	received <-chan message
+	ended    <-chan error // of receiving
 	out      chan frame
 	written  chan error // one for each frame
-}
-
-func (w *wire) receive(ctx context.Context) {
-	for {
-		m, err := w.read()
-		if err != nil {
-			w.ended <- err
-			return
-		}
-		select {
-		case w.received <- m:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (w *wire) read() (message, error) {

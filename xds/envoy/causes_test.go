@@ -136,19 +136,28 @@ func TestR05TitlesOfFilterChains(t *testing.T) {
 		`filter chain for http/1.1, h2c of listener "l"`:                                             {TransportProtocol: "raw_buffer", ApplicationProtocols: []string{"http/1.1", "h2c"}},
 		`filter chain of listener "l"`:                                                               {},
 	} {
-		body, err := proto.Marshal(&listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{FilterChainMatch: match}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		forms, err := envoy.Forms(envoy.ListenerType, body)
-		if err != nil || len(forms) != 2 {
-			t.Fatalf("%v, %v", forms, err)
-		}
-		if got := envoy.PartTitle(envoy.ListenerType, "l", forms[1].Part); got != want {
+		if got := envoy.PartTitle(envoy.ListenerType, "l", partOf(t, match)); got != want {
 			t.Errorf("the title is %s, want %s", got, want)
 		}
+	}
+	if got, want := envoy.PartTitle(envoy.ListenerType, "l", partOf(t, nil)), `filter chain of listener "l"`; got != want {
+		t.Errorf("the title of a chain without a match is %s, want %s", got, want)
 	}
 	if got := envoy.PartTitle(envoy.ClusterType, "outbound|80||web", ""); got != `cluster "outbound|80||web"` {
 		t.Errorf("a cluster is %s", got)
 	}
+}
+
+// partOf is the name of the filter chain of a listener that matches so.
+func partOf(t *testing.T, match *listenerv3.FilterChainMatch) string {
+	t.Helper()
+	body, err := proto.Marshal(&listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{FilterChainMatch: match}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms, err := envoy.Forms(envoy.ListenerType, body)
+	if err != nil || len(forms) != 2 {
+		t.Fatalf("%v, %v", forms, err)
+	}
+	return forms[1].Part
 }

@@ -165,7 +165,11 @@ const defaultChain = "default"
 
 // chainName is what a filter chain matches: within a listener it is unique.
 func chainName(chain *listenerv3.FilterChain) string {
-	return chainOpens + prototext.MarshalOptions{}.Format(chain.GetFilterChainMatch()) + chainCloses
+	match := chain.GetFilterChainMatch()
+	if match == nil {
+		return chainOpens + chainCloses
+	}
+	return chainOpens + prototext.MarshalOptions{}.Format(match) + chainCloses
 }
 
 const chainOpens, chainCloses = "filter chain {", "}"
