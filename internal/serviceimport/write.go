@@ -49,14 +49,22 @@ func (f *follower) pause(at step, want *Import, err error) {
 	}
 	pause := f.pauses.Next(key)
 	failed := failure(err)
+	if failed == interrupted {
+		return
+	}
 	f.options.count(f.id, failed)
-	if failed != "" && failed != conflict && !listwatch.Interrupted(err) {
+	if failed != "" && failed != conflict {
 		f.log.Warn("a ServiceImport cannot be written; the hub tries again", title(key), slog.Duration("retryIn", pause), slog.Any("err", err))
 	}
 }
 
-// conflict is the failure of a write that came too late: somebody was faster.
-const conflict = "conflict"
+const (
+	// conflict is the failure of a write that came too late: somebody was faster.
+	conflict = "conflict"
+	// interrupted is a write that the hub gave up: it ends, or the cluster has to prove first
+	// that it is the known one. Its status says so.
+	interrupted = "interrupted"
+)
 
 // failure says why a write failed; empty: it did not.
 func failure(err error) string {
@@ -64,6 +72,8 @@ func failure(err error) string {
 	switch {
 	case err == nil:
 		return ""
+	case listwatch.Interrupted(err), errors.Is(err, context.Canceled):
+		return interrupted
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		return conflict
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):

@@ -78,7 +78,14 @@ func (s *Source) read(t *table, a *answer) (found map[string]*item, unnamed []co
 	return found, unnamed
 }
 
+// mostName bounds a name and a version in bytes, which are kept and shown. Kubernetes has
+// names of 317.
+const mostName = 512
+
 func checkName(name string) error {
+	if len(name) > mostName {
+		return fmt.Errorf("its name has %d bytes, and the limit is %d", len(name), mostName)
+	}
 	namespace, short, two := strings.Cut(name, "/")
 	if !two || namespace == "" || short == "" || strings.Contains(short, "/") {
 		return fmt.Errorf("its name is %.200q, not NAMESPACE/NAME", name)
@@ -94,7 +101,10 @@ func (s *Source) item(t *table, name string, r resource, m *mcpapi.Resource) *it
 		return old
 	}
 	i := &item{sum: sum, wireVersion: r.version, version: m.GetMetadata().GetVersion(), created: m.GetMetadata().GetCreateTime().AsTime()}
-	switch {
+	switch longest := max(len(i.version), len(i.wireVersion)); {
+	case longest > mostName:
+		i.version, i.wireVersion = "", ""
+		i.problems = []config.Problem{{Code: codeLarge, Message: fmt.Sprintf("the object has a version of %d bytes, and the limit is %d", longest, mostName)}}
 	case len(r.value) > s.o.Object:
 		i.problems = []config.Problem{{Code: codeLarge, Message: fmt.Sprintf("the object has %d bytes, and the limit is %d", len(r.value), s.o.Object)}}
 	case old != nil && old.object != nil && older(i, old):

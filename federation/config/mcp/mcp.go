@@ -204,6 +204,9 @@ func (s *Source) handle(l *link, e event) error {
 	case e.answer == nil:
 		return l.ask(s.asked)
 	}
+	if n := len(e.answer.version); n > mostName {
+		return fmt.Errorf("the version of the server's answer has %d bytes, and the limit is %d", n, mostName)
+	}
 	s.found()
 	t := s.tables[e.answer.url]
 	if t == nil {

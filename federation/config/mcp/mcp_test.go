@@ -85,6 +85,26 @@ func TestM02AServerThatIsAwayDoesNotHoldUpTheStart(t *testing.T) {
 	})
 }
 
+// TestM14NamesAndVersionsAreBounded: they are kept and shown. The last valid form of an object
+// with a long version stays, and an answer with a long version is no answer.
+func TestM14NamesAndVersionsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	s := serve(t, false)
+	h := s.read()
+	s.say("1", entry(t, "a", "1"))
+	h.await("the object", func() bool { return h.has("a") })
+	s.say("2", entry(t, "a", long), entry(t, "well", "1"), entry(t, "x", "1", func(m *mcpapi.Resource, _ *networking.ServiceEntry) { m.Metadata.Name = "shop/" + long }))
+	h.await("what is wrong, in few words, and the objects", func() bool {
+		return h.said("OBJECT_TOO_LARGE", "UNDECODABLE") && len(fmt.Sprint(h.trouble)) < 4096 && h.has("a") && h.has("well")
+	})
+	opens := func(r *discoveryv3.DiscoveryRequest) bool { return r.GetNode() != nil }
+	s.next(opens)
+	s.say(long, entry(t, "b", "1"))
+	s.next(opens) // the stream was given up
+	s.say("3", entry(t, "a", "2"))
+	h.await("the next answer", func() bool { return h.said() && h.has("a") && !h.has("b") && !h.has("well") })
+}
+
 // TestM03BadInput: what is wrong with one object has a code and no effect on others.
 func TestM03BadInput(t *testing.T) {
 	older := func(m *mcpapi.Resource, e *networking.ServiceEntry) { e.Hosts = []string{"old.example.com"} }

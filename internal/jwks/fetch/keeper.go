@@ -17,7 +17,9 @@ const (
 	every        = 20 * time.Minute // after a success
 	firstPause   = 5 * time.Second  // after a failure
 	longestPause = 5 * time.Minute
-	atOnce       = 64 // fetches
+	// atOnce is how many fetches run. It is more than one namespace can have, so that a namespace
+	// whose servers do not answer holds up no other.
+	atOnce = 2*mostOfNamespace + 50
 )
 
 // Snapshots has the latest snapshot.

@@ -30,7 +30,7 @@ type issuers struct {
 }
 
 func (i *issuers) fetch(ctx context.Context, from federation.KeySource, timeout time.Duration) (string, error) {
-	if from.URI == "https://slow" {
+	if strings.HasPrefix(from.URI, "https://slow") {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		<-ctx.Done()
@@ -218,5 +218,23 @@ func TestK10ASlowServerHoldsUpNoOther(t *testing.T) {
 		m.expect("https://slow", "", "")
 		m.pass(6 * time.Second)
 		m.expect("https://slow", "", "the server did not answer in time")
+	})
+}
+
+// TestR93SlowServersOfANamespaceHoldUpNoOther: all servers of a namespace do not answer within the
+// longest timeout, and the keys of another namespace come at once.
+func TestR93SlowServersOfANamespaceHoldUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t)
+		m.answer("https://a", "one")
+		var slow []*security.JWTRule
+		for i := range mostOfNamespace {
+			r := rule(fmt.Sprint("https://slow-", i))
+			r.Timeout = durationpb.New(jwks.MostTimeout)
+			slow = append(slow, r)
+		}
+		m.apply("hostile", "slow", slow...)
+		m.apply("shop", "fast", rule("https://a"))
+		m.expect("https://a", "one", "")
 	})
 }
