@@ -11,7 +11,7 @@ import (
 // maxErrorText bounds what is kept of a client's error text.
 const maxErrorText = 1024
 
-// unexplained stands for the error text of a client that gave none.
+// unexplained is the error text of a client that gave none.
 const unexplained = "the client gave no reason"
 
 // reasonOf is the error text of a client that refused something, as it may be stored and shown.
