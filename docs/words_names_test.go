@@ -40,10 +40,10 @@ func checkNames(t *testing.T, name string, file *ast.File) {
 	names := declared(file)
 	names[strings.TrimSuffix(path.Base(name), ".go")] = true
 	names[file.Name.Name] = true
-	for _, declared := range slices.Sorted(maps.Keys(names)) {
-		for _, word := range camelWords(declared) {
+	for _, each := range slices.Sorted(maps.Keys(names)) {
+		for _, word := range camelWords(each) {
 			if instead := wordsOfNames[word]; instead != "" {
-				t.Errorf("%s: the name %s has the word %q; write: %s", name, declared, word, instead)
+				t.Errorf("%s: the name %s has the word %q; write: %s", name, each, word, instead)
 			}
 		}
 	}
