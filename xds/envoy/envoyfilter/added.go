@@ -38,7 +38,7 @@ func Added(v *facet.View, name string) proto.Message {
 			v.LeaveOut(resource.Reason{Code: resource.ReasonPatchInvalid, Cause: a.Object, Message: fmt.Sprintf("%s is left out: %v", a.Field(), err)})
 			continue
 		}
-		return a.value
+		return proto.Clone(a.value)
 	}
 	return nil
 }

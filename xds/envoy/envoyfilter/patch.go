@@ -74,7 +74,7 @@ type job struct {
 	Patch
 	subject subject
 	op      operation
-	value   proto.Message // nil for REMOVE
+	value   proto.Message // nil for REMOVE; not to be changed
 }
 
 // read reads a patch. An error means that it never has an effect.
@@ -83,19 +83,11 @@ func read(p Patch) (*job, error) {
 	if !known {
 		return nil, unsupported(p.Spec.GetApplyTo())
 	}
-	j := &job{Patch: p, subject: s, op: p.Spec.GetPatch().GetOperation()}
-	if err := j.understood(); err != nil {
-		return nil, err
-	}
-	if j.op == remove {
-		return j, nil
-	}
-	value, err := readValue(p.Spec.GetPatch().GetValue(), s.value)
+	value, err := valueOf(p.Spec)
 	if err != nil {
 		return nil, err
 	}
-	j.value = value
-	return j, j.allowed()
+	return &job{Patch: p, subject: s, op: p.Spec.GetPatch().GetOperation(), value: value}, nil
 }
 
 func unsupported(to api.EnvoyFilter_ApplyTo) error {
