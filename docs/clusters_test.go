@@ -74,8 +74,16 @@ var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(\.[0-9]+)?[a-zA-Z]`)
 // TestMessagesAreThoseOfTheCode looks for every message of the tables, piece by
 // piece, among the texts of the code.
 func TestMessagesAreThoseOfTheCode(t *testing.T) {
+	said := texts(t, "../registries", "../registries/provider", "../registries/reconcile", "../registries/kubernetes", "../registries/consul", "../internal/kube", "../internal/kube/listwatch", "../internal/hub/kinds", "../internal/hub/clusters", "../internal/hub/settings")
+	areSaid(t, said, rows(t, section(t, read(t, "clusters.md"), "## Status messages"), "message contains"))
+	areSaid(t, texts(t, "../internal/access", "../registries/consul"), rows(t, read(t, "consul.md"), "the stream ends with"))
+}
+
+// texts are those of the code in the folders, with … for what is filled in.
+func texts(t *testing.T, dirs ...string) []string {
+	t.Helper()
 	var said []string
-	for _, dir := range []string{"../registries", "../registries/reconcile", "../registries/kubernetes", "../registries/consul", "../internal/kube", "../internal/kube/listwatch", "../internal/hub/kinds", "../internal/hub/clusters", "../internal/hub/settings"} {
+	for _, dir := range dirs {
 		walk(t, dir, func(n ast.Node) {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 				if value, err := strconv.Unquote(literal.Value); err == nil {
@@ -84,7 +92,12 @@ func TestMessagesAreThoseOfTheCode(t *testing.T) {
 			}
 		})
 	}
-	messages := rows(t, section(t, read(t, "clusters.md"), "## Status messages"), "message contains")
+	return said
+}
+
+// areSaid wants each message of a table's first column among the texts.
+func areSaid(t *testing.T, said []string, messages [][]string) {
+	t.Helper()
 	for _, row := range messages {
 		for _, message := range spans(row[0]) {
 			for piece := range strings.SplitSeq(message, "…") {

@@ -35,9 +35,22 @@ func Drain(r *References, spec *federation.DrainObject) {
 	case refused > len(named):
 		named = append(named, fmt.Sprintf("and %d more", refused-len(named)))
 	case drained+refused == 0 && spec.Share() > 0:
-		r.Add(NotFoundReference, "spec", "no endpoint of a service is drained: none is there, or a Drain with a larger percent covers them all")
+		r.nothingDrained(spec)
 	}
 	if refused > 0 {
 		r.Add(DrainRefused, "spec", "%d of %d services are not drained: %s; add endpoints elsewhere, or set force", refused, drained+refused, strings.Join(named, ", "))
 	}
+}
+
+// nothingDrained says why a Drain covers nothing: most often, its cluster or network has another name.
+func (r *References) nothingDrained(spec *federation.DrainObject) {
+	if _, attached := r.reader.Cluster(spec.Cluster); spec.Cluster != "" && !attached {
+		r.Add(NotFoundReference, "spec.cluster", "no cluster %q is attached", spec.Cluster)
+		return
+	}
+	if _, known := r.reader.Network(spec.NetworkID); spec.NetworkID != "" && !known {
+		r.Add(NotFoundReference, "spec.networkID", "there is no network %q", spec.NetworkID)
+		return
+	}
+	r.Add(NotFoundReference, "spec", "no endpoint of a service is drained: none is there, or a Drain with a larger percent covers them all")
 }

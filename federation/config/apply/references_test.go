@@ -38,10 +38,21 @@ func findings(r apply.Result) string {
 	return strings.Join(all, "\n")
 }
 
+// TestU39WhatMeetsNothingIsFound: a Drain of a cluster that is not attached, and a subset that no endpoint belongs to.
+func TestU39WhatMeetsNothingIsFound(t *testing.T) {
+	const drain = "apiVersion: isthmus.dev/v1\nkind: Drain\nmetadata: {name: c9}\nspec: {cluster: c9}\n---\n"
+	w := newWorld(t)
+	want := "IST0101 Drain c9 spec.cluster\nSUBSET_EMPTY DestinationRule shop/api spec.subsets[0].labels\n"
+	if got := findings(w.must(drain+rules+external("api.example.com"), dryRun)); !strings.HasPrefix(got, want) {
+		t.Errorf("found\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestReferencesThatLeadNowhereAreFound(t *testing.T) {
 	w := newWorld(t)
 	dry := w.must(rules+external("api.example.com"), dryRun)
-	want := `IST0101 VirtualService shop/api spec.gateways[1]
+	want := `SUBSET_EMPTY DestinationRule shop/api spec.subsets[0].labels
+IST0101 VirtualService shop/api spec.gateways[1]
 IST0101 VirtualService shop/api spec.http[0].mirror.host
 IST0101 VirtualService shop/api spec.http[0].route[0].destination.subset`
 	if got := findings(dry); got != want {

@@ -23,7 +23,7 @@ var _ = add(of[networking.DestinationRule]{
 		}
 	},
 	check:      validation.DestinationRule,
-	references: func(r *analysis.References, s *networking.DestinationRule) { r.Host("spec.host", s.GetHost()) },
+	references: analysis.DestinationRule,
 	columns:    []Column{{"HOST", "spec.host"}},
 })
 

@@ -96,7 +96,7 @@ func (p *nodeParser) readID(id string) {
 	}
 	parts := strings.Split(id, "~")
 	if len(parts) != 4 {
-		p.fail("id %q has %d parts separated by ~, it needs four: TYPE~IP~ID~DOMAIN", id, len(parts))
+		p.fail("id %q has %d parts separated by ~, it needs four: TYPE~IP~NAME~DOMAIN", id, len(parts))
 		return
 	}
 	p.node.ID, p.node.Type, p.idIP, p.node.Name, p.node.Domain = id, Type(parts[0]), parts[1], parts[2], strings.ToLower(parts[3])

@@ -11,6 +11,7 @@ import (
 	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	celv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
 	alsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
+	streamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	mesh "istio.io/api/mesh/v1alpha1"
@@ -33,7 +34,10 @@ const defaultFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH
 	`"%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% ` +
 	`%DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%` + "\n"
 
-const standardOutput = "/dev/stdout"
+const (
+	standardOutput = "/dev/stdout"
+	standardError  = "/dev/stderr"
+)
 
 // loggerOf is that of the provider, for what the expression selects; the empty one selects all.
 func loggerOf(v *facet.View, name, expression string) (logger, error) {
@@ -155,10 +159,26 @@ func toFile(p *mesh.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider, exp
 			TextFormatSource: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}},
 		}
 	}
-	l := entry("envoy.access_loggers.file", &filev3.FileAccessLog{
-		Path: orDefault(p.GetPath(), standardOutput), AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: format},
-	}, expression)
+	l := entryAt(orDefault(p.GetPath(), standardOutput), format, expression)
 	return logger{http: l, tcp: l}, nil
+}
+
+// entryAt writes to the proxy's own streams as they are: a proxy that another user started may not
+// open them again by their names, and would refuse every listener that wants it to.
+func entryAt(path string, format *corev3.SubstitutionFormatString, expression string) *accesslogv3.AccessLog {
+	switch path {
+	case standardOutput:
+		return entry("envoy.access_loggers.stdout", &streamv3.StdoutAccessLog{
+			AccessLogFormat: &streamv3.StdoutAccessLog_LogFormat{LogFormat: format},
+		}, expression)
+	case standardError:
+		return entry("envoy.access_loggers.stderr", &streamv3.StderrAccessLog{
+			AccessLogFormat: &streamv3.StderrAccessLog_LogFormat{LogFormat: format},
+		}, expression)
+	}
+	return entry("envoy.access_loggers.file", &filev3.FileAccessLog{
+		Path: path, AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: format},
+	}, expression)
 }
 
 // checkLabels looks for what Envoy would refuse in a format that is an object.

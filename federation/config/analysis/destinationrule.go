@@ -1,0 +1,58 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/federation"
+)
+
+// SubsetEmpty is the code of a finding about a subset to which no endpoint belongs.
+const SubsetEmpty = "SUBSET_EMPTY"
+
+// DestinationRule reports a host that does not exist, and subsets whose labels no endpoint has.
+func DestinationRule(r *References, spec *networking.DestinationRule) {
+	if !r.Host("spec.host", spec.GetHost()) || len(spec.GetSubsets()) == 0 || strings.HasPrefix(spec.GetHost(), "*") {
+		return
+	}
+	host := federation.ResolveHost(spec.GetHost(), r.object.Key.Namespace)
+	endpoints := r.endpoints(host)
+	if len(endpoints) == 0 { // what the service lacks is not for the rule to say
+		return
+	}
+	for i, subset := range spec.GetSubsets() {
+		if !anyHas(endpoints, subset.GetLabels()) {
+			r.Add(SubsetEmpty, fmt.Sprintf("spec.subsets[%d].labels", i),
+				"no endpoint of %s has the labels of the subset %q: requests to it get 503 until one has", host, subset.GetName())
+		}
+	}
+}
+
+// endpoints are those of the host between which proxies choose.
+func (r *References) endpoints(host federation.Hostname) []*federation.Endpoint {
+	var all []*federation.Endpoint
+	for _, spec := range r.reader.ByHostname(host) {
+		svc, ok := r.reader.Endpoints(spec.Key)
+		if !ok || svc.Resolution == federation.Passthrough {
+			continue
+		}
+		for _, group := range svc.Endpoints {
+			for i := range group.Endpoints {
+				all = append(all, &group.Endpoints[i])
+			}
+		}
+	}
+	return all
+}
+
+func anyHas(endpoints []*federation.Endpoint, labels map[string]string) bool {
+	want := []map[string]string{labels}
+	for _, e := range endpoints {
+		if federation.MatchesLabels(e.Labels, want) {
+			return true
+		}
+	}
+	return false
+}
