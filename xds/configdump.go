@@ -32,9 +32,9 @@ func dumpParts() []dumpPart {
 // ConfigDump is what a stream of the server was sent last, in the form of Envoy's own config
 // dump and, as there, without what is sensitive. It waits neither for the stream nor for a build.
 func ConfigDump(s *Server, stream fleet.Key) (*adminv3.ConfigDump, error) {
-	dump := &adminv3.ConfigDump{}
+	dump, latest := &adminv3.ConfigDump{}, s.options.Fleet.Latest()
 	for _, part := range dumpParts() {
-		resources, err := dumpedOf(s.toldOf(stream, part.kind), part.kind)
+		resources, err := dumpedOf(toldOf(latest, stream, part.kind), part.kind)
 		if err != nil {
 			return nil, err
 		}
@@ -48,9 +48,9 @@ func ConfigDump(s *Server, stream fleet.Key) (*adminv3.ConfigDump, error) {
 }
 
 // dumpedOf are the resources of a type that a stream was sent last, by name; nil: none.
-func dumpedOf(told *slots, kind envoy.Type) ([]dumpedResource, error) {
+func dumpedOf(of *delivered, kind envoy.Type) ([]dumpedResource, error) {
 	var all []dumpedResource
-	for _, r := range sentLast(told) {
+	for _, r := range sentLast(of) {
 		m, err := r.unsensitive(kind)
 		if err != nil {
 			return nil, err
@@ -65,17 +65,15 @@ func dumpedOf(told *slots, kind envoy.Type) ([]dumpedResource, error) {
 	return all, nil
 }
 
-// sentLast are the resources that were sent last, for other goroutines than the stream's.
-func sentLast(s *slots) []*resource {
-	if s == nil {
+// sentLast are the resources that were sent last and have a body; of may be nil.
+func sentLast(of *delivered) []*resource {
+	if of == nil {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var all []*resource
-	for _, e := range s.all() {
-		if e.sent != nil && !e.sent.late && e.sent.hasBody() {
-			all = append(all, e.sent)
+	for _, r := range of.sent() {
+		if !r.late && r.hasBody() {
+			all = append(all, r)
 		}
 	}
 	return all

@@ -31,6 +31,9 @@ func TestR62StreamsKeepLittleOfAResource(t *testing.T) {
 		s := first
 		d.session, s.subs, s.warming, s.snapshot, s.prefix = &s, map[envoy.Type]*subscription{}, map[string]struct{}{}, 0, fmt.Sprint("n", i)
 		d.start(request{kind: envoy.ClusterType}, request{kind: envoy.EndpointType, names: names()})
+		for _, sub := range s.subs {
+			sub.client.slots.told() // as the fleet has it
+		}
 		return &s
 	}
 	kept := []*session{connect(0)} // builds everything

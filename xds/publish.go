@@ -16,9 +16,9 @@ const maxOpen = 256
 // publish tells the fleet what the stream was sent and has accepted, where that
 // changed, and of which snapshot it knows what it is to get.
 func (st *stream) publish() {
-	var changed map[string]*fleet.Delivery
+	clear(st.changed)
 	for kind, sub := range st.session.subs {
-		if !sub.changed && !sub.agenda.grown || sub.sync.State == fleet.NotRequested {
+		if !sub.changed && !sub.agenda.grown && !sub.client.slots.moved || sub.sync.State == fleet.NotRequested {
 			continue
 		}
 		sub.changed, sub.agenda.grown = false, false
@@ -27,26 +27,18 @@ func (st *stream) publish() {
 			continue
 		}
 		st.noteUntraced(kind, now)
-		if changed == nil {
-			changed = map[string]*fleet.Delivery{}
-		}
-		st.published[kind], changed[string(kind)] = now, now
+		st.published[kind], st.changed[string(kind)] = now, now
 	}
-	if changed == nil && st.served && st.upTo == st.session.snapshot {
+	if len(st.changed) == 0 && st.served && st.upTo == st.session.snapshot {
 		return
 	}
 	st.served, st.upTo = true, st.session.snapshot
-	st.report.Deliver(st.upTo, changed)
+	st.report.Deliver(st.upTo, st.changed)
 }
 
 // delivery is the subscription as the fleet shows it.
 func (s *subscription) delivery() *fleet.Delivery {
-	d := &fleet.Delivery{Sync: s.sync, Wildcard: s.wildcard, Named: s.client.slots.subscribed(), Waits: len(s.agenda.pending) > 0 || s.reply}
-	for _, c := range s.cursors {
-		if id := c.source.number(); id != 0 {
-			d.Groups = append(d.Groups, id)
-		}
-	}
+	d := &fleet.Delivery{Sync: s.sync, Groups: s.groups, Wildcard: s.wildcard, Named: s.client.slots.subscribed(), Waits: len(s.agenda.pending) > 0 || s.reply, Told: s.client.slots.told()}
 	if n := len(s.responses.unanswered); n > 0 {
 		d.InFlight = s.responses.unanswered[n-1].snapshot
 	}
@@ -98,10 +90,10 @@ func (s *subscription) numbered(states map[string]fleet.RolloutState) []fleet.Op
 		return nil
 	}
 	all := make([]fleet.OpenResource, 0, len(states))
-	for _, name := range slices.Collect(maps.Keys(states)) {
+	for name, state := range states {
 		if number, held := s.client.slots.names.find(name); held {
 			rejection, refused := s.nacks.barred[name]
-			all = append(all, fleet.OpenResource{Number: number, State: states[name], Refused: refused, Parts: rejection.parts, Searching: rejection.searching})
+			all = append(all, fleet.OpenResource{Number: number, State: state, Refused: refused, Parts: rejection.parts, Searching: rejection.searching})
 		}
 	}
 	slices.SortFunc(all, func(a, b fleet.OpenResource) int { return cmp.Compare(a.Number, b.Number) })

@@ -14,10 +14,10 @@ import (
 )
 
 // Sent returns the resources of a type that a stream was sent or accepted, by name.
-// It waits neither for the stream nor for a build.
+// It reads the fleet, and waits neither for the stream nor for a build.
 func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
 	kind := envoy.Type(typeURL)
-	of := s.toldOf(stream, kind)
+	of := toldOf(s.options.Fleet.Latest(), stream, kind)
 	if of == nil {
 		return nil
 	}
@@ -26,40 +26,29 @@ func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
 	return found
 }
 
-// show publishes what the stream was sent of a type.
-func (st *stream) show(of *subscription) {
-	st.looking.Lock()
-	defer st.looking.Unlock()
-	st.told[of.kind] = of.client.slots
-}
-
-// toldOf finds what a stream was sent of a type; nil: nothing.
-func (s *Server) toldOf(stream fleet.Key, kind envoy.Type) *slots {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for st := range s.streams {
-		if st.report.ID() == stream.StreamID {
-			st.looking.Lock()
-			defer st.looking.Unlock()
-			return st.told[kind]
-		}
+// toldOf is what a stream was told of a type, as the fleet has it; nil: nothing.
+func toldOf(of *fleet.Value, stream fleet.Key, kind envoy.Type) *delivered {
+	p, connected := of.Stream(stream)
+	if !connected {
+		return nil
 	}
-	return nil
+	all, _ := p.Told(string(kind)).(*delivered) // others than this room make none
+	return all
 }
 
-// shown are the slots for who is not the stream's goroutine.
-func (s *slots) shown(kind envoy.Type, causes func(*group, string) []federation.ObjectKey) []fleet.SentResource {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// shown are all resources that were sent or accepted.
+func (t *delivered) shown(kind envoy.Type, causes func(*group, string) []federation.ObjectKey) []fleet.SentResource {
 	var found []fleet.SentResource
-	for name, e := range s.all() {
-		if e.sent != nil || e.acked != nil {
-			one := fleet.SentResource{Name: name, Sent: e.sent.content(kind), Acked: e.acked.content(kind)}
-			if home := cmp.Or(e.sent.madeBy(), e.acked.madeBy()); home != nil {
-				one.Causes = func() []federation.ObjectKey { return causes(home, name) }
-			}
-			found = append(found, one)
+	for e := range t.all() {
+		of := cmp.Or(e.sent, e.acked)
+		if of == nil {
+			continue
 		}
+		one := fleet.SentResource{Name: of.name, Sent: e.sent.content(kind), Acked: e.acked.content(kind)}
+		if home := cmp.Or(e.sent.madeBy(), e.acked.madeBy()); home != nil {
+			one.Causes = func() []federation.ObjectKey { return causes(home, of.name) }
+		}
+		found = append(found, one)
 	}
 	return found
 }

@@ -3,7 +3,6 @@ package xds
 import (
 	"iter"
 	"math/bits"
-	"sync"
 
 	"isthmus.dev/isthmus/federation/fleet"
 )
@@ -16,11 +15,12 @@ const fewNames = 8
 
 // page is what a stream keeps of that many names with neighbouring numbers.
 type page struct {
-	sent   [pageSize]*resource // sent last; nil: its removal was sent, or nothing was
-	held   uint64              // numbers that the stream holds in the table
-	named  uint64              // subscribed to by name
-	paid   uint64              // counted in the account: there was no resource of that name
-	rewarm uint64              // the client may ask for it once more, since its parent was sent
+	sent   *leaf  // sent last; changed only while it is own
+	own    bool   // no value has it
+	held   uint64 // numbers that the stream holds in the table
+	named  uint64 // subscribed to by name
+	paid   uint64 // counted in the account: there was no resource of that name
+	rewarm uint64 // the client may ask for it once more, since its parent was sent
 }
 
 // pages are by number / pageSize; nil: nothing is kept of these.
@@ -49,23 +49,23 @@ func (all pages) held() iter.Seq2[uint32, *page] {
 
 // slots are what one stream knows of the resources of a type: a pointer for each,
 // and more only for those that the client has not accepted as they were told
-// last. They are for one goroutine, but for shown.
+// last. They are for one goroutine; others read the values that told returns.
 type slots struct {
 	names   *nameTable
 	account *account
-	// mu is held while pages, what is sent of them, and open are changed: others look at
-	// these (see shown), and only the stream's goroutine changes them.
-	mu     sync.Mutex
-	excess error // why the account does not take what the client asks for
-	pages  pages
-	open   map[uint32]entry // not accepted as they were told last
-	named  int              // names that are subscribed to
+	excess  error // why the account does not take what the client asks for
+	pages   pages
+	open    map[uint32]entry // not accepted as they were told last
+	named   int              // names that are subscribed to
+	value   *delivered       // made last
+	moved   bool             // sent or open have changed since
+	fresh   map[int]struct{} // pages whose leaves have
 	// published is the set of these as others may read it; nil: it is to be made.
 	published fleet.Numbers
 }
 
 func newSlots(names *nameTable, of *account) *slots {
-	return &slots{names: names, account: of, open: map[uint32]entry{}}
+	return &slots{names: names, account: of, open: map[uint32]entry{}, value: &delivered{}, fresh: map[int]struct{}{}}
 }
 
 // find returns the place of a name of which something is kept. A number that the
@@ -96,7 +96,7 @@ func (s *slots) add(name string) (p *page, number uint32) {
 		s.pages = append(s.pages, make([]*page, at+1-len(s.pages))...)
 	}
 	if s.pages[at] == nil {
-		s.pages[at] = &page{}
+		s.pages[at] = &page{sent: &noLeaf}
 	}
 	p = s.pages[at]
 	p.held |= bit(number)
@@ -139,6 +139,7 @@ func (s *slots) tidy(p *page, number uint32) {
 	s.letGo(p, number)
 	if p.held == 0 {
 		s.pages[number/pageSize] = nil
+		s.fresh[int(number/pageSize)], s.moved = struct{}{}, true
 	}
 }
 
@@ -160,11 +161,10 @@ func (s *slots) at(p *page, number uint32) entry {
 
 // claim puts what the client says it has.
 func (s *slots) claim(name, version string) *resource {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	p, number := s.hold(name)
 	c := claimed(s.names.name(number), version)
-	p.sent[number%pageSize] = c
+	s.setSent(p, number, c)
+	s.moved = true
 	return c
 }
 
@@ -183,12 +183,11 @@ func (s *slots) update(name string, change func(entry) entry) entry {
 	if e == old {
 		return e
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if p == nil {
 		p, number = s.add(name)
 	}
-	p.sent[number%pageSize] = e.sent
+	s.setSent(p, number, e.sent)
+	s.moved = true
 	switch {
 	case e.acked != e.sent || e.lapsed:
 		s.open[number] = e
@@ -204,8 +203,6 @@ func (s *slots) update(name string, change func(entry) entry) entry {
 
 // expect makes room for n resources that are going to be sent.
 func (s *slots) expect(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if len(s.open) == 0 && n > fewNames {
 		s.open = make(map[uint32]entry, n)
 	}
@@ -246,8 +243,6 @@ func (s *slots) allNamed() iter.Seq[string] {
 // subscribe notes that the name is subscribed to, and returns the table's copy of it; added is
 // false if it was already.
 func (s *slots) subscribe(name string) (kept string, added bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	p, number := s.hold(name)
 	kept = s.names.name(number)
 	if p.named&bit(number) != 0 {
@@ -260,8 +255,6 @@ func (s *slots) subscribe(name string) (kept string, added bool) {
 }
 
 func (s *slots) unsubscribe(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	p, number := s.find(name)
 	if p == nil || p.named&bit(number) == 0 {
 		return
@@ -309,8 +302,6 @@ func without(s *slots, names []string) []string {
 }
 
 func (s *slots) rewarm(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	p, number := s.hold(name)
 	p.rewarm |= bit(number)
 }
@@ -331,8 +322,6 @@ func (s *slots) allRewarmed() iter.Seq[string] {
 
 // forgetRewarm forgets it of one name, or of all.
 func (s *slots) forgetRewarm(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if p, number := s.find(name); p != nil && p.rewarm&bit(number) != 0 {
 		p.rewarm &^= bit(number)
 		s.tidy(p, number)
@@ -340,8 +329,6 @@ func (s *slots) forgetRewarm(name string) {
 }
 
 func (s *slots) forgetAllRewarm() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for number, p := range s.pages.numbered(func(p *page) uint64 { return p.rewarm }) {
 		p.rewarm &^= bit(number)
 		s.tidy(p, number)
@@ -350,10 +337,8 @@ func (s *slots) forgetAllRewarm() {
 
 // close lets go of all names.
 func (s *slots) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for number, p := range s.pages.held() {
 		s.letGo(p, number)
 	}
-	s.pages, s.open, s.named = nil, nil, 0
+	s.pages, s.open, s.named, s.value = nil, nil, 0, nil
 }

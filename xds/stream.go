@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -31,10 +30,8 @@ type stream struct {
 	report  *fleet.Stream
 	held    map[envoy.Type][]groupKey
 
-	looking sync.Mutex            // guards told
-	told    map[envoy.Type]*slots // of the session, for others to look at
-
 	published map[envoy.Type]*fleet.Delivery
+	changed   map[string]*fleet.Delivery // by publish, which uses it again
 	// untraced are the titles of what the proxy refuses and no object made, by type.
 	untraced map[envoy.Type]map[string]bool
 	served   bool   // upTo is set
@@ -57,7 +54,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	st := &stream{
 		server: s, client: xdsClient{server: s, log: s.options.Logger},
 		wire:      wire{grpc: g, delta: delta, out: make(chan frame), written: make(chan error, 1)},
-		published: map[envoy.Type]*fleet.Delivery{}, told: map[envoy.Type]*slots{}, untraced: map[envoy.Type]map[string]bool{}, held: map[envoy.Type][]groupKey{},
+		published: map[envoy.Type]*fleet.Delivery{}, changed: map[string]*fleet.Delivery{}, untraced: map[envoy.Type]map[string]bool{}, held: map[envoy.Type][]groupKey{},
 		refused: map[string]struct{}{},
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
@@ -261,7 +258,6 @@ func (st *stream) take(m message) error {
 	if sub == nil {
 		return nil
 	}
-	st.show(sub)
 	if m.kind == envoy.SecretType {
 		st.secrets.ask(m.names)
 		st.noteRefused(m.names)
@@ -309,15 +305,18 @@ func (st *stream) loop(ctx context.Context) error {
 		wake := sendLimit
 		if sendLimit.IsZero() {
 			var r *response
-			if r, wake = st.session.next(now); r != nil {
+			r, wake = st.session.next(now)
+			st.publish() // a proxy has nothing of which the fleet does not know that it was sent
+			if r != nil {
 				if err := st.push(ctx, r, now); err != nil {
 					return err
 				}
 				sendLimit = now.Add(st.server.options.Limits.Send)
 				wake = sendLimit
 			}
+		} else {
+			st.publish()
 		}
-		st.publish()
 		if wake = earliest(wake, st.client.nextProof()); !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
 		}

@@ -51,7 +51,8 @@ type subscription struct {
 	kind    envoy.Type
 	delta   bool
 	cursors []cursor
-	started bool // the first request was read
+	groups  []fleet.Group // the numbers of the sources; the fleet has them, too
+	started bool          // the first request was read
 
 	wildcard bool
 	named    bool // the client named something once: the legacy wildcard is over
@@ -85,9 +86,12 @@ func (s *subscription) wants(name string) bool { return s.wildcard || s.client.s
 
 func (s *subscription) setSources(sources []source) {
 	s.changed = true
-	s.cursors = make([]cursor, len(sources))
+	s.cursors, s.groups = make([]cursor, len(sources)), nil
 	for i, src := range sources {
 		s.cursors[i] = cursor{source: src}
+		if id := src.number(); id != 0 {
+			s.groups = append(s.groups, id)
+		}
 	}
 }
 

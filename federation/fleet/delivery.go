@@ -36,12 +36,22 @@ type Delivery struct {
 	// Open are the resources that the proxy does not have as they are now, by number.
 	Open []OpenResource
 	// Bulk is the state of all resources of the type that Open does not list, while
-	// too many are on their way to list them: Delivered or Waiting; else 0.
+	// too many are on their way to list them: Delivered (of those that Told says it lacks)
+	// or Waiting; else 0.
 	Bulk           RolloutState
 	RefusedSecrets []string // names; no object is known that they were made from
 	Waits          bool     // something is still to be sent
 	InFlight       uint64   // snapshot of the newest response without an answer; 0: there is none
 	Refused        uint64   // snapshot of what was refused last; 0: nothing that is wanted is refused
+	// Told is what the proxy was sent and has accepted of each resource; nil: not said.
+	Told Told
+}
+
+// Told is what a proxy was sent last of each resource of a type, and what of that it has
+// accepted: a value of the one who reports, which is never changed.
+type Told interface {
+	// Lacks reports whether the proxy has not accepted the resource as it was sent last.
+	Lacks(number uint32) bool
 }
 
 // OpenResource is a resource that a proxy does not have as it is now.
@@ -122,7 +132,7 @@ func (p *Proxy) Refusals() string {
 func (d *Delivery) Equal(o *Delivery) bool {
 	return d.Sync == o.Sync && d.Wildcard == o.Wildcard && d.Bulk == o.Bulk && d.Waits == o.Waits && d.InFlight == o.InFlight &&
 		d.Refused == o.Refused && slices.Equal(d.Groups, o.Groups) && slices.Equal(d.RefusedSecrets, o.RefusedSecrets) && slices.Equal(d.Named, o.Named) &&
-		slices.EqualFunc(d.Open, o.Open, OpenResource.equal)
+		slices.EqualFunc(d.Open, o.Open, OpenResource.equal) && d.Told == o.Told
 }
 
 func (r OpenResource) equal(o OpenResource) bool {
@@ -164,6 +174,8 @@ func (d *Delivery) stateOf(number uint32, key federation.ObjectKey) RolloutState
 		return Unaffected
 	case open:
 		return d.Open[at].State
+	case d.Bulk == Delivered && d.Told != nil && !d.Told.Lacks(number):
+		return Accepted
 	}
 	return max(d.Bulk, Accepted)
 }

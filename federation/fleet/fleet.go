@@ -125,7 +125,8 @@ func (s *Stream) proxy() *Proxy {
 	p := s.base
 	p.Sync = maps.Clone(s.sync)
 	p.Snapshot, p.Served = s.snapshot, s.served
-	for _, typeURL := range slices.Sorted(maps.Keys(s.deliveries)) {
+	p.types = slices.Sorted(maps.Keys(s.deliveries))
+	for _, typeURL := range p.types {
 		p.deliveries = append(p.deliveries, s.deliveries[typeURL])
 	}
 	return &p

@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -70,6 +71,15 @@ type Proxy struct {
 	DNSCapture    bool
 
 	deliveries []*Delivery
+	types      []string // of the deliveries
+}
+
+// Told is what was delivered of the type; nil: nothing was.
+func (p *Proxy) Told(typeURL string) Told {
+	if at, served := slices.BinarySearch(p.types, typeURL); served {
+		return p.deliveries[at].Told
+	}
+	return nil
 }
 
 // Key names one stream of one node.

@@ -67,6 +67,9 @@ func (v *Value) ByID(nodeID string) []*Proxy {
 	return found
 }
 
+// Stream returns the live stream of the key.
+func (v *Value) Stream(key Key) (p *Proxy, connected bool) { return v.proxies.Get(key.sortKey()) }
+
 // ByProxy returns the newest live stream of the proxy; nil where there is none.
 func (v *Value) ByProxy(id ProxyID) (newest *Proxy) {
 	for _, p := range v.ByID(id.NodeID) {
