@@ -57,7 +57,11 @@ func (a *Aggregate) publish(edits ...Edit) {
 	old := a.latest.Load()
 	next, changes := old, ChangeSet{}
 	for _, e := range edits {
-		next, changes = Next(next, e.Timed(began))
+		before := next
+		next, changes = Next(before, e.Timed(began))
+		if e.Receipt != nil {
+			*e.Receipt = Receipt{before, next, changes}
+		}
 	}
 	if next == old {
 		return

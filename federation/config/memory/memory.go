@@ -120,7 +120,7 @@ func (s *Store) change(c config.Change, revision int64) config.RecordedChange {
 		if old != nil {
 			r.Action = config.Updated
 		}
-		r.Object = &config.Object{Key: o.Key, APIVersion: o.APIVersion, Revision: revision, Manifest: bytes.Clone(o.Manifest)}
+		r.Object = o.Stored(revision)
 		s.objects[c.Key] = r.Object
 	}
 	return r
