@@ -119,7 +119,7 @@ func TestLimitsOfXDS(t *testing.T) {
 		"Variants":     "variants of its node, of all streams of one identity (`xds.maxVariantsPerIdentity`)",
 		"UnknownNames": "bytes of memory for names without a resource, of all streams of one identity (`xds.maxUnknownNameBytesPerIdentity`)",
 		"NodeBytes":    "bytes of memory for what nodes report about themselves, of all streams of one identity (`xds.maxNodeBytesPerIdentity`)",
-		"Names":        "names subscribed to, of one type (`xds.maxNamesPerType`); also `initial_resource_versions`", "NameBytes": "bytes of a name",
+		"Names":        "names subscribed to, of one type (`xds.maxNamesPerType`); also `initial_resource_versions`", "NameBytes": "bytes of a name, or of the URL of a type",
 		"Requests": "requests a second, answers apart", "Burst": "requests at once",
 		"FirstRequest": "until the first request", "Send": "until a response is taken",
 	}
