@@ -133,7 +133,8 @@ func copies(files map[string][]codeLine, passage int) (found []string) {
 			}
 			original := files[before.file][before.at:]
 			n := common(original, lines[at:])
-			found = append(found, fmt.Sprintf("%s:%d and %s:%d have %d lines of code in common", before.file, original[0].number, name, lines[at].number, n))
+			found = append(found, fmt.Sprintf("%s:%d and %s:%d have %d lines of code in common", before.file,
+				original[0].number, name, lines[at].number, n))
 			at += n - passage // what follows is part of it
 		}
 	}
@@ -162,7 +163,8 @@ func common(a, b []codeLine) int {
 func TestCopiesAreFound(t *testing.T) {
 	body := "\tx := `a\n\nb`\n" + strings.Repeat("\tprintln(x)\n", 3)
 	first := "package a\n\nimport \"fmt\"\n\n// F prints.\nfunc F() {\n" + body + "}\n"
-	second := "package b\n\nimport (\n\t\"os\"\n)\n\nfunc G() {\n\tif true {\n" + strings.ReplaceAll(body, "\n\tprintln", " // it\n\n\t\tprintln") + "\t}\n}\n"
+	second := "package b\n\nimport (\n\t\"os\"\n)\n\nfunc G() {\n\tif true {\n" + strings.ReplaceAll(body, "\n\tprintln",
+		" // it\n\n\t\tprintln") + "\t}\n}\n"
 	files := map[string][]codeLine{"a.go": codeLines([]byte(first)), "b.go": codeLines([]byte(second))}
 	want := []string{"a.go:7 and b.go:9 have 6 lines of code in common"}
 	if found := copies(files, 6); !slices.Equal(found, want) {

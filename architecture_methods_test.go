@@ -16,7 +16,8 @@ const mostMethods = 25
 func TestTypesHaveFewMethods(t *testing.T) {
 	for of, n := range countMethods(t) {
 		if n > mostMethods {
-			t.Errorf("%s has %d methods, and %d are the most: give parts of it a type of their own, or make them functions over values", of, n, mostMethods)
+			t.Errorf("%s has %d methods, and %d are the most: give parts of it a type of their own, or make them functions over values",
+				of, n, mostMethods)
 		}
 	}
 }

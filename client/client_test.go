@@ -106,7 +106,8 @@ func TestErrorsAreTyped(t *testing.T) {
 		text    string
 	}{
 		"of GraphQL": {
-			answering(400, "application/graphql-response+json", `{"errors":[{"message":"too much","extensions":{"code":"TOO_COMPLEX"}},{"message":"more"}]}`),
+			answering(400, "application/graphql-response+json",
+				`{"errors":[{"message":"too much","extensions":{"code":"TOO_COMPLEX"}},{"message":"more"}]}`),
 			func(err error) bool { return client.CodeOf(err) == "TOO_COMPLEX" }, "too much; more",
 		},
 		"of the hub": {
@@ -213,7 +214,8 @@ func TestListsAreReadPageByPage(t *testing.T) {
 			_, _ = io.WriteString(w, `{"data":{"clusters":{"pageInfo":{"hasNextPage":true,"endCursor":"x"},"nodes":[{"clusterID":"c1"}]}}}`)
 			return
 		}
-		_, _ = io.WriteString(w, `{"data":{"clusters":{"pageInfo":{"hasNextPage":false,"endCursor":"y"},"nodes":[{"clusterID":"c2-`+*body.Variables.After+`"}]}}}`)
+		_, _ = io.WriteString(w, `{"data":{"clusters":{"pageInfo":{"hasNextPage":false,"endCursor":"y"},"nodes":[{"clusterID":"c2-`+
+			*body.Variables.After+`"}]}}}`)
 	}))
 	var got []string
 	for cluster, err := range c.Clusters(t.Context()) {

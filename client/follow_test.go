@@ -80,7 +80,8 @@ func TestFollowEndsWithItsContextAndWithWhatNoRetryHeals(t *testing.T) {
 	if err := c.Follow(ctx, client.Following{}, func(client.Event) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
-	refusing := serving(t, answering(200, "text/event-stream", "event: next\ndata: {\"errors\":[{\"message\":\"no\",\"extensions\":{\"code\":\"GRAPHQL_VALIDATION_FAILED\"}}]}\n\nevent: complete\ndata:\n\n"))
+	refusing := serving(t, answering(200, "text/event-stream",
+		"event: next\ndata: {\"errors\":[{\"message\":\"no\",\"extensions\":{\"code\":\"GRAPHQL_VALIDATION_FAILED\"}}]}\n\nevent: complete\ndata:\n\n"))
 	if err := refusing.Follow(t.Context(), client.Following{}, nil); client.CodeOf(err) != "GRAPHQL_VALIDATION_FAILED" {
 		t.Errorf("the error is %v", err)
 	}
@@ -105,9 +106,11 @@ func TestFollowTriesAgainWhileTheHubIsAway(t *testing.T) {
 }
 
 func TestStreamOfAnyOperation(t *testing.T) {
-	c := serving(t, answering(200, "text/event-stream", "event: next\ndata: {\"data\":\ndata: 1}\n\nevent: other\ndata: x\n\nevent: complete\ndata:\n\n"))
+	c := serving(t, answering(200, "text/event-stream",
+		"event: next\ndata: {\"data\":\ndata: 1}\n\nevent: other\ndata: x\n\nevent: complete\ndata:\n\n"))
 	var got []string
-	if err := c.Stream(t.Context(), client.Request{Query: "subscription { x }"}, func(b []byte) error { got = append(got, string(b)); return nil }); err != nil {
+	if err := c.Stream(t.Context(), client.Request{Query: "subscription { x }"},
+		func(b []byte) error { got = append(got, string(b)); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || got[0] != "{\"data\":\n1}" {

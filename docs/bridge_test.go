@@ -32,7 +32,8 @@ func TestTheBridgeIsAsTold(t *testing.T) {
 		t.Fatalf("building the lab: %v\n%s", err, out)
 	}
 	recipe := func(target string) []string {
-		found := regexp.MustCompile(`(?m)^` + target + `:.*\n\t@go build -o bin/demo ./deploy/demo && bin/demo (.*)$`).FindStringSubmatch(read(t, "../Makefile"))
+		found := regexp.MustCompile(`(?m)^` + target + `:.*\n\t@go build -o bin/demo ./deploy/demo && bin/demo (.*)$`).FindStringSubmatch(read(t,
+			"../Makefile"))
 		if found == nil {
 			t.Fatalf("the Makefile has no recipe of %s", target)
 		}

@@ -43,7 +43,8 @@ func TestEveryProblemIsDocumented(t *testing.T) {
 		problemLiterals(t, "../federation"), problemLiterals(t, "../registries"), problemLiterals(t, "../registries/reconcile"), attached,
 	))
 	codes := func(name, _ string) bool { return strings.HasPrefix(name, "code") }
-	sameSet(t, "problems of Kubernetes", firstColumn(of[1]), slices.Concat(problemLiterals(t, "../registries/kubernetes"), constants(t, "../registries/kubernetes", codes)))
+	sameSet(t, "problems of Kubernetes", firstColumn(of[1]), slices.Concat(problemLiterals(t, "../registries/kubernetes"),
+		constants(t, "../registries/kubernetes", codes)))
 	found := map[string]bool{}
 	for _, code := range slices.Concat(problemLiterals(t, "../registries/consul"), constants(t, "../registries/consul", codes)) {
 		found[code] = true
@@ -74,7 +75,8 @@ var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(\.[0-9]+)?[a-zA-Z]`)
 // TestMessagesAreThoseOfTheCode looks for every message of the tables, piece by
 // piece, among the texts of the code.
 func TestMessagesAreThoseOfTheCode(t *testing.T) {
-	said := texts(t, "../registries", "../registries/provider", "../registries/reconcile", "../registries/kubernetes", "../registries/consul", "../internal/kube", "../internal/kube/listwatch", "../internal/hub/kinds", "../internal/hub/clusters", "../internal/hub/settings")
+	said := texts(t, "../registries", "../registries/provider", "../registries/reconcile", "../registries/kubernetes", "../registries/consul",
+		"../internal/kube", "../internal/kube/listwatch", "../internal/hub/kinds", "../internal/hub/clusters", "../internal/hub/settings")
 	areSaid(t, said, rows(t, section(t, read(t, "clusters.md"), "## Status messages"), "message contains"))
 	areSaid(t, texts(t, "../internal/access", "../registries/consul"), rows(t, read(t, "consul.md"), "the stream ends with"))
 }
@@ -124,7 +126,8 @@ func TestTheKubeconfigOfTheGuideIsAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if credentials.Server != "https://10.0.0.1:6443" || credentials.Token.Reveal() != "abc.def.ghi" || len(credentials.CA) == 0 || len(credentials.Ignored) > 0 {
+	if credentials.Server != "https://10.0.0.1:6443" || credentials.Token.Reveal() != "abc.def.ghi" || len(credentials.CA) == 0 ||
+		len(credentials.Ignored) > 0 {
 		t.Errorf("it holds %+v", credentials)
 	}
 }
@@ -157,12 +160,13 @@ func TestConsulAsInTheGuide(t *testing.T) {
 			}
 		}
 	}
-	h.await(t, "Consul to be read", `{ cluster(clusterID: "dc1") { status { phase message } } services { nodes { hostname namespace } } }`, &a, func() error {
-		if a.Data.Cluster == nil || a.Data.Cluster.Status.Phase != "READY" || len(a.Data.Services.Nodes) != 1 {
-			return os.ErrNotExist
-		}
-		return nil
-	})
+	h.await(t, "Consul to be read", `{ cluster(clusterID: "dc1") { status { phase message } } services { nodes { hostname namespace } } }`,
+		&a, func() error {
+			if a.Data.Cluster == nil || a.Data.Cluster.Status.Phase != "READY" || len(a.Data.Services.Nodes) != 1 {
+				return os.ErrNotExist
+			}
+			return nil
+		})
 	if s := a.Data.Services.Nodes[0]; s.Hostname != "web.shop.svc.cluster.local" || s.Namespace != "shop" {
 		t.Errorf("web of Consul is %+v", s)
 	}

@@ -85,7 +85,8 @@ func TestEnvoyAcceptsTheSidecar(t *testing.T) {
 // meshRoots has the hub trust the proxies that the authority signs.
 func meshRoots(t *testing.T, dir string, mesh *testbed.Authority) string {
 	t.Helper()
-	return "identity: {bundles: [{trustDomain: cluster.local, file: " + write(t, filepath.Join(dir, "mesh.crt"), mesh.PEM) + ", clusters: [c1]}]}\n"
+	return "identity: {bundles: [{trustDomain: cluster.local, file: " + write(t, filepath.Join(dir, "mesh.crt"),
+		mesh.PEM) + ", clusters: [c1]}]}\n"
 }
 
 // TestSidecarConnectsWithMutualTLS runs hub and Envoy as the guide says and
@@ -98,7 +99,8 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 	xds := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	config := write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(t, dir, ca)))
 	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
-	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
+	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()),
+		DisableKeepAlives: true}}
 	h.start(t, dir, []string{
 		"--config", config, "--graphql-addr", graphql.String(), "--xds-addr", xds.String(),
 		"--tls-cert", write(t, filepath.Join(dir, "hub.crt"), cert), "--tls-key", write(t, filepath.Join(dir, "hub.key"), key),
@@ -143,7 +145,8 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 			t.Errorf("%s is %v, the hub shows %v", key, fields[key], value)
 		}
 	}
-	if p.NodeID != node.GetId() || p.Delivery != "DELTA" || p.Locality.Region != node.GetLocality().GetRegion() || p.Locality.Zone != node.GetLocality().GetZone() ||
+	if p.NodeID != node.GetId() || p.Delivery != "DELTA" || p.Locality.Region != node.GetLocality().GetRegion() ||
+		p.Locality.Zone != node.GetLocality().GetZone() ||
 		len(p.Labels) != 1 || fields["LABELS"].(map[string]any)[p.Labels[0].Key] != p.Labels[0].Value {
 		t.Errorf("the hub shows %+v", p)
 	}
@@ -167,7 +170,8 @@ func TestReaderReadsACluster(t *testing.T) {
 		"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{name: http, port: 80}]}\n",
 		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"web-1","namespace":"default",
 		"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.44.0.1"]}]}`)
-	made := kube.Do(http.MethodPost, "/api/v1/namespaces/isthmus/serviceaccounts/isthmus-reader/token", []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`))
+	made := kube.Do(http.MethodPost, "/api/v1/namespaces/isthmus/serviceaccounts/isthmus-reader/token",
+		[]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`))
 	var request struct{ Status struct{ Token string } }
 	if err := json.Unmarshal(made.Body, &request); err != nil || request.Status.Token == "" {
 		t.Fatalf("making a token: %v: %s", err, made.Body)
@@ -191,19 +195,21 @@ func TestReaderReadsACluster(t *testing.T) {
 			}
 		}
 	}
-	h.await(t, "the cluster to be read", `{ cluster(clusterID: "c1") { status { phase message } } services { nodes { hostname endpoints { totalCount } } } }`, &a, func() error {
-		if a.Data.Cluster == nil || a.Data.Cluster.Status.Phase != "READY" {
-			return fmt.Errorf("%+v", a.Data.Cluster)
-		}
-		if found := fmt.Sprint(a.Data.Services.Nodes); !strings.Contains(found, "{web.default.svc.cluster.local {1}}") {
-			return fmt.Errorf("it has %s", found)
-		}
-		return nil
-	})
+	h.await(t, "the cluster to be read",
+		`{ cluster(clusterID: "c1") { status { phase message } } services { nodes { hostname endpoints { totalCount } } } }`, &a, func() error {
+			if a.Data.Cluster == nil || a.Data.Cluster.Status.Phase != "READY" {
+				return fmt.Errorf("%+v", a.Data.Cluster)
+			}
+			if found := fmt.Sprint(a.Data.Services.Nodes); !strings.Contains(found, "{web.default.svc.cluster.local {1}}") {
+				return fmt.Errorf("it has %s", found)
+			}
+			return nil
+		})
 
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: must(reader.TLS()), DisableKeepAlives: true}}
 	for _, path := range []string{
-		"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces/default", "/api/v1/namespaces/default/services/web", "/apis/apps/v1/deployments",
+		"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces/default", "/api/v1/namespaces/default/services/web",
+		"/apis/apps/v1/deployments",
 	} {
 		if status := statusWith(t, client, kube.URL+path, reader.Token); status != http.StatusForbidden {
 			t.Errorf("GET %s is answered %d", path, status)
@@ -262,13 +268,14 @@ func TestARebuiltClusterIsConfirmedAsInTheGuide(t *testing.T) {
 	}
 	await := func(phase string, has bool) {
 		t.Helper()
-		h.await(t, "the cluster to be "+phase, `{ cluster(clusterID: "c1") { status { phase message } } services { nodes { hostname } } }`, &a, func() error {
-			old := strings.Contains(fmt.Sprint(a.Data.Services.Nodes), "{old.default.")
-			if a.Data.Cluster == nil && phase != "" || a.Data.Cluster != nil && a.Data.Cluster.Status.Phase != phase || old != has {
-				return fmt.Errorf("%+v, the old service: %t", a.Data.Cluster, old)
-			}
-			return nil
-		})
+		h.await(t, "the cluster to be "+phase, `{ cluster(clusterID: "c1") { status { phase message } } services { nodes { hostname } } }`,
+			&a, func() error {
+				old := strings.Contains(fmt.Sprint(a.Data.Services.Nodes), "{old.default.")
+				if a.Data.Cluster == nil && phase != "" || a.Data.Cluster != nil && a.Data.Cluster.Status.Phase != phase || old != has {
+					return fmt.Errorf("%+v, the old service: %t", a.Data.Cluster, old)
+				}
+				return nil
+			})
 	}
 	await("READY", true)
 	kube.Replace()

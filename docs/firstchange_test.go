@@ -140,7 +140,8 @@ func TestTheFirstConfigChangeIsAsTold(t *testing.T) {
 		t.Fatalf("there is no Envoy at %q: %v; run make tools", envoy, err)
 	}
 	printed := follow(t, testbed.ProgramOptions{Dir: dir, Namespace: machine, Env: []string{
-		"PATH=" + filepath.Dir(envoy) + ":" + os.Getenv("PATH"), "TMPDIR=" + dir, "XDG_CONFIG_HOME=" + dir, "ISTHMUS_SERVER=", "ISTHMUS_CONFIG=", "ISTHMUS_CONTEXT=",
+		"PATH=" + filepath.Dir(envoy) + ":" + os.Getenv("PATH"), "TMPDIR=" + dir, "XDG_CONFIG_HOME=" + dir, "ISTHMUS_SERVER=",
+		"ISTHMUS_CONFIG=", "ISTHMUS_CONTEXT=",
 	}}, all[1:])
 	for i, s := range all[1:] {
 		if got := lasting(printed[i]); s.shown && got != lasting(s.prints) {

@@ -153,7 +153,8 @@ func isNamed(e ast.Expr, name string) bool {
 // TestEveryCloseCodeIsDocumented compares the codes of WebSockets with the table.
 func TestEveryCloseCodeIsDocumented(t *testing.T) {
 	standard := map[string]string{
-		"StatusGoingAway": "1001", "StatusProtocolError": "1002", "StatusPolicyViolation": "1008", "StatusMessageTooBig": "1009", "StatusTryAgainLater": "1013",
+		"StatusGoingAway": "1001", "StatusProtocolError": "1002", "StatusPolicyViolation": "1008", "StatusMessageTooBig": "1009",
+		"StatusTryAgainLater": "1013",
 	}
 	var real []string
 	calls(t, "../graph/transport", "closed", func(args []ast.Expr) {

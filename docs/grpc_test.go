@@ -30,9 +30,11 @@ func TestGRPCClientConnectsAsInTheGuide(t *testing.T) {
 	graphql := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	xds := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
-	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()), DisableKeepAlives: true}}
+	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()),
+		DisableKeepAlives: true}}
 	h.start(t, dir, []string{
-		"--config", write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(t, dir, ca))),
+		"--config", write(t, filepath.Join(dir, "isthmus.yaml"),
+			[]byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(t, dir, ca))),
 		"--graphql-addr", graphql.String(), "--xds-addr", xds.String(),
 		"--tls-cert", write(t, filepath.Join(dir, "hub.crt"), cert), "--tls-key", write(t, filepath.Join(dir, "hub.key"), key),
 		"--tls-client-ca", write(t, filepath.Join(dir, "clients.crt"), operators.PEM),
@@ -53,18 +55,19 @@ func TestGRPCClientConnectsAsInTheGuide(t *testing.T) {
 			}
 		}
 	}
-	h.await(t, "the client to have everything", `{ proxies { nodes { nodeID userAgent sync { typeUrl state lastError } } } }`, &a, func() error {
-		nodes := a.Data.Proxies.Nodes
-		if len(nodes) != 1 || !strings.HasPrefix(nodes[0].UserAgent, "gRPC") || len(nodes[0].Sync) == 0 {
-			return fmt.Errorf("the hub shows %+v", nodes)
-		}
-		for _, s := range nodes[0].Sync {
-			if s.State != "SYNCED" {
-				return fmt.Errorf("%+v", s)
+	h.await(t, "the client to have everything", `{ proxies { nodes { nodeID userAgent sync { typeUrl state lastError } } } }`,
+		&a, func() error {
+			nodes := a.Data.Proxies.Nodes
+			if len(nodes) != 1 || !strings.HasPrefix(nodes[0].UserAgent, "gRPC") || len(nodes[0].Sync) == 0 {
+				return fmt.Errorf("the hub shows %+v", nodes)
 			}
-		}
-		return nil
-	})
+			for _, s := range nodes[0].Sync {
+				if s.State != "SYNCED" {
+					return fmt.Errorf("%+v", s)
+				}
+			}
+			return nil
+		})
 }
 
 // dialAsInTheGuide makes a channel that reaches the hub, but no backend.

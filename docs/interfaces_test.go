@@ -119,8 +119,9 @@ func TestLimitsOfXDS(t *testing.T) {
 		"Variants":     "variants of its node, of all streams of one identity (`xds.maxVariantsPerIdentity`)",
 		"UnknownNames": "bytes of memory for names without a resource, of all streams of one identity (`xds.maxUnknownNameBytesPerIdentity`)",
 		"NodeBytes":    "bytes of memory for what nodes report about themselves, of all streams of one identity (`xds.maxNodeBytesPerIdentity`)",
-		"Names":        "names subscribed to, of one type (`xds.maxNamesPerType`); also `initial_resource_versions`", "NameBytes": "bytes of a name, or of the URL of a type",
-		"Requests": "requests a second, answers apart", "Burst": "requests at once",
+		"Names":        "names subscribed to, of one type (`xds.maxNamesPerType`); also `initial_resource_versions`",
+		"NameBytes":    "bytes of a name, or of the URL of a type",
+		"Requests":     "requests a second, answers apart", "Burst": "requests at once",
 		"FirstRequest": "until the first request", "Send": "until a response is taken",
 	}
 	if n := reflect.TypeFor[xds.Limits]().NumField(); n != len(names) {
@@ -131,13 +132,16 @@ func TestLimitsOfXDS(t *testing.T) {
 
 func TestLimitsOfGraphQL(t *testing.T) {
 	names := map[string]string{
-		"Body": "bytes of a body", "QueryString": "bytes of a query string", "Tokens": "tokens of a document", "Name": "bytes of a name in a document", "Operations": "operations in a document",
+		"Body": "bytes of a body", "QueryString": "bytes of a query string", "Tokens": "tokens of a document",
+		"Name": "bytes of a name in a document", "Operations": "operations in a document",
 		"Fragments": "fragments", "Depth": "levels of fields", "IntrospectionDepth": "levels of introspection", "Aliases": "aliases",
 		"RootFields": "fields at the top", "Directives": "directives", "Fields": "fields of a document, fragments resolved",
 		"Cost": "objects that an answer can hold", "PageDefault": "default size of a page", "PageMax": "size of a page",
-		"Time": "time limit of a query, in seconds", "Change": "time limit of a mutation, in seconds", "InFlight": "operations at the same time", "InFlightPerCaller": "operations of one caller",
-		"LargeBody": "bytes of a mutation's body", "LargeBodies": "bodies larger than that of a query, at the same time",
-		"Values": "JSON values in a body", "Held": "bytes of requests and answers in memory", "HeldPerCaller": "bytes of requests and answers of one caller",
+		"Time": "time limit of a query, in seconds", "Change": "time limit of a mutation, in seconds", "InFlight": "operations at the same time",
+		"InFlightPerCaller": "operations of one caller",
+		"LargeBody":         "bytes of a mutation's body", "LargeBodies": "bodies larger than that of a query, at the same time",
+		"Values": "JSON values in a body", "Held": "bytes of requests and answers in memory",
+		"HeldPerCaller": "bytes of requests and answers of one caller",
 	}
 	if n := reflect.TypeFor[transport.Limits]().NumField(); n != len(names)+1 { // Documents is the hub's own affair
 		t.Errorf("there are %d limits, the test knows %d", n, len(names))
@@ -157,9 +161,11 @@ func TestLimitsOfStreams(t *testing.T) {
 	names := map[string]string{
 		"Streams": "WebSockets and event streams in total", "Connections": "WebSockets of a certificate",
 		"ConnectionsPerAddress": "WebSockets of an address, without a certificate", "EventStreams": "event streams of a certificate or address",
-		"Subscriptions": "operations of a WebSocket", "Events": "events of subscriptions that are executed at the same time", "Message": "bytes of a message", "Messages": "messages and pings a second, over ten seconds",
-		"MessageTime": "seconds for a message to arrive", "InitTime": "seconds until `connection_init`", "KeepAlive": "seconds between pings, and for their answer",
-		"Stall": "seconds for an answer to be read", "Drain": "seconds for clients to disconnect when the hub shuts down",
+		"Subscriptions": "operations of a WebSocket", "Events": "events of subscriptions that are executed at the same time",
+		"Message": "bytes of a message", "Messages": "messages and pings a second, over ten seconds",
+		"MessageTime": "seconds for a message to arrive", "InitTime": "seconds until `connection_init`",
+		"KeepAlive": "seconds between pings, and for their answer",
+		"Stall":     "seconds for an answer to be read", "Drain": "seconds for clients to disconnect when the hub shuts down",
 	}
 	if n := reflect.TypeFor[transport.StreamLimits]().NumField(); n != len(names) {
 		t.Errorf("there are %d limits, the test knows %d", n, len(names))
@@ -178,8 +184,10 @@ func TestLimitsOfStreams(t *testing.T) {
 func TestWaitsOfXDS(t *testing.T) {
 	names := map[string]string{
 		"pace": "between two pushes of a type", "unanswered": "for the answer to the last push",
-		"addition": "of a listener or route for its new cluster", "removal": "of a removed cluster for what refers to it", "proof": "of a set without any service",
-		"access": "between two looks whether a stream may go on", "refusal": "until a stream of probes that is refused ends, so that Envoy asks again later",
+		"addition": "of a listener or route for its new cluster", "removal": "of a removed cluster for what refers to it",
+		"proof":   "of a set without any service",
+		"access":  "between two looks whether a stream may go on",
+		"refusal": "until a stream of probes that is refused ends, so that Envoy asks again later",
 	}
 	documented, found := limits(t, read(t, "xds.md"), "wait"), 0
 	walk(t, "../xds", func(n ast.Node) {

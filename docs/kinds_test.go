@@ -53,8 +53,10 @@ func TestExamplesOfKindsTranslate(t *testing.T) {
 			}
 		}
 		_, edit := config.NewState(config.Options{Hub: "hub"}).Next(events, 1)
-		if len(events) == 0 || len(edit.Objects.Set) != len(events) || len(edit.Problems.Set) > 0 || len(edit.Services.Set) == 0 && page != "workloadgroup" {
-			t.Errorf("%s: %d examples give %d objects, %d services, problems %v", page, len(events), len(edit.Objects.Set), len(edit.Services.Set), edit.Problems.Set)
+		if len(events) == 0 || len(edit.Objects.Set) != len(events) || len(edit.Problems.Set) > 0 ||
+			len(edit.Services.Set) == 0 && page != "workloadgroup" {
+			t.Errorf("%s: %d examples give %d objects, %d services, problems %v", page, len(events), len(edit.Objects.Set),
+				len(edit.Services.Set), edit.Problems.Set)
 		}
 	}
 }
@@ -79,7 +81,8 @@ func documented(t *testing.T, manifest string) *config.Object {
 		}
 	}
 	group, _, _ := strings.Cut(head.APIVersion, "/")
-	return &config.Object{Key: federation.ObjectKey{Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}, Manifest: data}
+	return &config.Object{Key: federation.ObjectKey{Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace,
+		Name: head.Metadata.Name}, Manifest: data}
 }
 
 func TestEveryProblemOfConfigurationIsDocumented(t *testing.T) {

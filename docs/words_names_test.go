@@ -104,7 +104,8 @@ func beginsWord(runes []rune, i int) bool {
 
 func TestNamesAreSplitIntoWords(t *testing.T) {
 	for name, want := range map[string]string{
-		"Standing": "standing", "gatewayStanding": "gateway standing", "GRPCShelf_test": "grpc shelf test", "understanding": "understanding", "newHTTPCrew": "new http crew",
+		"Standing": "standing", "gatewayStanding": "gateway standing", "GRPCShelf_test": "grpc shelf test", "understanding": "understanding",
+		"newHTTPCrew": "new http crew",
 	} {
 		if got := strings.Join(camelWords(name), " "); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

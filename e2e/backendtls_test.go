@@ -50,7 +50,8 @@ spec:
 func (r *gatewayRig) speakTLS(t *testing.T) {
 	t.Helper()
 	private := testbed.NewAuthority(t, "vaults")
-	asked := startApp(t, "vault", r.servers, on(r.inside, 9443), private.TLS(testbed.Subject{Name: "vault", Hosts: []string{"vault.internal"}}))
+	asked := startApp(t, "vault", r.servers, on(r.inside, 9443),
+		private.TLS(testbed.Subject{Name: "vault", Hosts: []string{"vault.internal"}}))
 	get := func() testbed.Response { return r.plain("vault.example.com", "/hello") }
 	status := func(want int) func(testbed.Response) bool {
 		return func(r testbed.Response) bool { return r.Status == want }
@@ -75,7 +76,8 @@ func (r *gatewayRig) speakTLS(t *testing.T) {
 	r.c1.Apply(string(config))
 	eventually(t, "the backend to answer by TLS", get, func(r testbed.Response) bool {
 		var answer testbed.EchoAnswer
-		return r.Status == http.StatusOK && json.Unmarshal(r.Body, &answer) == nil && answer.Name == "vault" && answer.ServerName == "vault.internal"
+		return r.Status == http.StatusOK && json.Unmarshal(r.Body, &answer) == nil && answer.Name == "vault" &&
+			answer.ServerName == "vault.internal"
 	})
 	r.c1.Apply(fmt.Sprintf(vaultPolicy, "other.internal"))
 	eventually(t, "a certificate of another name to be refused", get, status(http.StatusServiceUnavailable))

@@ -190,7 +190,8 @@ func testProblems(t *testing.T, w *badWorld) {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(c.Problems.Nodes, func(p problem) bool {
-			return strings.Contains(p.Object, want.object) && strings.Contains(p.Field, want.field) && strings.Contains(p.Message, want.value) && p.Code != ""
+			return strings.Contains(p.Object, want.object) && strings.Contains(p.Field, want.field) &&
+				strings.Contains(p.Message, want.value) && p.Code != ""
 		}) {
 			t.Errorf("%s: no problem names %s, %s and %s: %+v", want.cluster, want.object, want.field, want.value, c.Problems.Nodes)
 		}
@@ -250,11 +251,13 @@ func testHealthy(t *testing.T, w *badWorld) {
 }
 
 func testSecrets(t *testing.T, w *badWorld) {
-	clusters, err := w.hub.operate(`{ clusters(first: 20) { nodes { clusterID status { message } problems(first: 100) { nodes { object field message } } } } }`, nil)
+	clusters,
+		err := w.hub.operate(`{ clusters(first: 20) { nodes { clusterID status { message } problems(first: 100) { nodes { object field message } } } } }`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	services, err := w.hub.operate(`{ services(first: 20) { nodes { hostname ports { name } endpoints(first: 100) { nodes { address labels { key value } } } } } }`, nil)
+	services,
+		err := w.hub.operate(`{ services(first: 20) { nodes { hostname ports { name } endpoints(first: 100) { nodes { address labels { key value } } } } } }`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +270,8 @@ func testSecrets(t *testing.T, w *badWorld) {
 		t.Fatal(tokens, err)
 	}
 	block, _ := pem.Decode(w.c1.Admin.Key)
-	secrets := []string{wrongSecret, w.dc1.Token, base64.StdEncoding.EncodeToString(w.c1.Admin.Key)[60:100], base64.StdEncoding.EncodeToString(block.Bytes)[20:60]}
+	secrets := []string{wrongSecret, w.dc1.Token, base64.StdEncoding.EncodeToString(w.c1.Admin.Key)[60:100],
+		base64.StdEncoding.EncodeToString(block.Bytes)[20:60]}
 	for _, name := range []string{"reader", "blind"} {
 		token, err := os.ReadFile(filepath.Join(w.dir, name))
 		if err != nil {
@@ -275,7 +279,8 @@ func testSecrets(t *testing.T, w *badWorld) {
 		}
 		secrets = append(secrets, string(token))
 	}
-	for where, text := range map[string][]byte{"output": w.hub.Output(), "clusters": clusters, "services": services, "metrics": []byte(metrics)} {
+	for where, text := range map[string][]byte{"output": w.hub.Output(), "clusters": clusters, "services": services,
+		"metrics": []byte(metrics)} {
 		if len(text) == 0 {
 			t.Errorf("%s: nothing to search", where)
 		}

@@ -216,7 +216,8 @@ func testNoGatewayLeft(t *testing.T, w *bridge.World) {
 	looks.stop()
 	metrics, err := get(t.Context(), w.Hub.Plain, w.Hub.Health+"/metrics")
 	for _, g := range dead.Gateways {
-		if line := fmt.Sprintf("isthmus_gateway_reachable{gateway=%q,network=\"n2\",observer=\"n1\"} 0\n", g.Entry()); !strings.Contains(metrics, line) {
+		if line := fmt.Sprintf("isthmus_gateway_reachable{gateway=%q,network=\"n2\",observer=\"n1\"} 0\n",
+			g.Entry()); !strings.Contains(metrics, line) {
 			t.Errorf("metrics lack %s, %v", line, err)
 		}
 	}

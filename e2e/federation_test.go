@@ -183,7 +183,8 @@ func (l *load) finish(t *testing.T) {
 	l.done.Wait()
 	t.Logf("%d requests answered, %d failed", l.answered.Load(), len(l.failures))
 	if len(l.failures) > 0 {
-		t.Errorf("%d of %d requests failed, first: %v", len(l.failures), int(l.answered.Load())+len(l.failures), slices.Collect(slices.Values(l.failures))[:min(1, len(l.failures))])
+		t.Errorf("%d of %d requests failed, first: %v", len(l.failures), int(l.answered.Load())+len(l.failures),
+			slices.Collect(slices.Values(l.failures))[:min(1, len(l.failures))])
 	}
 }
 

@@ -79,7 +79,8 @@ func startGatewayRig(t *testing.T, o gatewayOf) *gatewayRig {
 	access.Token = r.c1.ServiceAccountToken(testbed.TokenOptions{Namespace: "isthmus", Account: "isthmus-reader"})
 	kubeconfig := filepath.Join(t.TempDir(), "c1")
 	write(t, kubeconfig, string(access.Kubeconfig()))
-	r.hub = startHub(t, hubOptions{config: fmt.Sprintf("clusters:\n- {id: c1, provider: Kubernetes, kubernetes: {kubeconfig: %s, secrets: true}}\n", kubeconfig)})
+	r.hub = startHub(t,
+		hubOptions{config: fmt.Sprintf("clusters:\n- {id: c1, provider: Kubernetes, kubernetes: {kubeconfig: %s, secrets: true}}\n", kubeconfig)})
 	place := testbed.NewNamespace(t, "gateway")
 	place.Join(mesh, r.address)
 	config := bootstrap("gateway", r.address, "DELTA_GRPC", strings.TrimPrefix(r.hub.XDS, "unix:"))

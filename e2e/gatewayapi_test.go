@@ -68,8 +68,10 @@ func definitions(t *testing.T, module string) []string {
 // backends that must have it.
 func TestG21GatewayAPIIsServed(t *testing.T) {
 	r := startGatewayRig(t, gatewayOf{
-		subnet: "10.79.1", objects: slices.Concat(gatewayDefinitions(t), strings.Split(boutique, "---\n"), []string{fmt.Sprintf(boutiqueRoute, "1")}),
-		manifests: []string{"gateway-api.yaml", "backend-authorities.yaml"}, namespace: "store", labels: "gateway.networking.k8s.io/gateway-name: edge",
+		subnet: "10.79.1", objects: slices.Concat(gatewayDefinitions(t), strings.Split(boutique, "---\n"),
+			[]string{fmt.Sprintf(boutiqueRoute, "1")}),
+		manifests: []string{"gateway-api.yaml", "backend-authorities.yaml"}, namespace: "store",
+		labels: "gateway.networking.k8s.io/gateway-name: edge",
 	})
 	version := func(want string) func(testbed.Response) bool {
 		return func(r testbed.Response) bool { return r.Status == http.StatusOK && r.Header.Get("X-Version") == want }
@@ -105,5 +107,6 @@ func TestG21GatewayAPIIsServed(t *testing.T) {
 	eventually(t, "the change of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, version("2"))
 	r.speakTLS(t)
 	r.c1.Delete(fmt.Sprintf(boutiqueRoute, "2"))
-	eventually(t, "the end of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, func(r testbed.Response) bool { return r.Status == http.StatusNotFound })
+	eventually(t, "the end of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") },
+		func(r testbed.Response) bool { return r.Status == http.StatusNotFound })
 }

@@ -50,7 +50,8 @@ spec: {ingressControllerMode: %s}
 // istio-system serves the Ingresses of another namespace, with the Secret of that namespace.
 func TestG16IngressesAreServed(t *testing.T) {
 	r := startGatewayRig(t, gatewayOf{
-		subnet: "10.79.0", objects: strings.Split(store, "---\n"), manifests: []string{"ingresses.yaml"}, namespace: "istio-system", labels: "istio: ingressgateway",
+		subnet: "10.79.0", objects: strings.Split(store, "---\n"), manifests: []string{"ingresses.yaml"}, namespace: "istio-system",
+		labels: "istio: ingressgateway",
 	})
 	apply := func(mode string) {
 		r.hub.change(t, "apply", map[string]any{"manifests": []string{fmt.Sprintf(ingressSettings, mode)}})
@@ -76,7 +77,8 @@ func TestG16IngressesAreServed(t *testing.T) {
 	}
 	testbed.WaitFor(t, within, "the problems", func() error {
 		found := r.hub.troubles(t)
-		if !slices.Contains(found, "SERVICE_UNKNOWN Ingress store/secure of cluster c1") || !slices.Contains(found, "SECRET_MISSING secret c1/store/web-cert") {
+		if !slices.Contains(found, "SERVICE_UNKNOWN Ingress store/secure of cluster c1") ||
+			!slices.Contains(found, "SECRET_MISSING secret c1/store/web-cert") {
 			return fmt.Errorf("there are %q", found)
 		}
 		return nil
@@ -84,13 +86,15 @@ func TestG16IngressesAreServed(t *testing.T) {
 	r.keep()
 	eventually(t, "the gateway to serve TLS", func() testbed.Response { return r.secure(t) }, answeredBy(t, "web"))
 	apply(`"OFF"`)
-	eventually(t, "the gateway to serve nothing", func() testbed.Response { return r.plain("plain.example.com", "/hello") }, func(r testbed.Response) bool { return r.Err != nil })
+	eventually(t, "the gateway to serve nothing", func() testbed.Response { return r.plain("plain.example.com", "/hello") },
+		func(r testbed.Response) bool { return r.Err != nil })
 }
 
 // troubles are the codes and objects of what is wrong with sources and with the hub's own cluster.
 func (h *hub) troubles(t *testing.T) (all []string) {
 	t.Helper()
-	data, err := h.operate(`{configSources {trouble {code object}} cluster(clusterID: "hub") {problems(first: 100) {nodes {code object}}}}`, nil)
+	data, err := h.operate(`{configSources {trouble {code object}} cluster(clusterID: "hub") {problems(first: 100) {nodes {code object}}}}`,
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}

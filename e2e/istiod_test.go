@@ -114,7 +114,8 @@ func tunnel(t *testing.T, w *agentWorld, at *testbed.Namespace, authority *testb
 		Name: "istiod-tunnel", Namespace: at, Files: map[string][]byte{"istiod.crt": cert, "istiod.key": key, "hub-ca.crt": w.hub.CA},
 		Config: []byte(strings.NewReplacer(
 			"{address: hub.isthmus.example, port_value: 15010}", "{address: "+host+", port_value: "+port+"}",
-			"{san_type: DNS, matcher: {exact: hub.isthmus.example}}", "{san_type: IP_ADDRESS, matcher: {exact: "+host+"}}", "/etc/isthmus/", testbed.DirPlaceholder+"/",
+			"{san_type: DNS, matcher: {exact: hub.isthmus.example}}", "{san_type: IP_ADDRESS, matcher: {exact: "+host+"}}",
+			"/etc/isthmus/", testbed.DirPlaceholder+"/",
 		).Replace(string(config))),
 	})
 }

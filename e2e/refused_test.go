@@ -84,7 +84,8 @@ func (w *tenants) team(name, settings string) {
 
 // simple is TLS by files on the proxy, up to the version.
 func (w *tenants) simple(version string) string {
-	return fmt.Sprintf("mode: SIMPLE, serverCertificate: %[1]s/chain.pem, privateKey: %[1]s/key.pem, maxProtocolVersion: %[2]s", w.envoy.Dir, version)
+	return fmt.Sprintf("mode: SIMPLE, serverCertificate: %[1]s/chain.pem, privateKey: %[1]s/key.pem, maxProtocolVersion: %[2]s",
+		w.envoy.Dir, version)
 }
 
 // answers fails unless the team's host is served with that version of TLS.
@@ -172,7 +173,8 @@ func TestR05ARefusedListenerThroughTheWholeHub(t *testing.T) {
 		w.team("b", mutual)
 		w.await("b to answer", func() error { return w.answers("b", v13) })
 		w.team("a", mutual+", caCrl: /nowhere.pem")
-		w.await("the status of a", w.isRejected("a", "spec.servers[0].tls.caCrl", `secret "kubernetes://a-cert-cacert~/nowhere.pem"`, "ingress.shop", "correct the object"))
+		w.await("the status of a", w.isRejected("a", "spec.servers[0].tls.caCrl", `secret "kubernetes://a-cert-cacert~/nowhere.pem"`,
+			"ingress.shop", "correct the object"))
 		w.team("b", mutual+", maxProtocolVersion: TLSV1_2")
 		w.await("the change of b", func() error { return w.answers("b", v12) })
 		w.await("b to be well", w.isWell("b"))

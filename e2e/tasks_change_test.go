@@ -29,7 +29,8 @@ func testRollback(t *testing.T, w *tasks) {
 	before := w.task(t, "reviews-v1")
 	w.only(t, "v1")
 	w.task(t, "ratings-abort")
-	eventually(t, "an abort", func() testbed.Response { return w.ratings("end-user", "jason") }, func(r testbed.Response) bool { return r.Status == 500 })
+	eventually(t, "an abort", func() testbed.Response { return w.ratings("end-user", "jason") },
+		func(r testbed.Response) bool { return r.Status == 500 })
 	back := w.hub.change(t, "rollback", map[string]any{"to": before.Revision, "waitFor": untilAcked}).complete(t)
 	if len(back.Changes) != 3 || back.Revision == before.Revision {
 		t.Errorf("the rollback is revision %s with %+v; want two objects back and one gone", back.Revision, back.Changes)
@@ -102,7 +103,8 @@ type registration struct {
 func (w *tasks) register(t *testing.T, mutation string, input map[string]any) time.Time {
 	t.Helper()
 	typ := strings.ToUpper(mutation[:1]) + mutation[1:] + "Input!"
-	data, err := w.hub.operate("mutation($input: "+typ+") { "+mutation+"(input: $input) { registration { expiresAt } userErrors { code message } } }", map[string]any{"input": input})
+	data, err := w.hub.operate("mutation($input: "+typ+") { "+mutation+
+		"(input: $input) { registration { expiresAt } userErrors { code message } } }", map[string]any{"input": input})
 	var answer map[string]registration
 	if err == nil {
 		err = json.Unmarshal(data, &answer)

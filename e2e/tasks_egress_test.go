@@ -59,7 +59,8 @@ func testGateway(t *testing.T, w *tasks) {
 	ask := func(path, host string) testbed.Response {
 		return w.outside.Get("http://"+ingressAddress+path, "Host", host)
 	}
-	eventually(t, "the gateway to serve", func() testbed.Response { return ask("/hello", "hello.example.com") }, answeredBy(t, "helloworld-v1"))
+	eventually(t, "the gateway to serve", func() testbed.Response { return ask("/hello", "hello.example.com") },
+		answeredBy(t, "helloworld-v1"))
 	for _, strange := range [][2]string{{"/hello", "other.example.com"}, {"/other", "hello.example.com"}} {
 		if r := ask(strange[0], strange[1]); r.Status != http.StatusNotFound {
 			t.Errorf("%v: status %d, %v; want 404", strange, r.Status, r.Err)

@@ -34,11 +34,13 @@ const (
 
 var appAddresses = map[string]string{
 	"reviews-v1": "10.78.0.21", "reviews-v2": "10.78.0.22", "reviews-v3": "10.78.0.23",
-	"ratings-v1": "10.78.0.24", "ratings-v2": "10.78.0.28", "httpbin-v1": "10.78.0.25", "httpbin-v2": "10.78.0.26", "helloworld-v1": "10.78.0.27",
+	"ratings-v1": "10.78.0.24", "ratings-v2": "10.78.0.28", "httpbin-v1": "10.78.0.25", "httpbin-v2": "10.78.0.26",
+	"helloworld-v1": "10.78.0.27",
 }
 
 func newTasks(t *testing.T) *tasks {
-	w := &tasks{world: &world{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}, apps: map[string]*app{}, ca: testbed.NewAuthority(t, "sites")}
+	w := &tasks{world: &world{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}, apps: map[string]*app{},
+		ca: testbed.NewAuthority(t, "sites")}
 	w.c1 = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})
 	w.startApps()
 	w.c1.Apply(reviewsService, pod("reviews-v1", "v1"), pod("reviews-v2", "v2"), reviewsSlice)

@@ -19,7 +19,8 @@ const (
 
 func (r Reason) String() string {
 	var names []string
-	for bit, name := range map[Reason]string{ReasonSpec: "spec", ReasonEndpoints: "endpoints", ReasonAccounts: "accounts", ReasonConfig: "config"} {
+	for bit, name := range map[Reason]string{ReasonSpec: "spec", ReasonEndpoints: "endpoints",
+		ReasonAccounts: "accounts", ReasonConfig: "config"} {
 		if r&bit != 0 {
 			names = append(names, name)
 		}
@@ -59,7 +60,8 @@ type ChangeSet struct {
 
 // Empty reports whether nothing changed.
 func (c ChangeSet) Empty() bool {
-	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 && len(c.Objects) == 0 && len(c.Networks) == 0 &&
+	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 &&
+		len(c.Objects) == 0 && len(c.Networks) == 0 &&
 		len(c.KeySets) == 0
 }
 

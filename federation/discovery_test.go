@@ -32,7 +32,8 @@ func TestWhatIsKnownOfAProxy(t *testing.T) {
 	if found := s.At(at).Workloads(); len(found) != 1 {
 		t.Errorf("%d workloads, want the pod", len(found))
 	}
-	if labels := s.At(at).Labels(); !slices.ContainsFunc(labels, func(l map[string]string) bool { return maps.Equal(l, map[string]string{"app": "web", "pod": "p"}) }) {
+	if labels := s.At(at).Labels(); !slices.ContainsFunc(labels,
+		func(l map[string]string) bool { return maps.Equal(l, map[string]string{"app": "web", "pod": "p"}) }) {
 		t.Errorf("labels are %v, want those of the pod", labels)
 	}
 	if where, ok := s.At(at).Locality(); !ok || where != (Locality{Region: "r1", Zone: "z1"}) {
@@ -46,7 +47,8 @@ func TestWhatIsKnownOfAProxy(t *testing.T) {
 		t.Errorf("management ports are %+v, want 6000 alone", ports)
 	}
 	elsewhere := Place{Cluster: "c1", Network: "n9", Addresses: at.Addresses}
-	if len(s.At(elsewhere).Workloads())+len(s.At(elsewhere).Instances())+len(s.At(elsewhere).Labels())+len(s.At(elsewhere).Probes())+len(s.At(elsewhere).ManagementPorts()) != 0 {
+	if len(s.At(elsewhere).Workloads())+len(s.At(elsewhere).Instances())+len(s.At(elsewhere).Labels())+len(s.At(elsewhere).Probes())+
+		len(s.At(elsewhere).ManagementPorts()) != 0 {
 		t.Error("the same address of another network is another place")
 	}
 	if _, ok := s.At(elsewhere).Locality(); ok {

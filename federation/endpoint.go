@@ -82,9 +82,10 @@ func compareEndpoints(a, b Endpoint) int {
 
 // compareTwins is 0 for two entries that name the same sockets.
 func compareTwins(a, b Endpoint) int {
-	return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Network, b.Network), slices.CompareFunc(a.Ports, b.Ports, func(p, q EndpointPort) int {
-		return cmp.Or(cmp.Compare(p.Name, q.Name), cmp.Compare(p.Number, q.Number))
-	}))
+	return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Network, b.Network),
+		slices.CompareFunc(a.Ports, b.Ports, func(p, q EndpointPort) int {
+			return cmp.Or(cmp.Compare(p.Name, q.Name), cmp.Compare(p.Number, q.Number))
+		}))
 }
 
 // NormalEndpoints sorts, fills in defaults and keeps the best of entries that

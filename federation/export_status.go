@@ -73,7 +73,8 @@ func exportStatus(id ClusterID, service, exported *Service) ExportStatus {
 	}
 	ready := Condition{Type: ConditionReady, Reason: "Pending", Message: "the hub does not export the service yet"}
 	if exported != nil && exported.hasShardOf(id) {
-		ready = Condition{Type: ConditionReady, Status: true, Reason: "Exported", Message: "proxies of all clusters know the service as " + string(exported.Key.Hostname)}
+		ready = Condition{Type: ConditionReady, Status: true, Reason: "Exported", Message: "proxies of all clusters know the service as " +
+			string(exported.Key.Hostname)}
 	}
 	return ExportStatus{Cluster: id, Conditions: append(s.Conditions, ready, exportConflict(id, exported))}
 }
@@ -89,7 +90,8 @@ func validExport(id ClusterID, service *Service) Condition {
 		case shard.mayExport(source):
 			return Condition{Type: ConditionValid, Status: true, Reason: "Valid", Message: "the Service can be exported"}
 		default:
-			c.Reason, c.Message = "InvalidServiceType", "a Service of the type ExternalName, or of what is outside of the mesh, is not exported: export the service that it names"
+			c.Reason, c.Message = "InvalidServiceType",
+				"a Service of the type ExternalName, or of what is outside of the mesh, is not exported: export the service that it names"
 		}
 	}
 	return c

@@ -43,7 +43,8 @@ func withoutProblems(v view) view {
 func TestR84PropertyKeptIsAsIfSaidAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := after(rapid.SliceOfN(rapid.Custom(drawEdit), 1, 8).Draw(t, "edits")...)
-		e := Edit{Source: shardOf(rapid.SampledFrom([]string{"c1", "c2"}).Draw(t, "cluster")), Services: drawServices(t), Workloads: drawWorkloads(t)}
+		e := Edit{Source: shardOf(rapid.SampledFrom([]string{"c1", "c2"}).Draw(t, "cluster")), Services: drawServices(t),
+			Workloads: drawWorkloads(t)}
 		e.Services.Full, e.Workloads.Full, e.Services.Gone, e.Workloads.Gone = true, true, nil, nil
 		before := s.Contribution(e.Source)
 		e.Services.Keep = drawKeep(t, inOrder(before.Services.Set))
@@ -58,7 +59,8 @@ func TestR84PropertyKeptIsAsIfSaidAgain(t *testing.T) {
 		}
 		completed := e.Completed(before)
 		if !maps.Equal(completed.Services.Set, again.Services.Set) || !maps.Equal(completed.Workloads.Set, again.Workloads.Set) {
-			t.Fatalf("completed is %v and %v, want %v and %v", completed.Services.Set, completed.Workloads.Set, again.Services.Set, again.Workloads.Set)
+			t.Fatalf("completed is %v and %v, want %v and %v", completed.Services.Set, completed.Workloads.Set,
+				again.Services.Set, again.Workloads.Set)
 		}
 	})
 }

@@ -89,10 +89,12 @@ func (m *merger) compare(key ShardKey, shard *Shard) {
 		m.conflict(kind, key.Cluster, fmt.Sprintf("resolution is %s in %s and %s in %s", m.svc.Resolution, m.first, r, key.Cluster))
 	}
 	if shard.MeshExternal != m.svc.MeshExternal {
-		m.conflict(ConflictMeshExternal, key.Cluster, fmt.Sprintf("meshExternal is %t in %s and %t in %s", m.svc.MeshExternal, m.first, shard.MeshExternal, key.Cluster))
+		m.conflict(ConflictMeshExternal, key.Cluster, fmt.Sprintf("meshExternal is %t in %s and %t in %s", m.svc.MeshExternal, m.first,
+			shard.MeshExternal, key.Cluster))
 	}
 	if !slices.Equal(shard.ExportTo, m.svc.ExportTo) {
-		m.conflict(ConflictExportTo, key.Cluster, fmt.Sprintf("exportTo is %q in %s and %q in %s", m.svc.ExportTo, m.first, shard.ExportTo, key.Cluster))
+		m.conflict(ConflictExportTo, key.Cluster, fmt.Sprintf("exportTo is %q in %s and %q in %s", m.svc.ExportTo,
+			m.first, shard.ExportTo, key.Cluster))
 	}
 	m.compareAffinity(key.Cluster, m.svc.Affinity(), shard.Affinity)
 }
@@ -179,7 +181,8 @@ func (m *merger) addEndpoints(key ShardKey, shard *Shard) {
 		}
 	}
 	if refused != nil {
-		m.conflict(ConflictAddressRefused, key.Cluster, fmt.Sprintf("endpoints of %s are left out: %s", key.Cluster, strings.Join(firstOf(refused, 5), ", ")))
+		m.conflict(ConflictAddressRefused, key.Cluster, fmt.Sprintf("endpoints of %s are left out: %s", key.Cluster,
+			strings.Join(firstOf(refused, 5), ", ")))
 	}
 	m.svc.Endpoints = append(m.svc.Endpoints, ShardEndpoints{Shard: key, Endpoints: kept})
 }
@@ -292,7 +295,8 @@ func specsEqual(old, now *Service) bool {
 	})
 	vips := old.ClusterVIPs.equal(now.ClusterVIPs)
 	shards := old.Shards.equal(now.Shards, (*Shard).specEqual)
-	return ports && vips && shards && old.Resolution == now.Resolution && old.MeshExternal == now.MeshExternal && old.Created.Equal(now.Created) &&
+	return ports && vips && shards && old.Resolution == now.Resolution && old.MeshExternal == now.MeshExternal &&
+		old.Created.Equal(now.Created) &&
 		slices.Equal(old.ExportTo, now.ExportTo) && old.TrafficDistribution == now.TrafficDistribution &&
 		slices.Equal(old.Aliases, now.Aliases) && old.ExternalName == now.ExternalName
 }

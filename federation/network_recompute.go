@@ -60,7 +60,8 @@ func (n networking) recompute() {
 
 func (n networking) recomputeNetwork(id NetworkID) {
 	old, had := n.networks.byID.Get(string(id))
-	m := networkMaker{of: n, network: &Network{ID: id, Clusters: n.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{}, uses: map[string]gatewayUse{}}
+	m := networkMaker{of: n, network: &Network{ID: id, Clusters: n.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{},
+		uses: map[string]gatewayUse{}}
 	o, declared := n.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.SortKey())
 	if declared {
 		m.declared(o)
@@ -104,7 +105,8 @@ func (m *networkMaker) declared(o *Object) {
 	m.network.CIDRs = slices.Clone(spec.CIDRs)
 	for _, g := range spec.Gateways {
 		m.network.Gated = true
-		entry := Gateway{Locality: parseLocality(g.Locality), From: slices.Compact(slices.Sorted(slices.Values(g.From))), Cause: GatewayCause{Object: o.Key}}
+		entry := Gateway{Locality: parseLocality(g.Locality), From: slices.Compact(slices.Sorted(slices.Values(g.From))),
+			Cause: GatewayCause{Object: o.Key}}
 		port := cmp.Or(g.Port, DefaultGatewayPort)
 		switch {
 		case g.Address != "":
@@ -152,7 +154,8 @@ func (n networking) refuseClaim(id NetworkID, c claim) string {
 		return fmt.Sprintf("has the label %s, but gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", labelGatewayNetwork, c.service.Namespace)
 	}
 	if cluster, _ := n.clusters.Get(string(c.shard.Cluster)); cluster.Network() != id {
-		return fmt.Sprintf("has the label %s=%s, but its cluster %s is in network %s", labelGatewayNetwork, id, c.shard.Cluster, cluster.Network())
+		return fmt.Sprintf("has the label %s=%s, but its cluster %s is in network %s", labelGatewayNetwork, id,
+			c.shard.Cluster, cluster.Network())
 	}
 	return ""
 }

@@ -62,8 +62,9 @@ type draft struct {
 func newDraft(s *Snapshot) *draft {
 	d := &draft{
 		base: s, changes: changes{version: s.version + 1}, settings: s.settings, revision: s.revision, clock: s.clock,
-		objects: s.objects.txn(), networks: s.networks.txn(), clusters: s.clusters.txn(), services: s.services.txn(), workloads: s.workloads.txn(),
-		bindings: bindingsTxn{Txn: s.bindings.Txn()}, addresses: addressesTxn{Txn: s.addresses.Txn(), touched: map[AddressKey]bool{}},
+		objects: s.objects.txn(), networks: s.networks.txn(), clusters: s.clusters.txn(), services: s.services.txn(),
+		workloads: s.workloads.txn(),
+		bindings:  bindingsTxn{Txn: s.bindings.Txn()}, addresses: addressesTxn{Txn: s.addresses.Txn(), touched: map[AddressKey]bool{}},
 		keySets: keySetsTxn{Txn: s.keySets.Txn()},
 	}
 	d.objects.changes, d.networks.changes, d.clusters.changes, d.keySets.changes = &d.changes, &d.changes, &d.changes, &d.changes
@@ -104,13 +105,15 @@ type contributed struct {
 
 func (d *draft) contributed() contributed {
 	return contributed{
-		clusters: &d.clusters, networks: &d.networks, services: &d.services, workloads: &d.workloads, bindings: &d.bindings, addresses: &d.addresses,
+		clusters: &d.clusters, networks: &d.networks, services: &d.services, workloads: &d.workloads,
+		bindings: &d.bindings, addresses: &d.addresses,
 		contributions: &d.contributions, placing: &d.placing, changes: &d.changes,
 	}
 }
 
 func (d *draft) networking() networking {
-	return networking{objects: &d.objects, networks: &d.networks, clusters: &d.clusters, services: &d.services, changes: &d.changes, policy: &d.settings.Addresses}
+	return networking{objects: &d.objects, networks: &d.networks, clusters: &d.clusters, services: &d.services, changes: &d.changes,
+		policy: &d.settings.Addresses}
 }
 
 func (d *draft) commit() *Snapshot {
@@ -118,9 +121,11 @@ func (d *draft) commit() *Snapshot {
 		d.changes.record(addressEntry, at.sortKey())
 	}
 	return &Snapshot{
-		version: d.changes.version, settings: d.settings, revision: d.revision, clock: d.clock, journal: d.base.journal.after(d.changes.version, d.changes.entries),
-		objects: d.objects.commit(), networks: d.networks.commit(), clusters: d.clusters.commit(), services: d.services.commit(), workloads: d.workloads.commit(),
-		bindings: d.bindings.Commit(), addresses: d.addresses.Commit(), keySets: d.keySets.Commit(), superseded: make(chan struct{}),
+		version: d.changes.version, settings: d.settings, revision: d.revision, clock: d.clock,
+		journal: d.base.journal.after(d.changes.version, d.changes.entries),
+		objects: d.objects.commit(), networks: d.networks.commit(), clusters: d.clusters.commit(), services: d.services.commit(),
+		workloads: d.workloads.commit(),
+		bindings:  d.bindings.Commit(), addresses: d.addresses.Commit(), keySets: d.keySets.Commit(), superseded: make(chan struct{}),
 	}
 }
 

@@ -27,7 +27,8 @@ func (x *Services) txn() servicesTxn {
 
 func (x *servicesTxn) commit() Services {
 	return Services{
-		byKey: x.Commit(), members: x.members.Commit(), ports: x.ports.Commit(), vips: x.vips.Commit(), aliases: x.aliases.Commit(), names: x.names.Commit(),
+		byKey: x.Commit(), members: x.members.Commit(), ports: x.ports.Commit(), vips: x.vips.Commit(),
+		aliases: x.aliases.Commit(), names: x.names.Commit(),
 	}
 }
 

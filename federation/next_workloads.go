@@ -18,12 +18,14 @@ type workloadsTxn struct {
 }
 
 func (x workloadIndex) txn() workloadsTxn {
-	return workloadsTxn{Txn: x.byKey.Txn(), namespaces: x.namespaces.Txn(), selectors: x.selectors.Txn(), selectedBy: x.selectedBy.Txn(), labels: x.labels.Txn()}
+	return workloadsTxn{Txn: x.byKey.Txn(), namespaces: x.namespaces.Txn(), selectors: x.selectors.Txn(),
+		selectedBy: x.selectedBy.Txn(), labels: x.labels.Txn()}
 }
 
 func (x *workloadsTxn) commit() workloadIndex {
 	return workloadIndex{
-		byKey: x.Commit(), namespaces: x.namespaces.Commit(), selectors: x.selectors.Commit(), selectedBy: x.selectedBy.Commit(), labels: x.labels.Commit(),
+		byKey: x.Commit(), namespaces: x.namespaces.Commit(), selectors: x.selectors.Commit(), selectedBy: x.selectedBy.Commit(),
+		labels: x.labels.Commit(),
 	}
 }
 

@@ -60,7 +60,8 @@ func TestSeed62PeersOutliveTheirEndpoints(t *testing.T) {
 			}
 		}
 	}
-	if s, reasons := say(s, peer("10.0.0.1", "shop/two")); reasons != ReasonEndpoints|ReasonAccounts || !strings.HasPrefix(peersText(mustService(t, s, k)), "c1 on default: shop/two;") {
+	if s, reasons := say(s, peer("10.0.0.1", "shop/two")); reasons != ReasonEndpoints|ReasonAccounts ||
+		!strings.HasPrefix(peersText(mustService(t, s, k)), "c1 on default: shop/two;") {
 		t.Errorf("an account of another cluster is a change of %s, the peers are %s", reasons, peersText(mustService(t, s, k)))
 	}
 	s, _ = Next(s, Edit{Source: shardOf("c1"), Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{k}}})
@@ -70,13 +71,16 @@ func TestSeed62PeersOutliveTheirEndpoints(t *testing.T) {
 }
 
 func TestTrustDomainsAreThoseOfClusters(t *testing.T) {
-	s, _ := Next(Empty(), Edit{Clusters: Delta[ClusterID, ClusterSpec]{Set: map[ClusterID]ClusterSpec{"c1": {}, "c2": {TrustDomain: "two.example"}}}})
+	s, _ := Next(Empty(), Edit{Clusters: Delta[ClusterID, ClusterSpec]{Set: map[ClusterID]ClusterSpec{"c1": {},
+		"c2": {TrustDomain: "two.example"}}}})
 	r := s.Read()
-	if a, b, all := r.TrustDomain("c1"), r.TrustDomain("c2"), strings.Join(r.TrustDomains(), " "); a != "cluster.local" || b != "two.example" || all != "cluster.local two.example" {
+	if a, b, all := r.TrustDomain("c1"), r.TrustDomain("c2"), strings.Join(r.TrustDomains(), " "); a != "cluster.local" ||
+		b != "two.example" || all != "cluster.local two.example" {
 		t.Errorf("the trust domains are %q, %q and together %q", a, b, all)
 	}
 	for account, want := range map[string]string{
-		"shop/web": "spiffe://td/ns/shop/sa/web", "spiffe://other/ns/a/sa/b": "spiffe://other/ns/a/sa/b", "web.example": "web.example", "/x": "/x", "a/": "a/",
+		"shop/web": "spiffe://td/ns/shop/sa/web", "spiffe://other/ns/a/sa/b": "spiffe://other/ns/a/sa/b",
+		"web.example": "web.example", "/x": "/x", "a/": "a/",
 	} {
 		if got := SPIFFE("td", account); got != want {
 			t.Errorf("the identity of %q is %q, want %q", account, got, want)

@@ -25,7 +25,8 @@ type view struct {
 }
 
 func viewOf(s *Snapshot) view {
-	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Owners: map[AddressKey]int{}, Ports: map[uint16][]ServiceKey{}, Networks: map[NetworkID]Network{}}
+	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Owners: map[AddressKey]int{},
+		Ports: map[uint16][]ServiceKey{}, Networks: map[NetworkID]Network{}}
 	for svc := range s.Services().All() {
 		plain := *svc
 		plain.SpecVersion, plain.EndpointsVersion, plain.AccountsVersion = 0, 0, 0
@@ -59,7 +60,8 @@ func viewOf(s *Snapshot) view {
 func testAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
 
 func differ(a, b view) string {
-	return cmp.Diff(a, b, cmp.Comparer(func(x, y netip.AddrPort) bool { return x == y }), cmp.Comparer(func(x, y netip.Addr) bool { return x == y }),
+	return cmp.Diff(a, b, cmp.Comparer(func(x, y netip.AddrPort) bool { return x == y }),
+		cmp.Comparer(func(x, y netip.Addr) bool { return x == y }),
 		cmp.Comparer(func(x, y netip.Prefix) bool { return x == y }), cmp.Comparer(func(x, y Address) bool { return x == y }))
 }
 
@@ -74,9 +76,10 @@ func drawShard(t *rapid.T) *Shard {
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "endpoints") {
 		s.Endpoints = append(s.Endpoints, Endpoint{
-			Address: IPAddress(testAddress(rapid.IntRange(0, 5).Draw(t, "address"))),
-			Ports:   []EndpointPort{{Name: "http", Number: uint16(rapid.IntRange(8080, 8081).Draw(t, "port"))}},
-			Health:  rapid.SampledFrom([]Health{Healthy, Unhealthy, Draining}).Draw(t, "health"), ServiceAccount: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "account"),
+			Address:        IPAddress(testAddress(rapid.IntRange(0, 5).Draw(t, "address"))),
+			Ports:          []EndpointPort{{Name: "http", Number: uint16(rapid.IntRange(8080, 8081).Draw(t, "port"))}},
+			Health:         rapid.SampledFrom([]Health{Healthy, Unhealthy, Draining}).Draw(t, "health"),
+			ServiceAccount: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "account"),
 		})
 	}
 	if rapid.IntRange(0, 2).Draw(t, "selects") == 0 {
@@ -86,7 +89,8 @@ func drawShard(t *rapid.T) *Shard {
 		}
 	}
 	for range max(0, rapid.IntRange(-2, 2).Draw(t, "bound")) {
-		b := BoundService{Service: key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target"), "ns"), Weight: uint32(rapid.IntRange(0, 3).Draw(t, "share"))}
+		b := BoundService{Service: key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target"), "ns"),
+			Weight: uint32(rapid.IntRange(0, 3).Draw(t, "share"))}
 		if rapid.Bool().Draw(t, "limited") {
 			b.Clusters = []ClusterID{rapid.SampledFrom([]ClusterID{"c1", "c2"}).Draw(t, "boundCluster")}
 		}
@@ -111,7 +115,8 @@ func drawServices(t *rapid.T) Delta[ServiceKey, *Shard] {
 		d.Keep = drawKeep(t, []ServiceKey{key("a", "ns"), key("b", "ns")})
 	}
 	draw := func() ServiceKey {
-		return key(rapid.SampledFrom([]string{"a", "b", "c", exportedHost, exportedHost}).Draw(t, "host"), rapid.SampledFrom([]string{"ns", "ns", ""}).Draw(t, "namespace"))
+		return key(rapid.SampledFrom([]string{"a", "b", "c", exportedHost, exportedHost}).Draw(t, "host"),
+			rapid.SampledFrom([]string{"ns", "ns", ""}).Draw(t, "namespace"))
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "set") {
 		d.Set[draw()] = drawShard(t)
@@ -126,14 +131,16 @@ func drawServices(t *rapid.T) Delta[ServiceKey, *Shard] {
 
 func drawWorkloads(t *rapid.T) Delta[WorkloadKey, *Workload] {
 	draw := func() WorkloadKey {
-		return WorkloadKey{Namespace: rapid.SampledFrom([]string{"", "ns"}).Draw(t, "podNamespace"), Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}
+		return WorkloadKey{Namespace: rapid.SampledFrom([]string{"", "ns"}).Draw(t, "podNamespace"),
+			Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}
 	}
 	d := Delta[WorkloadKey, *Workload]{Full: rapid.Bool().Draw(t, "fullWorkloads"), Set: map[WorkloadKey]*Workload{}}
 	if d.Full {
 		d.Keep = drawKeep(t, []WorkloadKey{{Namespace: "ns", Name: "p"}})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "pods") {
-		w := &Workload{Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))}, Labels: map[string]string{"app": rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "podApp")}}
+		w := &Workload{Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))},
+			Labels: map[string]string{"app": rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "podApp")}}
 		if rapid.Bool().Draw(t, "podPort") {
 			w.Ports = []EndpointPort{{Name: "http", Number: 8080}}
 		}
@@ -170,7 +177,8 @@ func drawNetworks(t *rapid.T) Edit {
 		}
 		spec.Gateways = append(spec.Gateways, g)
 	}
-	network := &Object{Key: ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(drawNetworkID(t))}, Digest: fmt.Sprintf("%+v", *spec), Spec: spec}
+	network := &Object{Key: ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(drawNetworkID(t))},
+		Digest: fmt.Sprintf("%+v", *spec), Spec: spec}
 	mesh := &Object{Key: MeshSettingsKey, Digest: rapid.SampledFrom([]string{"*", "ns"}).Draw(t, "allowed")}
 	mesh.Spec = &MeshSettings{GatewayNamespaces: []string{mesh.Digest}}
 	e.Objects.Set = map[ObjectKey]*Object{network.Key: network, mesh.Key: mesh}
@@ -203,7 +211,8 @@ func drawEdit(t *rapid.T) Edit {
 	switch rapid.IntRange(0, 7).Draw(t, "more") {
 	case 0:
 		e.Clusters.Set = map[ClusterID]ClusterSpec{source.Cluster: {
-			Provider: source.Provider, Precedence: rapid.IntRange(1, 3).Draw(t, "precedence"), Network: rapid.SampledFrom([]NetworkID{"", "n1", "n2"}).Draw(t, "own"),
+			Provider: source.Provider, Precedence: rapid.IntRange(1, 3).Draw(t, "precedence"),
+			Network: rapid.SampledFrom([]NetworkID{"", "n1", "n2"}).Draw(t, "own"),
 		}}
 	case 1, 6:
 		e.Workloads = drawWorkloads(t)
@@ -212,7 +221,8 @@ func drawEdit(t *rapid.T) Edit {
 	case 3:
 		e.Problems = Delta[string, Problem]{Full: true, Set: map[string]Problem{"x": {Code: "X", Object: string(source.Cluster)}}}
 	case 4:
-		e.Settings = &Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{netip.AddrPortFrom(testAddress(1), 8080), netip.AddrPortFrom(testAddress(198), 15443)}}}
+		e.Settings = &Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{netip.AddrPortFrom(testAddress(1), 8080),
+			netip.AddrPortFrom(testAddress(198), 15443)}}}
 	case 5:
 		e.Clock = drawTime(t)
 	case 7:

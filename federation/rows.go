@@ -21,5 +21,6 @@ func (rows Rows[R]) Add(kind Kind, row R) {
 
 // Kinds are those that have a row, by group and name.
 func (rows Rows[R]) Kinds() []Kind {
-	return slices.SortedFunc(maps.Keys(rows), func(a, b Kind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name)) })
+	return slices.SortedFunc(maps.Keys(rows),
+		func(a, b Kind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name)) })
 }

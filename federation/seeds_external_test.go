@@ -91,7 +91,8 @@ func TestSeed41EndpointsGoWithTheSpecsOfOthers(t *testing.T) {
 
 func TestSeed42WorkloadIsAnEndpointWhereItCarriesAllLabels(t *testing.T) {
 	s := after(
-		set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x"), otherKey: selecting("app", "x", "z", "1"), key("none.example", "shop"): selecting()}),
+		set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x"), otherKey: selecting("app", "x", "z", "1"),
+			key("none.example", "shop"): selecting()}),
 		workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("10.2.0.1", "app", "x", "v", "1")}))
 	wantOffered(t, s, webKey, "10.2.0.1")
 	wantOffered(t, s, otherKey)
@@ -100,7 +101,8 @@ func TestSeed42WorkloadIsAnEndpointWhereItCarriesAllLabels(t *testing.T) {
 
 func TestSeed43WorkloadNeverJoinsAnotherNamespace(t *testing.T) {
 	s := after(
-		set(hub, map[ServiceKey]*Shard{key("web.example", "other"): selecting("app", "x"), key("web.example", "sho"): selecting("app", "x"), key("web.example", ""): selecting("app", "x")}),
+		set(hub, map[ServiceKey]*Shard{key("web.example", "other"): selecting("app", "x"), key("web.example", "sho"): selecting("app", "x"),
+			key("web.example", ""): selecting("app", "x")}),
 		workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("10.2.0.1", "app", "x")}))
 	for svc := range s.Services().All() {
 		wantOffered(t, s, svc.Key)
@@ -120,7 +122,8 @@ func TestSeed44WorkloadWithoutSelectorsInItsNamespaceIsNoUpdate(t *testing.T) {
 }
 
 func TestSeed45LastWorkloadDeletedLeavesAnEmptyList(t *testing.T) {
-	s := after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}), workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("10.2.0.1", "app", "x")}))
+	s := after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}),
+		workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("10.2.0.1", "app", "x")}))
 	s = step(t, s, workloads(hub, nil, we("vm")), ServiceChange{Key: webKey, Reasons: ReasonEndpoints})
 	wantOffered(t, s, webKey)
 }
@@ -132,7 +135,8 @@ func TestSeed46OneOfTwoDeletedLeavesTheOtherComplete(t *testing.T) {
 		workloads(hub, map[WorkloadKey]*Workload{we("one"): entry("10.2.0.1", "app", "x"), we("two"): stays}))
 	s = step(t, s, workloads(hub, nil, we("one")), ServiceChange{Key: webKey, Reasons: ReasonEndpoints})
 	want := Endpoint{
-		Address: IPAddress(stays.Addresses[0]), Ports: []EndpointPort{{Name: "http", Number: 80}}, Network: DefaultNetwork, Locality: stays.Locality,
+		Address: IPAddress(stays.Addresses[0]), Ports: []EndpointPort{{Name: "http", Number: 80}},
+		Network: DefaultNetwork, Locality: stays.Locality,
 		Weight: 7, Health: Healthy, Labels: stays.Labels, ServiceAccount: "shop/vm", Workload: "shop/two",
 	}
 	if got := mustService(t, s, webKey).Endpoints[0].Endpoints; len(got) != 1 || !got[0].Equal(&want) {
@@ -145,7 +149,8 @@ func TestSeed47WorkloadOfTwoServicesDeletedEmptiesTheOneThatHadNoOther(t *testin
 		set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x"), otherKey: selecting("v", "1")}),
 		workloads(hub, map[WorkloadKey]*Workload{we("one"): entry("10.2.0.1", "app", "x", "v", "1"), we("two"): entry("10.2.0.2", "app", "x")}))
 	wantOffered(t, s, otherKey, "10.2.0.1")
-	s = step(t, s, workloads(hub, nil, we("one")), ServiceChange{Key: otherKey, Reasons: ReasonEndpoints}, ServiceChange{Key: webKey, Reasons: ReasonEndpoints})
+	s = step(t, s, workloads(hub, nil, we("one")), ServiceChange{Key: otherKey, Reasons: ReasonEndpoints},
+		ServiceChange{Key: webKey, Reasons: ReasonEndpoints})
 	wantOffered(t, s, webKey, "10.2.0.2")
 	wantOffered(t, s, otherKey)
 }
@@ -211,7 +216,8 @@ func TestSeed51EndpointsAreCurrentWhenTheSpecIsTold(t *testing.T) {
 
 func TestSeed53AllThatAWorkloadSaysArrives(t *testing.T) {
 	vm := entry("10.2.0.1", "app", "x")
-	vm.Network, vm.Locality, vm.Weight, vm.TLSMode, vm.ServiceAccount, vm.Health = "n2", Locality{Region: "eu", Zone: "eu-1", SubZone: "r1"}, 5, "istio", "shop/vm", Draining
+	vm.Network, vm.Locality, vm.Weight, vm.TLSMode, vm.ServiceAccount, vm.Health = "n2", Locality{Region: "eu", Zone: "eu-1", SubZone: "r1"},
+		5, "istio", "shop/vm", Draining
 	vm.Ports = []EndpointPort{{Name: "http", Number: 8080}}
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}))
 	next, c := Next(s, workloads(hub, map[WorkloadKey]*Workload{we("vm"): vm}))

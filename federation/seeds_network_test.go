@@ -43,7 +43,8 @@ func TestSeed63FirstEndpointsAndChangedAccounts(t *testing.T) {
 	if got != ReasonEndpoints {
 		t.Errorf("the first endpoints are %s", got)
 	}
-	if _, got = reasonsOf(s, set(shardOf("c1"), map[ServiceKey]*Shard{k: web("", ofAccount("10.0.0.1", "a/robot"))})); got&ReasonAccounts == 0 {
+	if _, got = reasonsOf(s, set(shardOf("c1"),
+		map[ServiceKey]*Shard{k: web("", ofAccount("10.0.0.1", "a/robot"))})); got&ReasonAccounts == 0 {
 		t.Errorf("another account is %s", got)
 	}
 }
@@ -69,7 +70,8 @@ func TestSeed64ClustersWithAccountsOfTheirOwn(t *testing.T) {
 // TestSeed66EndpointsOfTheOtherClusterStay.
 func TestSeed66EndpointsOfTheOtherClusterStay(t *testing.T) {
 	k := key("web.a", "a")
-	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{k: web("", endpoint("10.0.1.1", 80))}), set(shardOf("c2"), map[ServiceKey]*Shard{k: web("", endpoint("10.0.2.1", 80))}))
+	s := after(set(shardOf("c1"), map[ServiceKey]*Shard{k: web("", endpoint("10.0.1.1", 80))}),
+		set(shardOf("c2"), map[ServiceKey]*Shard{k: web("", endpoint("10.0.2.1", 80))}))
 	s, _ = Next(s, set(shardOf("c1"), map[ServiceKey]*Shard{k: web("", endpoint("10.0.1.2", 80))}))
 	if got := fmt.Sprint(addresses(mustService(t, s, k).Instances(80))); got != "[10.0.1.2 10.0.2.1]" {
 		t.Errorf("the endpoints are %s", got)

@@ -14,7 +14,8 @@ func TestSeed01OneInstanceForEachServicePort(t *testing.T) {
 			{Name: "http", Number: 8888}, {Name: "grpc", Number: 9999},
 		}}},
 	}
-	svc := mustService(t, after(set(shardOf("c1"), map[ServiceKey]*Shard{key("foo.default.svc.cluster.local", "default"): shard})), key("foo.default.svc.cluster.local", "default"))
+	svc := mustService(t, after(set(shardOf("c1"), map[ServiceKey]*Shard{key("foo.default.svc.cluster.local", "default"): shard})),
+		key("foo.default.svc.cluster.local", "default"))
 	got := svc.Instances(0)
 	if len(got) != 2 || got[0].Port.Number != 80 || got[0].Number != 8888 || got[1].Port.Number != 8080 || got[1].Number != 9999 {
 		t.Fatalf("want one instance for 80 at 8888 and one for 8080 at 9999, got %+v", got)
@@ -46,7 +47,8 @@ func TestSeed04UnnamedPortAmongSeveralIsRefused(t *testing.T) {
 	}
 	mustService(t, s, good)
 	problems := slices.Collect(s.Problems("c1"))
-	if len(problems) != 1 || problems[0].Object != "Service a/bad.a" || problems[0].Field != "ports[0].name" || !strings.Contains(problems[0].Message, "80") {
+	if len(problems) != 1 || problems[0].Object != "Service a/bad.a" || problems[0].Field != "ports[0].name" ||
+		!strings.Contains(problems[0].Message, "80") {
 		t.Fatalf("want one problem that names the service and ports[0].name, got %+v", problems)
 	}
 	s, _ = Next(s, set(shardOf("c1"), map[ServiceKey]*Shard{bad: web("10.0.0.2")}))
@@ -124,7 +126,8 @@ func TestSeed23SameHostnameInTwoClusters(t *testing.T) {
 	if s.Services().Len() != 1 {
 		t.Fatalf("%d services, want 1", s.Services().Len())
 	}
-	if !slices.Equal(svc.ClusterVIPs.Of("c1"), []netip.Prefix{vip("10.0.0.1")}) || !slices.Equal(svc.ClusterVIPs.Of("c2"), []netip.Prefix{vip("10.1.0.1")}) {
+	if !slices.Equal(svc.ClusterVIPs.Of("c1"), []netip.Prefix{vip("10.0.0.1")}) ||
+		!slices.Equal(svc.ClusterVIPs.Of("c2"), []netip.Prefix{vip("10.1.0.1")}) {
 		t.Fatalf("ClusterVIPs are %v", svc.ClusterVIPs)
 	}
 	if got := addresses(svc.Instances(80)); !slices.Equal(got, []string{"172.16.1.1", "172.16.2.1"}) {
@@ -140,7 +143,8 @@ func TestSeed26DetachedClusterVanishes(t *testing.T) {
 			Source: shardOf("c2"), Services: Delta[ServiceKey, *Shard]{Full: true, Set: map[ServiceKey]*Shard{
 				both: web("10.1.0.1", endpoint("172.16.2.1", 80)), only: web("10.1.0.2"),
 			}},
-			Workloads: Delta[WorkloadKey, *Workload]{Full: true, Set: map[WorkloadKey]*Workload{{Name: "pod"}: {Addresses: []netip.Addr{netip.MustParseAddr("172.16.2.1")}}}},
+			Workloads: Delta[WorkloadKey, *Workload]{Full: true,
+				Set: map[WorkloadKey]*Workload{{Name: "pod"}: {Addresses: []netip.Addr{netip.MustParseAddr("172.16.2.1")}}}},
 		})
 	next, changes := Next(s, Edit{Clusters: Delta[ClusterID, ClusterSpec]{Gone: []ClusterID{"c2"}}})
 	svc := mustService(t, next, both)

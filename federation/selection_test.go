@@ -7,16 +7,20 @@ import (
 )
 
 func TestWhereASelectedWorkloadListens(t *testing.T) {
-	socket, named, own, target, silent := entry("10.2.0.1", "app", "x"), entry("", "app", "x"), entry("10.2.0.3", "app", "x"), entry("10.2.0.4", "app", "x"), entry("10.2.0.5", "app", "x")
+	socket, named, own, target, silent := entry("10.2.0.1", "app", "x"), entry("", "app", "x"), entry("10.2.0.3", "app", "x"),
+		entry("10.2.0.4", "app", "x"), entry("10.2.0.5", "app", "x")
 	socket.Host, named.Host = UnixAddress("/run/x"), HostAddress("vm.example")
 	own.Ports = []EndpointPort{{Name: "http", Number: 1}, {Name: "dns", Number: 2}, {Name: "admin", Number: 3}}
 	target.Ports = []EndpointPort{{Name: "web", Number: 4}}
 	shard := &Shard{
-		Ports:    []Port{{Name: "http", Number: 80, Protocol: HTTP}, {Name: "grpc", Number: 90, Protocol: GRPC}, {Name: "dns", Number: 53, Protocol: UDP}, {Name: "admin", Number: 91}},
-		Selector: &Selector{Labels: map[string]string{"app": "x"}, TargetPorts: map[string]uint16{"grpc": 9090}, TargetNames: map[string]string{"http": "web", "admin": "nobody"}},
+		Ports: []Port{{Name: "http", Number: 80, Protocol: HTTP}, {Name: "grpc", Number: 90, Protocol: GRPC},
+			{Name: "dns", Number: 53, Protocol: UDP}, {Name: "admin", Number: 91}},
+		Selector: &Selector{Labels: map[string]string{"app": "x"}, TargetPorts: map[string]uint16{"grpc": 9090},
+			TargetNames: map[string]string{"http": "web", "admin": "nobody"}},
 	}
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: shard}), workloads(hub, map[WorkloadKey]*Workload{
-		we("socket"): socket, we("named"): named, we("own"): own, we("target"): target, we("silent"): silent, we("nowhere"): entry("", "app", "x"),
+		we("socket"): socket, we("named"): named, we("own"): own, we("target"): target, we("silent"): silent,
+		we("nowhere"): entry("", "app", "x"),
 	}))
 	got := map[string][]EndpointPort{}
 	for _, e := range mustService(t, s, webKey).Endpoints[0].Endpoints {
@@ -29,7 +33,8 @@ func TestWhereASelectedWorkloadListens(t *testing.T) {
 		"shop/target": {{Name: "http", Number: 4}, {Name: "grpc", Number: 9090}, {Name: "dns", Number: 53}},
 	} {
 		ports, ok := got[workload]
-		if byName := slices.SortedFunc(slices.Values(ports), comparePortNames); !ok || !slices.Equal(byName, slices.SortedFunc(slices.Values(want), comparePortNames)) {
+		if byName := slices.SortedFunc(slices.Values(ports), comparePortNames); !ok ||
+			!slices.Equal(byName, slices.SortedFunc(slices.Values(want), comparePortNames)) {
 			t.Errorf("%s listens at %v, want %v", workload, ports, want)
 		}
 	}
@@ -51,7 +56,8 @@ func TestSelectorLooksAtItsProvidersOnly(t *testing.T) {
 	s := after(
 		set(shardOf("c1"), map[ServiceKey]*Shard{webKey: external}), set(hub, map[ServiceKey]*Shard{otherKey: selecting("app", "x")}),
 		workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("10.2.0.1", "app", "x")}))
-	s = step(t, s, workloads(shardOf("c2"), map[WorkloadKey]*Workload{we("pod"): entry("10.1.0.1", "app", "x")}), ServiceChange{Key: otherKey, Reasons: ReasonEndpoints})
+	s = step(t, s, workloads(shardOf("c2"), map[WorkloadKey]*Workload{we("pod"): entry("10.1.0.1", "app", "x")}),
+		ServiceChange{Key: otherKey, Reasons: ReasonEndpoints})
 	wantOffered(t, s, webKey, "10.2.0.1")
 	wantOffered(t, s, otherKey, "10.1.0.1", "10.2.0.1")
 }
@@ -113,7 +119,8 @@ func TestDetachedClusterLeavesTheSelectionsOfOthers(t *testing.T) {
 	if c, _ := s.Cluster("hub"); c.Endpoints != 2 {
 		t.Errorf("the hub has %d endpoints, want 2", c.Endpoints)
 	}
-	s = step(t, s, Edit{Clusters: Delta[ClusterID, ClusterSpec]{Gone: []ClusterID{"c1"}}}, ServiceChange{Key: webKey, Reasons: ReasonEndpoints})
+	s = step(t, s, Edit{Clusters: Delta[ClusterID, ClusterSpec]{Gone: []ClusterID{"c1"}}},
+		ServiceChange{Key: webKey, Reasons: ReasonEndpoints})
 	wantOffered(t, s, webKey, "10.2.0.1")
 	if c, _ := s.Cluster("hub"); c.Endpoints != 1 {
 		t.Errorf("the hub has %d endpoints, want 1", c.Endpoints)
@@ -124,7 +131,8 @@ func TestDetachedClusterLeavesTheSelectionsOfOthers(t *testing.T) {
 }
 
 func TestAddressPolicyAppliesToSelectedWorkloads(t *testing.T) {
-	s := after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}), workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("127.0.0.1", "app", "x")}))
+	s := after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}),
+		workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("127.0.0.1", "app", "x")}))
 	wantOffered(t, s, webKey)
 	if !slices.Contains(conflictsOf(mustService(t, s, webKey)), ConflictAddressRefused) {
 		t.Error("no problem says why")
@@ -137,7 +145,8 @@ func TestAddressPolicyAppliesToSelectedWorkloads(t *testing.T) {
 func TestSelectorThatGoesTakesItsEndpointsAlong(t *testing.T) {
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}),
 		workloads(hub, map[WorkloadKey]*Workload{we("x"): entry("10.2.0.1", "app", "x"), we("y"): entry("10.2.0.2", "app", "y")}))
-	s = step(t, s, set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "y")}), ServiceChange{Key: webKey, Reasons: ReasonSpec | ReasonEndpoints})
+	s = step(t, s, set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "y")}),
+		ServiceChange{Key: webKey, Reasons: ReasonSpec | ReasonEndpoints})
 	wantOffered(t, s, webKey, "10.2.0.2")
 	s = step(t, s, set(hub, map[ServiceKey]*Shard{webKey: web("")}), ServiceChange{Key: webKey, Reasons: ReasonSpec | ReasonEndpoints})
 	wantOffered(t, s, webKey)

@@ -118,7 +118,8 @@ func (s *Shard) specEqual(o *Shard) bool {
 	return slices.Equal(s.Ports, o.Ports) && slices.Equal(s.VIPs, o.VIPs) && s.Resolution == o.Resolution &&
 		s.MeshExternal == o.MeshExternal && slices.Equal(s.ExportTo, o.ExportTo) &&
 		slices.Equal(s.ServiceAccounts, o.ServiceAccounts) && s.Created.Equal(o.Created) && s.UID == o.UID &&
-		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution && s.Affinity == o.Affinity && slices.Equal(s.External, o.External) &&
+		maps.Equal(s.Labels, o.Labels) && s.TrafficDistribution == o.TrafficDistribution && s.Affinity == o.Affinity &&
+		slices.Equal(s.External, o.External) &&
 		slices.Equal(s.Aliases, o.Aliases) && s.ExternalName == o.ExternalName && s.NameOf == o.NameOf &&
 		s.Selector.Equal(o.Selector) && slices.EqualFunc(s.Bound, o.Bound, boundEqual)
 }

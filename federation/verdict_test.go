@@ -31,20 +31,27 @@ func TestF85UnreachableGatewaysAreLeftOut(t *testing.T) {
 		from3    []string
 		states   []GatewayState // from n1
 	}{
-		"nothing found":     {nil, []string{one, two}, []string{one, two, three}, []GatewayState{Unprobed, Unprobed, NotServing}},
-		"all is well":       {[]Edit{probed("n1", one, true), probed("n1", two, true)}, []string{one, two}, []string{one, two, three}, []GatewayState{Reachable, Reachable, NotServing}},
-		"one is dead":       {[]Edit{probed("n1", one, false), probed("n1", two, true)}, []string{two}, []string{one, two, three}, []GatewayState{Unreachable, Reachable, NotServing}},
-		"one, others quiet": {[]Edit{probed("n1", one, false)}, []string{two}, []string{one, two, three}, []GatewayState{Unreachable, Unprobed, NotServing}},
-		"F86 all are dead":  {[]Edit{probed("n1", one, false), probed("n1", two, false)}, []string{one, two}, []string{one, two, three}, []GatewayState{LastResort, LastResort, NotServing}},
+		"nothing found": {nil, []string{one, two}, []string{one, two, three}, []GatewayState{Unprobed, Unprobed, NotServing}},
+		"all is well": {[]Edit{probed("n1", one, true), probed("n1", two, true)}, []string{one, two}, []string{one, two, three},
+			[]GatewayState{Reachable, Reachable, NotServing}},
+		"one is dead": {[]Edit{probed("n1", one, false), probed("n1", two, true)}, []string{two}, []string{one, two, three},
+			[]GatewayState{Unreachable, Reachable, NotServing}},
+		"one, others quiet": {[]Edit{probed("n1", one, false)}, []string{two}, []string{one, two, three},
+			[]GatewayState{Unreachable, Unprobed, NotServing}},
+		"F86 all are dead": {[]Edit{probed("n1", one, false), probed("n1", two, false)}, []string{one, two}, []string{one, two, three},
+			[]GatewayState{LastResort, LastResort, NotServing}},
 		"F86 those that serve another are no rest": {
 			[]Edit{probed("n1", one, false), probed("n1", two, false), probed("n1", three, true)},
 			[]string{one, two},
 			[]string{one, two, three},
 			[]GatewayState{LastResort, LastResort, NotServing},
 		},
-		"seen from elsewhere":    {[]Edit{probed("n3", one, false), probed("n3", three, false)}, []string{one, two}, []string{two}, []GatewayState{Unprobed, Unprobed, NotServing}},
-		"back again":             {[]Edit{probed("n1", one, false), probed("n1", one, true)}, []string{one, two}, []string{one, two, three}, []GatewayState{Reachable, Unprobed, NotServing}},
-		"of a gateway not there": {[]Edit{probed("n1", "192.0.2.9:15443", false)}, []string{one, two}, []string{one, two, three}, []GatewayState{Unprobed, Unprobed, NotServing}},
+		"seen from elsewhere": {[]Edit{probed("n3", one, false), probed("n3", three, false)}, []string{one, two}, []string{two},
+			[]GatewayState{Unprobed, Unprobed, NotServing}},
+		"back again": {[]Edit{probed("n1", one, false), probed("n1", one, true)}, []string{one, two}, []string{one, two, three},
+			[]GatewayState{Reachable, Unprobed, NotServing}},
+		"of a gateway not there": {[]Edit{probed("n1", "192.0.2.9:15443", false)}, []string{one, two}, []string{one, two, three},
+			[]GatewayState{Unprobed, Unprobed, NotServing}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, _ := after(append(threeGateways(), c.verdicts...)...).Network("n2")
@@ -70,7 +77,8 @@ func TestVerdictsOutlastGateways(t *testing.T) {
 	if n, _ := s.Network("n2"); !slices.Equal(gatewayTexts(n, "n1"), []string{"192.0.2.2:15443"}) {
 		t.Errorf("n1 enters by %q", gatewayTexts(n, "n1"))
 	}
-	s, changes := Next(s, Edit{Verdicts: Delta[VerdictKey, Verdict]{Gone: []VerdictKey{{Observer: "n1", Gateway: netip.MustParseAddrPort(one)}}}})
+	s, changes := Next(s, Edit{Verdicts: Delta[VerdictKey,
+		Verdict]{Gone: []VerdictKey{{Observer: "n1", Gateway: netip.MustParseAddrPort(one)}}}})
 	n, _ := s.Network("n2")
 	if len(gatewayTexts(n, "n1")) != 2 || !slices.Equal(changes.Networks, []NetworkID{"n2"}) {
 		t.Errorf("after it was withdrawn n1 enters by %q, and the changes are %+v", gatewayTexts(n, "n1"), changes)
@@ -87,7 +95,8 @@ func TestVerdictsOutlastGateways(t *testing.T) {
 func TestVerdictsCostWhatChanged(t *testing.T) {
 	s := after(append(threeGateways(), networkObject("n3", &NetworkObject{Gateways: []NetworkGateway{{Address: "192.0.2.8"}}}))...)
 	s, changes := Next(s, probed("n1", "192.0.2.1:15443", false))
-	if !slices.Equal(changes.Networks, []NetworkID{"n2"}) || len(changes.Services)+len(changes.Clusters)+len(changes.Objects) != 0 || changes.Settings {
+	if !slices.Equal(changes.Networks, []NetworkID{"n2"}) || len(changes.Services)+len(changes.Clusters)+len(changes.Objects) != 0 ||
+		changes.Settings {
 		t.Errorf("the changes are %+v", changes)
 	}
 	if n, _ := s.Network("n2"); n.Version != s.Version() {

@@ -20,7 +20,8 @@ func (a attaching) Attach(_ context.Context, in model.AttachClusterInput, _ stri
 	id := federation.ClusterID(in.ClusterID)
 	if id == "hub" {
 		refused := apply.Error{Code: "DUPLICATE_CLUSTER_ID", Field: "clusterID", Message: "it is the hub's own ID"}
-		return []apply.Finding{{Code: string(refused.Code), Severity: apply.Refusal, Message: refused.Message, Field: refused.Field}}, []apply.Error{refused}, nil
+		return []apply.Finding{{Code: string(refused.Code), Severity: apply.Refusal, Message: refused.Message, Field: refused.Field}},
+			[]apply.Error{refused}, nil
 	}
 	if in.DryRun != nil && *in.DryRun {
 		return []apply.Finding{
@@ -35,7 +36,8 @@ func (a attaching) Attach(_ context.Context, in model.AttachClusterInput, _ stri
 	if in.NetworkID != nil {
 		spec.Network = federation.NetworkID(*in.NetworkID)
 	}
-	a.to.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{id: spec}}})
+	a.to.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID,
+		federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{id: spec}}})
 	return nil, nil, nil
 }
 
@@ -79,6 +81,7 @@ func TestContractOfClustersIsAnswered(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(step.operation, string(errs))
 		}
-		compare(t, filepath.Join("testdata", "contract", fmt.Sprintf("clusters-%d-%s.json", i+1, step.operation)), indented(t, withoutOpaque(data)))
+		compare(t, filepath.Join("testdata", "contract", fmt.Sprintf("clusters-%d-%s.json", i+1, step.operation)),
+			indented(t, withoutOpaque(data)))
 	}
 }

@@ -20,7 +20,8 @@ func (r *rotating) Show() model.CertificateAuthority {
 	text := "the key does not open"
 	return model.CertificateAuthority{
 		TrustDomain: "mesh.example", Source: model.SignerSourceOwn, Signs: true, Message: &text, Signers: r.signers,
-		Bundles: []model.TrustBundle{{TrustDomain: "mesh.example", Roots: []model.TrustRoot{{Fingerprint: "f1", Subject: "CN=root", ExpiresAt: day, ClusterIDs: []string{"c1"}}}}},
+		Bundles: []model.TrustBundle{{TrustDomain: "mesh.example",
+			Roots: []model.TrustRoot{{Fingerprint: "f1", Subject: "CN=root", ExpiresAt: day, ClusterIDs: []string{"c1"}}}}},
 	}
 }
 
@@ -28,7 +29,8 @@ func (r *rotating) Rotate(_ context.Context, force bool, _ string) ([]apply.Erro
 	if !force && r.refuse != nil {
 		return r.refuse, nil
 	}
-	r.signers = append(r.signers, model.Signer{Fingerprint: "f2", Turn: model.SignerTurnWaiting, TrustedSince: day, SigningStartsAt: day, ExpiresAt: day})
+	r.signers = append(r.signers, model.Signer{Fingerprint: "f2", Turn: model.SignerTurnWaiting, TrustedSince: day,
+		SigningStartsAt: day, ExpiresAt: day})
 	return nil, nil
 }
 
@@ -46,7 +48,8 @@ func TestTheCertificateAuthorityIsShownAndRotated(t *testing.T) {
 	h.want(now, "c1", "certificateAuthority", "bundles", 0, "roots", 0, "clusterIDs", 0)
 	h.want(now, "2026-11-21T10:00:00.000Z", "certificateAuthority", "bundles", 0, "roots", 0, "expiresAt")
 
-	const rotate = "mutation($force: Boolean) { rotateCertificateAuthority(input: {force: $force}) { certificateAuthority " + shownAuthority + " userErrors { code message } } }"
+	const rotate = "mutation($force: Boolean) { rotateCertificateAuthority(input: {force: $force}) { certificateAuthority " + shownAuthority +
+		" userErrors { code message } } }"
 	after := h.answer(rotate, nil)
 	h.want(after, "WAITING", "rotateCertificateAuthority", "certificateAuthority", "signers", 0, "turn")
 	h.want(after, []any{}, "rotateCertificateAuthority", "userErrors")

@@ -106,21 +106,23 @@ func TestChangesBeginWithTheWholePicture(t *testing.T) {
 		keys = append(keys, key(fmt.Sprintf("s%04d", i), "shop"))
 	}
 	for _, services := range []int{0, 1, 497, 498, 1100} {
-		bubble(t, []federation.Edit{clusters("c1"), offer(1, keys[:services]...), configure(1, routeKey("shop", "cart"))}, func(t *testing.T, l live, s subscriber) {
-			for _, after := range []string{"", "x"} {
-				whole, pages := s.changes(after, nil).whole()
-				if len(whole.Services) != services || len(whole.Clusters) != 1 || len(whole.ConfigObjects) != 1 {
-					t.Errorf("%d services, %d clusters, %d objects of %d, 1, 1", len(whole.Services), len(whole.Clusters), len(whole.ConfigObjects), services)
+		bubble(t, []federation.Edit{clusters("c1"), offer(1, keys[:services]...), configure(1, routeKey("shop", "cart"))},
+			func(t *testing.T, l live, s subscriber) {
+				for _, after := range []string{"", "x"} {
+					whole, pages := s.changes(after, nil).whole()
+					if len(whole.Services) != services || len(whole.Clusters) != 1 || len(whole.ConfigObjects) != 1 {
+						t.Errorf("%d services, %d clusters, %d objects of %d, 1, 1", len(whole.Services), len(whole.Clusters),
+							len(whole.ConfigObjects), services)
+					}
+					const others = 3 // a cluster, its network, an object
+					if want := (services + others + 499) / 500; pages != want {
+						t.Errorf("%d things come in %d chunks, not %d", services+others, pages, want)
+					}
+					if whole.SnapshotVersion != fmt.Sprint(l.Latest().Version()) {
+						t.Errorf("the picture is of version %s", whole.SnapshotVersion)
+					}
 				}
-				const others = 3 // a cluster, its network, an object
-				if want := (services + others + 499) / 500; pages != want {
-					t.Errorf("%d things come in %d chunks, not %d", services+others, pages, want)
-				}
-				if whole.SnapshotVersion != fmt.Sprint(l.Latest().Version()) {
-					t.Errorf("the picture is of version %s", whole.SnapshotVersion)
-				}
-			}
-		})
+			})
 	}
 }
 
@@ -230,7 +232,8 @@ func TestChangesAreFiltered(t *testing.T) {
 	edits := []federation.Edit{
 		clusters("c1", "c2"), offer(1, key("web", "shop"), key("web", "edge"), key("cart", "shop")),
 		configure(1, routeKey("shop", "r"), routeKey("edge", "r")),
-		{Source: second, Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key("far", "shop"): shard("10.2.0.1/32")}}},
+		{Source: second, Services: federation.Delta[federation.ServiceKey,
+			*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key("far", "shop"): shard("10.2.0.1/32")}}},
 	}
 	for name, c := range map[string]struct {
 		filter                      map[string]any

@@ -19,7 +19,8 @@ func (r *resolver) cluster(from *federation.Snapshot, of *federation.Cluster) mo
 		found.LastEvent, found.LastSync = r.Counters.Counters(of.ID)
 		if used, limits, read := r.Counters.Usage(of.ID); read {
 			found.Usage = &model.ClusterUsage{
-				Objects: used.Objects, ObjectsLimit: limits.Objects, Bytes: float64(used.Bytes), BytesLimit: float64(limits.Bytes), PagesLimit: limits.Pages,
+				Objects: used.Objects, ObjectsLimit: limits.Objects, Bytes: float64(used.Bytes), BytesLimit: float64(limits.Bytes),
+				PagesLimit: limits.Pages,
 			}
 		}
 	}

@@ -12,10 +12,12 @@ func TestClusterShowsItsStateAndProblems(t *testing.T) {
 	h.want(data, 10.0, "c1", "precedence")
 	h.want(data, nil, "cluster", "identity")
 	h.want(data, map[string]any{
-		"lastEventAt": nil, "lastSyncAt": nil, "message": "the link is lost", "lastKnownGoodAt": "2026-11-21T09:00:00.000Z", "lastKnownGoodAge": "1m30s",
+		"lastEventAt": nil, "lastSyncAt": nil, "message": "the link is lost", "lastKnownGoodAt": "2026-11-21T09:00:00.000Z",
+		"lastKnownGoodAge": "1m30s",
 	}, "cluster", "status")
 	h.want(data, map[string]any{
-		"lastEventAt": "2026-11-21T10:00:02.000Z", "lastSyncAt": "2026-11-21T10:00:01.000Z", "message": nil, "lastKnownGoodAt": nil, "lastKnownGoodAge": nil,
+		"lastEventAt": "2026-11-21T10:00:02.000Z", "lastSyncAt": "2026-11-21T10:00:01.000Z", "message": nil,
+		"lastKnownGoodAt": nil, "lastKnownGoodAge": nil,
 	}, "c1", "status")
 	h.want(data, map[string]any{"totalCount": 1.0, "nodes": []any{
 		map[string]any{"code": "PORT_RANGE", "object": "Service load/x", "field": "spec.ports[0]", "message": "port 70000"},
@@ -23,7 +25,8 @@ func TestClusterShowsItsStateAndProblems(t *testing.T) {
 	h.want(data, 0.0, "c1", "problems", "totalCount")
 	h.want(data, nil, "gone")
 	data = h.answer(`{c1:cluster(clusterID:"c1"){status{usage{objects objectsLimit bytes bytesLimit pagesLimit}}} c2:cluster(clusterID:"c2"){status{usage{objects}}}}`, nil)
-	h.want(data, map[string]any{"objects": 7.0, "objectsLimit": 10.0, "bytes": 3221225472.0, "bytesLimit": 4294967296.0, "pagesLimit": 20.0}, "c1", "status", "usage")
+	h.want(data, map[string]any{"objects": 7.0, "objectsLimit": 10.0, "bytes": 3221225472.0, "bytesLimit": 4294967296.0, "pagesLimit": 20.0},
+		"c1", "status", "usage")
 	h.want(data, nil, "c2", "status", "usage")
 }
 
@@ -33,5 +36,6 @@ func TestClusterShowsItsOwnEndpointsOnly(t *testing.T) {
 	h.want(data, map[string]any{"totalCount": 2.0, "nodes": []any{
 		map[string]any{"address": "10.0.0.1", "clusterID": "c1"}, map[string]any{"address": "10.0.0.2", "clusterID": "c1"},
 	}}, "cluster", "endpoints")
-	h.want(data, map[string]any{"totalCount": 1.0, "nodes": []any{map[string]any{"hostname": "web.shop.svc.cluster.local"}}}, "cluster", "services")
+	h.want(data, map[string]any{"totalCount": 1.0, "nodes": []any{map[string]any{"hostname": "web.shop.svc.cluster.local"}}},
+		"cluster", "services")
 }

@@ -22,9 +22,10 @@ func TestOperationsCostWhatTheyTake(t *testing.T) {
 		query   string
 		tooMuch bool
 	}{
-		"histories in pages":      {query: times(9, "history(first: 1) { nodes { revision } }")},
-		"histories counted":       {query: times(10, "history(first: 1) { totalCount }"), tooMuch: true},
-		"counted in a fragment":   {query: times(10, "history(first: 1) { ... on ConfigRevisionConnection { ...F } }") + " fragment F on ConfigRevisionConnection { totalCount }", tooMuch: true},
+		"histories in pages": {query: times(9, "history(first: 1) { nodes { revision } }")},
+		"histories counted":  {query: times(10, "history(first: 1) { totalCount }"), tooMuch: true},
+		"counted in a fragment": {query: times(10, "history(first: 1) { ... on ConfigRevisionConnection { ...F } }") +
+			" fragment F on ConfigRevisionConnection { totalCount }", tooMuch: true},
 		"many pages of histories": {query: times(20, "history(first: 500) { nodes { revision } }"), tooMuch: true},
 		"overviews":               {query: times(19, "overview { gateways { total } }")},
 		"too many overviews":      {query: times(20, "overview { gateways { total } }"), tooMuch: true},

@@ -29,7 +29,8 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ 
 		all, known = q.Explainer.Explain(from, proxy, host, uint16(port))
 	}
 	if !known {
-		return nil, transport.Errorf(transport.NotFound, "no proxy %q is connected, or several have that name: give its whole node ID, with CLUSTER/ before it where proxies of several clusters have the same", proxy)
+		return nil, transport.Errorf(transport.NotFound,
+			"no proxy %q is connected, or several have that name: give its whole node ID, with CLUSTER/ before it where proxies of several clusters have the same", proxy)
 	}
 	out := &model.Explanation{SnapshotVersion: strconv.FormatUint(from.Version(), 10), Endpoints: make([]model.EndpointExplanation, len(all))}
 	services := servicesOfEndpoints(from, host)
@@ -82,7 +83,8 @@ func about(ctx context.Context, of Config, host federation.Hostname, all []feder
 
 // objectsAbout are the objects that name the host, by wildcards too, the Gateways to
 // which they are bound, and the causes of explanations of endpoints; each once.
-func objectsAbout(from *federation.Snapshot, kinds []schema.Kind, host federation.Hostname, all []federation.Explanation) []*federation.Object {
+func objectsAbout(from *federation.Snapshot, kinds []schema.Kind, host federation.Hostname,
+	all []federation.Explanation) []*federation.Object {
 	var found []*federation.Object
 	known := map[federation.ObjectKey]bool{}
 	add := func(o *federation.Object) {

@@ -39,7 +39,8 @@ func explaining(t *testing.T) hub {
 }
 
 func TestContractOfExplainIsAnswered(t *testing.T) {
-	data, errs := explaining(t).send(contract(t)["Explain"], map[string]any{"proxy": sidecarID, "hostname": strings.ToUpper(string(web.Hostname)) + ".", "port": 80})
+	data, errs := explaining(t).send(contract(t)["Explain"],
+		map[string]any{"proxy": sidecarID, "hostname": strings.ToUpper(string(web.Hostname)) + ".", "port": 80})
 	if len(errs) > 0 {
 		t.Fatal(string(errs))
 	}

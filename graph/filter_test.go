@@ -26,10 +26,12 @@ func TestEndpointFilters(t *testing.T) {
 	for filter, want := range map[string]float64{
 		`{}`: 3, `{clusterID:"c2"}`: 1, `{networkID:"n1"}`: 2, `{networkID:"default"}`: 0, `{locality:{zone:"z1"}}`: 2, `{locality:{}}`: 3,
 		`{locality:{region:"r1",zone:"z2",subZone:""}}`: 1, `{locality:{subZone:"s"}}`: 0, `{labels:[]}`: 3,
-		`{labels:[{key:"v",value:"1"}]}`: 2, `{labels:[{key:"v",value:"1"},{key:"w",value:"1"}]}`: 0, `{labels:[{key:"v",value:"1"},{key:"app",value:"web"}]}`: 2,
+		`{labels:[{key:"v",value:"1"}]}`: 2, `{labels:[{key:"v",value:"1"},{key:"w",value:"1"}]}`: 0,
+		`{labels:[{key:"v",value:"1"},{key:"app",value:"web"}]}`: 2,
 		`{health:HEALTHY}`: 2, `{health:DRAINING}`: 1, `{health:UNHEALTHY}`: 0, `{health:DRAINING,clusterID:"c1"}`: 0,
 	} {
-		data := h.answer(`{service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){endpoints(filter:`+filter+`){totalCount nodes{address}}}}`, nil)
+		data := h.answer(`{service(hostname:"web.shop.svc.cluster.local",namespace:"shop"){endpoints(filter:`+filter+
+			`){totalCount nodes{address}}}}`, nil)
 		h.want(data, want, "service", "endpoints", "totalCount")
 		if nodes := at(data, "service", "endpoints", "nodes").([]any); float64(len(nodes)) != want {
 			t.Errorf("%s shows %v", filter, nodes)

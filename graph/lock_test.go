@@ -132,7 +132,8 @@ func TestSchemaLock(t *testing.T) {
 	before, declared := readLines(t, file), readLines(t, filepath.Join("..", "schema.breaking"))
 	for _, name := range breaks(before, now) {
 		if declared[name] == "" {
-			t.Errorf("%s: the change from %q to %q breaks clients: deprecate it first, or declare it in schema.breaking with the reason", name, before[name], now[name])
+			t.Errorf("%s: the change from %q to %q breaks clients: deprecate it first, or declare it in schema.breaking with the reason",
+				name, before[name], now[name])
 		}
 	}
 	if t.Failed() {

@@ -35,7 +35,8 @@ func (objectResolver) Yaml(ctx context.Context, of *model.ConfigObject) (string,
 
 func spendManifest(ctx context.Context, of *model.ConfigObject) error {
 	if seen(ctx).manifests.Add(int64(manifestSize(*of))) > maxManifestAnswer {
-		return transport.Errorf(transport.TooComplex, "the operation asks for more than %d MiB of manifests; ask for smaller pages, or for yaml or json once", maxManifestAnswer>>20)
+		return transport.Errorf(transport.TooComplex,
+			"the operation asks for more than %d MiB of manifests; ask for smaller pages, or for yaml or json once", maxManifestAnswer>>20)
 	}
 	return nil
 }

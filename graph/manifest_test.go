@@ -35,7 +35,8 @@ func TestManifestsAreBoundedInBytes(t *testing.T) {
 	last := at(c.answer(`{configObjects(last:500,filter:{namespace:"big"}){pageInfo{hasPreviousPage} nodes{name}}}`, nil), "configObjects")
 	c.want(last, true, "pageInfo", "hasPreviousPage")
 	c.want(last, "b13", "nodes", len(at(last, "nodes").([]any))-1, "name")
-	if _, errs := c.ask(fmt.Sprintf(page, "a:json b:json c:json d:json e:json f:json"), nil); !strings.Contains(errs, "TOO_COMPLEX") || !strings.Contains(errs, "32 MiB") {
+	if _, errs := c.ask(fmt.Sprintf(page, "a:json b:json c:json d:json e:json f:json"), nil); !strings.Contains(errs, "TOO_COMPLEX") ||
+		!strings.Contains(errs, "32 MiB") {
 		t.Errorf("an answer that is too large has %.300s", errs)
 	}
 }

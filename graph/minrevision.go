@@ -36,7 +36,8 @@ func (p pinned) awaitRevision(ctx context.Context) (context.Context, error) {
 		case <-seen.Superseded():
 		case <-limit.C:
 			return at, transport.Errorf(transport.Unavailable,
-				"minRevision: this hub has read the configuration up to revision %d, and not up to %d within %s: repeat the request", seen.Revision(), least, minRevisionWait)
+				"minRevision: this hub has read the configuration up to revision %d, and not up to %d within %s: repeat the request",
+				seen.Revision(), least, minRevisionWait)
 		case <-ctx.Done():
 			return at, ctx.Err()
 		}

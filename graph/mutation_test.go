@@ -22,9 +22,12 @@ const (
 func TestApplyHandsEverythingOver(t *testing.T) {
 	c := newConfigured(t, nil)
 	c.answer(applying, input(map[string]any{
-		"files":  []any{map[string]any{"name": "a.yaml", "content": route("shop", "a", "x")}, map[string]any{"name": "b.yaml", "content": route("shop", "b", "x")}},
-		"dryRun": true, "fieldManager": "ci", "force": true, "set": "s", "prune": true, "message": "why", "idempotencyKey": "k", "expectedRevision": "0",
-		"expectedRevisions": []any{map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop", "name": "a", "revision": "7"}},
+		"files": []any{map[string]any{"name": "a.yaml", "content": route("shop", "a", "x")},
+			map[string]any{"name": "b.yaml", "content": route("shop", "b", "x")}},
+		"dryRun": true, "fieldManager": "ci", "force": true, "set": "s", "prune": true, "message": "why",
+		"idempotencyKey": "k", "expectedRevision": "0",
+		"expectedRevisions": []any{map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop",
+			"name": "a", "revision": "7"}},
 	}))
 	zero := int64(0)
 	want := apply.Request{
@@ -42,7 +45,8 @@ func TestRefusedContentIsToldAsUserErrors(t *testing.T) {
 	c := newConfigured(t, nil)
 	data := c.answer(applying, input(map[string]any{"manifests": []string{route("shop", "a", "x"), route("shop", "b", "BAD")}}))
 	c.want(data, []any{map[string]any{
-		"code": "INVALID", "message": "this is bad", "field": "spec.hosts[0]", "file": "manifests[1]", "document": 1.0, "line": 7.0, "column": 3.0,
+		"code": "INVALID", "message": "this is bad", "field": "spec.hosts[0]", "file": "manifests[1]",
+		"document": 1.0, "line": 7.0, "column": 3.0,
 		"manager": "someone", "docUrl": "https://isthmus.dev/docs/errors#invalid", "object": map[string]any{"name": "b"},
 	}}, "apply", "userErrors")
 	c.want(data, []any{}, "apply", "changes")
@@ -65,12 +69,14 @@ func TestWrongInputsAreToldByTheirFields(t *testing.T) {
 		mutation string
 		input    map[string]any
 	}{
-		"manifests":                     {{applying, map[string]any{}}, {applying, one(map[string]any{"files": []any{}})}},
-		"expectedRevision":              {{applying, one(map[string]any{"expectedRevision": "x"})}, {deleting, map[string]any{"objects": []any{object}, "expectedRevision": "-1"}}},
-		"expectedRevisions[1].revision": {{applying, one(map[string]any{"expectedRevisions": []any{expected("1"), expected("1e3")}})}, {applying, one(map[string]any{"expectedRevisions": []any{expected("1"), expected("2")}})}},
-		"waitFor.share":                 {{applying, one(wait(1.5, "1s"))}, {applying, one(wait(-0.1, "1s"))}},
-		"waitFor.timeout":               {{applying, one(wait(1, "soon"))}, {applying, one(wait(1, "-1s"))}, {applying, one(wait(1, "11m"))}},
-		"to":                            {{rollingBack, map[string]any{"to": "9999999999999999999999"}}, {rollingBack, map[string]any{"to": ""}}},
+		"manifests": {{applying, map[string]any{}}, {applying, one(map[string]any{"files": []any{}})}},
+		"expectedRevision": {{applying, one(map[string]any{"expectedRevision": "x"})},
+			{deleting, map[string]any{"objects": []any{object}, "expectedRevision": "-1"}}},
+		"expectedRevisions[1].revision": {{applying, one(map[string]any{"expectedRevisions": []any{expected("1"), expected("1e3")}})},
+			{applying, one(map[string]any{"expectedRevisions": []any{expected("1"), expected("2")}})}},
+		"waitFor.share":   {{applying, one(wait(1.5, "1s"))}, {applying, one(wait(-0.1, "1s"))}},
+		"waitFor.timeout": {{applying, one(wait(1, "soon"))}, {applying, one(wait(1, "-1s"))}, {applying, one(wait(1, "11m"))}},
+		"to":              {{rollingBack, map[string]any{"to": "9999999999999999999999"}}, {rollingBack, map[string]any{"to": ""}}},
 	} {
 		for _, wrong := range cases {
 			data := c.answer(wrong.mutation, input(wrong.input))
@@ -147,7 +153,8 @@ func TestStoreThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	c.engine.store.Fail(errors.New("dial tcp 192.0.2.1: token=hunter2"))
 	for _, query := range []string{
 		`mutation{delete(input:{objects:[{group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a"}]}){revision}}`,
-		`mutation{renewWorkload(input:{namespace:"shop",name:"a"}){registration{expiresAt}}}`, `mutation{releaseWorkload(input:{namespace:"shop",name:"a"}){object{name}}}`,
+		`mutation{renewWorkload(input:{namespace:"shop",name:"a"}){registration{expiresAt}}}`,
+		`mutation{releaseWorkload(input:{namespace:"shop",name:"a"}){object{name}}}`,
 		"{history{nodes{revision}}}", `{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a",at:"1"){name}}`,
 	} {
 		if _, errs := c.ask(query, nil); !strings.Contains(errs, `"UNAVAILABLE"`) || strings.Contains(errs, "hunter2") {
@@ -160,7 +167,8 @@ func TestStoreThatDoesNotAnswerIsUnavailable(t *testing.T) {
 func TestHubWithoutConfigurationIsUnavailable(t *testing.T) {
 	h := newHub(t)
 	for _, query := range []string{
-		`mutation{apply(input:{manifests:"a"}){revision}}`, `mutation{delete(input:{objects:[]}){revision}}`, `mutation{rollback(input:{to:"1"}){revision}}`,
+		`mutation{apply(input:{manifests:"a"}){revision}}`, `mutation{delete(input:{objects:[]}){revision}}`,
+		`mutation{rollback(input:{to:"1"}){revision}}`,
 		`mutation{registerWorkload(input:{namespace:"a",name:"a",address:"10.0.0.1"}){registration{expiresAt}}}`,
 		"{configObjects{totalCount}}", "{configSources{name}}", "{history{totalCount}}", `{configObject(group:"a",kind:"b",name:"c"){name}}`,
 	} {
@@ -174,7 +182,8 @@ func TestHubWithoutConfigurationIsUnavailable(t *testing.T) {
 func TestWorkloadsAreRegisteredRenewedAndReleased(t *testing.T) {
 	c := newConfigured(t, nil)
 	const register = `mutation($input:RegisterWorkloadInput!){registerWorkload(input:$input){registration{object{group kind namespace name} expiresAt} userErrors{code field message}}}`
-	const renew, release = `mutation{renewWorkload(input:{namespace:"shop",name:"vm-1"}){registration{object{name}} userErrors{code object{name}}}}`,
+	const renew,
+		release = `mutation{renewWorkload(input:{namespace:"shop",name:"vm-1"}){registration{object{name}} userErrors{code object{name}}}}`,
 		`mutation{releaseWorkload(input:{namespace:"shop",name:"vm-1"}){object{name} userErrors{code}}}`
 	c.want(c.answer(renew, nil), "NOT_FOUND", "renewWorkload", "userErrors", 0, "code")
 	full := map[string]any{

@@ -22,7 +22,8 @@ func bridged(t *testing.T) *federation.Snapshot {
 	spec := &federation.NetworkObject{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}, Gateways: []federation.NetworkGateway{
 		{Address: "192.0.2.1", Locality: "r2/z1"}, {Address: "192.0.2.2", From: []federation.NetworkID{"n3"}}, {Address: "127.0.0.1"},
 	}}
-	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: {Key: key, Spec: spec}}}}
+	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: {Key: key, Spec: spec}}}}
 	s, _ := federation.Next(world(t), e)
 	return s
 }
@@ -31,7 +32,8 @@ func bridged(t *testing.T) *federation.Snapshot {
 func probed(reachable bool) federation.Edit {
 	way := federation.VerdictKey{Observer: "n1", Gateway: netip.MustParseAddrPort("192.0.2.1:15443")}
 	return federation.Edit{Verdicts: federation.Delta[federation.VerdictKey, federation.Verdict]{
-		Set: map[federation.VerdictKey]federation.Verdict{way: {Reachable: reachable, Since: time.Date(2026, 11, 21, 9, 0, 0, 5_000_000, time.UTC)}},
+		Set: map[federation.VerdictKey]federation.Verdict{way: {Reachable: reachable,
+			Since: time.Date(2026, 11, 21, 9, 0, 0, 5_000_000, time.UTC)}},
 	}}
 }
 
@@ -53,7 +55,8 @@ func TestNetworksAreShown(t *testing.T) {
 	h.want(one, true, "network", "gated")
 	h.want(one, map[string]any{
 		"address": "192.0.2.1:15443", "fromNetworkIDs": []any{}, "locality": map[string]any{"region": "r2", "zone": "z1"},
-		"health": []any{map[string]any{"observer": "n1", "observerNetworkID": "n1", "reachable": false, "since": "2026-11-21T09:00:00.005Z", "standing": "LAST_RESORT"}},
+		"health": []any{map[string]any{"observer": "n1", "observerNetworkID": "n1", "reachable": false, "since": "2026-11-21T09:00:00.005Z",
+			"standing": "LAST_RESORT"}},
 	}, "network", "gateways", 0)
 	h.want(one, []any{"n3"}, "network", "gateways", 1, "fromNetworkIDs")
 	h.want(one, []any{map[string]any{"gateway": "127.0.0.1:15443", "why": "is a loopback address"}}, "network", "refusedGateways")
@@ -83,7 +86,8 @@ func TestChangesHaveNetworks(t *testing.T) {
 
 // attached attaches the clusters of the snapshot, and networkEdit has its networks.
 func attached(s *federation.Snapshot) federation.Edit {
-	e := federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{}}}
+	e := federation.Edit{Clusters: federation.Delta[federation.ClusterID,
+		federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{}}}
 	for c := range s.Clusters() {
 		e.Clusters.Set[c.ID] = c.Spec
 	}
@@ -91,7 +95,8 @@ func attached(s *federation.Snapshot) federation.Edit {
 }
 
 func networkEdit(s *federation.Snapshot) federation.Edit {
-	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{}}}
+	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{}}}
 	for o := range s.Objects().All() {
 		e.Objects.Set[o.Key] = o
 	}

@@ -52,7 +52,8 @@ func TestConfigObjectSaysWhatItIs(t *testing.T) {
 	  apiVersion revision labels{key value} createdAt expiresAt set source sourceName hidden{source sourceName} yaml json}}`
 	got := at(c.answer(query, map[string]any{"name": "hidden"}), "configObject")
 	for field, want := range map[string]any{
-		"apiVersion": "networking.istio.io/v1", "revision": "1", "createdAt": "2026-11-20T00:00:00.000Z", "expiresAt": nil, "set": "of-a", "source": "ETCD", "sourceName": "etcd",
+		"apiVersion": "networking.istio.io/v1", "revision": "1", "createdAt": "2026-11-20T00:00:00.000Z", "expiresAt": nil, "set": "of-a",
+		"source": "ETCD", "sourceName": "etcd",
 		"labels": []any{map[string]any{"key": "app", "value": "a"}, map[string]any{"key": "isthmus.dev/set", "value": "of-a"}},
 		"hidden": []any{map[string]any{"source": "FILE", "sourceName": "file /etc/isthmus"}},
 	} {
@@ -82,7 +83,8 @@ func TestConfigSourcesSayHowTheyAre(t *testing.T) {
 	c.want(data, []any{}, "configSources", 0, "trouble")
 	c.want(data, "FILE", "configSources", 1, "kind")
 	c.want(data, "5", "configSources", 1, "revision")
-	c.want(data, []any{map[string]any{"code": "UNDECODABLE", "object": "b.yaml", "field": "spec", "message": "no YAML"}}, "configSources", 1, "trouble")
+	c.want(data, []any{map[string]any{"code": "UNDECODABLE", "object": "b.yaml", "field": "spec", "message": "no YAML"}},
+		"configSources", 1, "trouble")
 	if age, _ := at(data, "configSources", 1, "age").(string); !strings.HasPrefix(age, "1m") {
 		t.Errorf("its age is %q", age)
 	}
@@ -146,7 +148,8 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 		t.Errorf("the proxies are %v", proxies)
 	}
 	c.want(status, []any{map[string]any{"field": "spec.http", "reason": "of cart"}}, "notHonoured")
-	c.want(status, []any{map[string]any{"code": "UNUSED", "message": "nobody asks for it", "object": map[string]any{"name": "cart"}}}, "findings")
+	c.want(status, []any{map[string]any{"code": "UNUSED", "message": "nobody asks for it", "object": map[string]any{"name": "cart"}}},
+		"findings")
 	other := at(nodes, 1, "status")
 	c.want(other, nil, "acked")
 	c.want(other, nil, "delivered")
@@ -160,7 +163,8 @@ func TestR43FieldsOfOneOperationSpeakOfOneSnapshot(t *testing.T) {
 	c = newConfigured(t, func(o *graph.Options) {
 		o.Config.NotHonoured = func(of *federation.Snapshot, _ *federation.Object) []model.NotHonoured {
 			// The mesh changes while the operation is answered.
-			c.mesh.Open(federation.ShardKey{Cluster: "c9", Provider: federation.Kubernetes}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready}})
+			c.mesh.Open(federation.ShardKey{Cluster: "c9",
+				Provider: federation.Kubernetes}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready}})
 			return []model.NotHonoured{{Field: "spec", Reason: strconv.FormatUint(of.Version(), 10)}}
 		}
 	})
@@ -185,6 +189,7 @@ func TestR40HistorySaysWhatIsNotKept(t *testing.T) {
 	c.apply(route("shop", "a", "x"))
 	data := c.answer(`{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a"){history{totalCount compacted nodes{revision author createdAt action message}}}}`, nil)
 	c.want(data, map[string]any{
-		"totalCount": 1.0, "compacted": true, "nodes": []any{map[string]any{"revision": "1", "author": nil, "createdAt": nil, "action": nil, "message": nil}},
+		"totalCount": 1.0, "compacted": true, "nodes": []any{map[string]any{"revision": "1", "author": nil, "createdAt": nil,
+			"action": nil, "message": nil}},
 	}, "configObject", "history")
 }

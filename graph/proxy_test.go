@@ -45,7 +45,8 @@ func TestProxiesAreShownAsTheirRegistryKnowsThem(t *testing.T) {
 	known := federation.WorkloadKey{Namespace: "shop", Name: "known-1"}
 	h.source.next(federation.Edit{Source: first, Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
 		Set: map[federation.WorkloadKey]*federation.Workload{known: {
-			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7")}, Network: "n1", Locality: federation.Locality{Region: "r1", Zone: "z7"}, Labels: map[string]string{"app": "known"},
+			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7")}, Network: "n1", Locality: federation.Locality{Region: "r1", Zone: "z7"},
+			Labels: map[string]string{"app": "known"},
 		}},
 	}})
 	for name, c := range map[string]struct {
@@ -59,12 +60,14 @@ func TestProxiesAreShownAsTheirRegistryKnowsThem(t *testing.T) {
 	} {
 		id := "sidecar~" + c.address + "~known-1.shop~shop"
 		stream := h.fleet.Connect(fleet.Proxy{
-			NodeID: id, Type: "sidecar", Cluster: c.cluster, Network: "n2", Addresses: []netip.Addr{netip.MustParseAddr(c.address)}, Namespace: "shop", Workload: known,
+			NodeID: id, Type: "sidecar", Cluster: c.cluster, Network: "n2", Addresses: []netip.Addr{netip.MustParseAddr(c.address)},
+			Namespace: "shop", Workload: known,
 			Locality: federation.Locality{Region: "r9", Zone: "z9"}, Labels: map[string]string{"app": "said"},
 		})
 		data := h.answer("query($n:String!){proxy(nodeID:$n){networkID locality{region zone} labels{value}}}", map[string]any{"n": id})
 		is := strings.Join([]string{
-			at(data, "proxy", "locality", "region").(string), at(data, "proxy", "locality", "zone").(string), at(data, "proxy", "labels", 0, "value").(string),
+			at(data, "proxy", "locality", "region").(string), at(data, "proxy", "locality", "zone").(string),
+			at(data, "proxy", "labels", 0, "value").(string),
 		}, "/")
 		if network := at(data, "proxy", "networkID"); network != c.network || is != c.locale {
 			t.Errorf("%s: it is shown in %v as %s, want %s and %s", name, network, is, c.network, c.locale)

@@ -75,7 +75,8 @@ func (r *reads) count(o *graph.Options) {
 
 // taken are the reads since it was asked last.
 func (r *reads) taken() string {
-	return fmt.Sprintf("%d snapshots, %d fleets, %d configurations, %d histories", r.snapshots.Swap(0), r.fleets.Swap(0), r.views.Swap(0), r.records.Swap(0))
+	return fmt.Sprintf("%d snapshots, %d fleets, %d configurations, %d histories", r.snapshots.Swap(0), r.fleets.Swap(0),
+		r.views.Swap(0), r.records.Swap(0))
 }
 
 // TestOperationReadsOneSnapshot however many nodes and relations it has.
@@ -91,7 +92,8 @@ func TestOperationReadsOneSnapshot(t *testing.T) {
 			continue
 		}
 		read.taken()
-		if _, errs := h.ask(text, map[string]any{"hostname": web.Hostname, "namespace": web.Namespace, "nodeID": sidecarID, "proxy": sidecarID, "port": 80}); errs != "" {
+		if _, errs := h.ask(text, map[string]any{"hostname": web.Hostname, "namespace": web.Namespace, "nodeID": sidecarID,
+			"proxy": sidecarID, "port": 80}); errs != "" {
 			t.Errorf("%s: %s", name, errs)
 		}
 		if read.snapshots.Load() != 1 || read.fleets.Load() > 1 {
@@ -102,8 +104,10 @@ func TestOperationReadsOneSnapshot(t *testing.T) {
 
 // arguments are those that fields need and have no default.
 var arguments = map[string]string{
-	"hostname": `hostname:"web.shop.svc.cluster.local"`, "namespace": `namespace:"shop"`, "nodeID": `nodeID:"` + sidecarID + `"`, "proxy": `proxy:"` + sidecarID + `"`,
-	"port": "port:80", "clusterID": `clusterID:"c2"`, "networkID": `networkID:"n2"`, "group": `group:"` + networking + `"`, "kind": `kind:"VirtualService"`,
+	"hostname": `hostname:"web.shop.svc.cluster.local"`, "namespace": `namespace:"shop"`, "nodeID": `nodeID:"` + sidecarID + `"`,
+	"proxy": `proxy:"` + sidecarID + `"`,
+	"port":  "port:80", "clusterID": `clusterID:"c2"`, "networkID": `networkID:"n2"`, "group": `group:"` + networking + `"`,
+	"kind": `kind:"VirtualService"`,
 	"name": `name:"r000"`, "id": `id:"none"`, "ids": "ids:[]",
 }
 
@@ -134,7 +138,8 @@ func listsOf(schema *ast.Schema) map[string]string {
 			}
 			path := append(paths[from.Name][:len(paths[from.Name]):len(paths[from.Name])], called(field))
 			if field.Type.Elem != nil {
-				lists[from.Name+"."+field.Name] = "{" + strings.Join(path, "{") + "{__typename " + relations(schema, of) + strings.Repeat("}", len(path)+1)
+				lists[from.Name+"."+field.Name] = "{" + strings.Join(path, "{") + "{__typename " + relations(schema, of) +
+					strings.Repeat("}", len(path)+1)
 			}
 			if _, known := paths[of.Name]; !known {
 				paths[of.Name], queue = path, append(queue, of.Name)
@@ -171,7 +176,8 @@ func TestEveryListIsReadAtOnce(t *testing.T) {
 		c.apply(route("shop", fmt.Sprintf("r%03d", n), "a"))
 	}
 	lists := listsOf(publicSchema(t))
-	for _, name := range []string{"ServiceConnection.nodes", "Proxy.sync", "ConfigRevision.changes", "ConfigObjectStatus.findings", "Explanation.endpoints", "NetworkGateway.health"} {
+	for _, name := range []string{"ServiceConnection.nodes", "Proxy.sync", "ConfigRevision.changes", "ConfigObjectStatus.findings",
+		"Explanation.endpoints", "NetworkGateway.health"} {
 		if lists[name] == "" {
 			t.Errorf("the list %s is not asked for", name)
 		}
@@ -191,7 +197,8 @@ func TestEveryListIsReadAtOnce(t *testing.T) {
 		ids = append(ids, at(n, "id"))
 	}
 	read.taken()
-	if got := at(c.answer(`query($ids:[ID!]!){nodes(ids:$ids){id}}`, map[string]any{"ids": ids}), "nodes").([]any); len(got) != 20 || read.records.Load() != 1 {
+	if got := at(c.answer(`query($ids:[ID!]!){nodes(ids:$ids){id}}`, map[string]any{"ids": ids}), "nodes").([]any); len(got) != 20 ||
+		read.records.Load() != 1 {
 		t.Errorf("%d revisions by their IDs take %d reads of the history", len(got), read.records.Load())
 	}
 }
@@ -235,7 +242,8 @@ func readsOf(t *testing.T, objects int) map[string]string {
 		name, text string
 		variables  map[string]any
 	}{
-		{"Apply", strings.Replace(texts["Apply"], "namespace name }", "namespace name current { status { acked findings { code } } } }", 1), input(map[string]any{"manifests": routes(manifests...)})},
+		{"Apply", strings.Replace(texts["Apply"], "namespace name }", "namespace name current { status { acked findings { code } } } }", 1),
+			input(map[string]any{"manifests": routes(manifests...)})},
 		{"ConfigObjects", texts["ConfigObjects"], map[string]any{"first": 100}},
 		{"History", `query History {history(first:1){nodes{revision changes{object{current{name status{acked findings{code}}}}}}}}`, nil},
 	} {

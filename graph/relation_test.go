@@ -45,12 +45,15 @@ func TestMeshIsWalkedInBothDirections(t *testing.T) {
 	}
 	h.want(data, map[string]any{
 		"cluster": map[string]any{"clusterID": "c1"}, "network": map[string]any{"networkID": "n1"},
-		"services": map[string]any{"totalCount": 1.0, "nodes": []any{map[string]any{"hostname": "web.shop.svc.cluster.local", "namespace": "shop"}}},
+		"services": map[string]any{"totalCount": 1.0,
+			"nodes": []any{map[string]any{"hostname": "web.shop.svc.cluster.local", "namespace": "shop"}}},
 	}, "proxy")
 	h.want(data, map[string]any{"network": nil, "services": map[string]any{"totalCount": 0.0}}, "none")
 	h.want(data, map[string]any{"clusterID": "hub", "cluster": nil}, "hub")
-	h.want(data, map[string]any{"clusterID": "c2", "cluster": map[string]any{"clusterID": "c2"}, "count": 2.0}, "overview", "proxies", "byCluster", 1)
-	h.want(data, map[string]any{"networkID": "n2", "network": map[string]any{"networkID": "n2"}, "count": 121.0}, "overview", "endpoints", "byNetwork", 1)
+	h.want(data, map[string]any{"clusterID": "c2", "cluster": map[string]any{"clusterID": "c2"}, "count": 2.0},
+		"overview", "proxies", "byCluster", 1)
+	h.want(data, map[string]any{"networkID": "n2", "network": map[string]any{"networkID": "n2"}, "count": 121.0},
+		"overview", "endpoints", "byNetwork", 1)
 }
 
 // TestObjectStandsBesideItsID: who reads the name of a cluster, a network or a proxy
@@ -59,7 +62,8 @@ func TestObjectStandsBesideItsID(t *testing.T) {
 	schema := publicSchema(t)
 	objects := map[string]string{"clusterID": "cluster", "networkID": "network", "nodeID": "proxy"}
 	for _, definition := range schema.Types {
-		if definition.BuiltIn || definition.Kind != "OBJECT" || slices.Contains([]string{"Cluster", "Network", "Proxy", "DetachClusterPayload"}, definition.Name) {
+		if definition.BuiltIn || definition.Kind != "OBJECT" ||
+			slices.Contains([]string{"Cluster", "Network", "Proxy", "DetachClusterPayload"}, definition.Name) {
 			continue
 		}
 		for id, name := range objects {
@@ -83,10 +87,12 @@ func TestNamesOfFieldsFollowOneRule(t *testing.T) {
 		}
 		for _, field := range definition.Fields {
 			where := definition.Name + "." + field.Name
-			if field.Type.Name() == "DateTime" && !strings.HasSuffix(field.Name, "At") && field.Name != "at" && field.Name != "since" && field.Name != "trustedSince" {
+			if field.Type.Name() == "DateTime" && !strings.HasSuffix(field.Name, "At") && field.Name != "at" && field.Name != "since" &&
+				field.Name != "trustedSince" {
 				t.Errorf("the time %s does not end in At", where)
 			}
-			if slices.Contains([]string{"network", "cluster", "observer"}, field.Name) && field.Type.Name() == "String" && field.Directives.ForName("deprecated") == nil {
+			if slices.Contains([]string{"network", "cluster", "observer"}, field.Name) && field.Type.Name() == "String" &&
+				field.Directives.ForName("deprecated") == nil {
 				t.Errorf("the name %s does not end in ID", where)
 			}
 			if field.Name == "version" && definition.Name != "Hub" {
@@ -121,7 +127,8 @@ func TestNodesAreFoundByTheirIDs(t *testing.T) {
 	ids = append(ids, "none", ids[0])
 	const query = `query($ids:[ID!]!){nodes(ids:$ids){__typename id}}`
 	got := at(c.answer(query, map[string]any{"ids": ids}), "nodes").([]any)
-	for i, kind := range []any{"Cluster", "Network", "NetworkGateway", "Proxy", "ConfigObject", "ConfigRevision", "Service", "Endpoint", nil, "Cluster"} {
+	for i, kind := range []any{"Cluster", "Network", "NetworkGateway", "Proxy", "ConfigObject", "ConfigRevision",
+		"Service", "Endpoint", nil, "Cluster"} {
 		if at(got[i], "__typename") != kind || kind != nil && at(got[i], "id") != ids[i] {
 			t.Errorf("%v is %v, want the %v", ids[i], got[i], kind)
 		}
@@ -166,8 +173,10 @@ func TestListsAreOrdered(t *testing.T) {
 		streams  = `query($by:ProxyOrder,$after:String){list:proxies(first:2,after:$after,orderBy:$by){totalCount pageInfo{hasNextPage endCursor} nodes{%s nodeID}}}`
 	)
 	for field, query := range map[string]string{
-		"HOSTNAME": fmt.Sprintf(services, ""), "ENDPOINTS": fmt.Sprintf(services, "a:endpoints{totalCount}"), "CONFLICTS": fmt.Sprintf(services, "conflicts{kind}"),
-		"NODE_ID": fmt.Sprintf(streams, "a:nodeID"), "CONNECTED_AT": fmt.Sprintf(streams, "a:connectedAt"), "SYNC_STATE": fmt.Sprintf(streams, "syncState"),
+		"HOSTNAME": fmt.Sprintf(services, ""), "ENDPOINTS": fmt.Sprintf(services, "a:endpoints{totalCount}"),
+		"CONFLICTS": fmt.Sprintf(services, "conflicts{kind}"),
+		"NODE_ID":   fmt.Sprintf(streams, "a:nodeID"), "CONNECTED_AT": fmt.Sprintf(streams, "a:connectedAt"),
+		"SYNC_STATE": fmt.Sprintf(streams, "syncState"),
 	} {
 		up, down := walk(query, field, "ASC"), walk(query, field, "DESC")
 		slices.Reverse(down)
@@ -182,7 +191,8 @@ func TestListsAreOrdered(t *testing.T) {
 		t.Errorf("the worst is %s", worst[0])
 	}
 	cursor := at(h.answer(`{services(first:1){pageInfo{endCursor}}}`, nil), "services", "pageInfo", "endCursor")
-	if _, errs := h.ask(`query($c:String){services(after:$c,orderBy:{field:ENDPOINTS}){totalCount}}`, map[string]any{"c": cursor}); !strings.Contains(errs, "after: ") {
+	if _, errs := h.ask(`query($c:String){services(after:$c,orderBy:{field:ENDPOINTS}){totalCount}}`,
+		map[string]any{"c": cursor}); !strings.Contains(errs, "after: ") {
 		t.Errorf("the cursor of another order gets %s", errs)
 	}
 }

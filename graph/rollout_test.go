@@ -65,12 +65,14 @@ const (
 // waitingFor applies with waitFor in fake time.
 func waitingFor(t *testing.T, c configured, wait string) (rollout map[string]any, took time.Duration) {
 	t.Helper()
-	query := `mutation($m:[String!]){apply(input:{manifests:$m,waitFor:` + wait + `}){rollout{delivered acked rejected pending reached proxies(first:2){totalCount nodes{nodeID state error}}}}}`
+	query := `mutation($m:[String!]){apply(input:{manifests:$m,waitFor:` + wait +
+		`}){rollout{delivered acked rejected pending reached proxies(first:2){totalCount nodes{nodeID state error}}}}}`
 	exec := executor.New(graph.New(c.options))
 	ctx, cancel := context.WithTimeout(graphql.StartOperationTrace(t.Context()), 10*time.Second)
 	defer cancel()
 	began := time.Now()
-	operation, errs := exec.CreateOperationContext(ctx, &graphql.RawParams{Query: query, Variables: map[string]any{"m": route("shop", fmt.Sprint("r", began.UnixNano()), "x")}})
+	operation, errs := exec.CreateOperationContext(ctx,
+		&graphql.RawParams{Query: query, Variables: map[string]any{"m": route("shop", fmt.Sprint("r", began.UnixNano()), "x")}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -90,15 +92,16 @@ func TestAnswersWaitForProxies(t *testing.T) {
 		reached bool
 		took    time.Duration
 	}{
-		"all have it":             {"{state:ACKED}", []model.RolloutState{acked, acked}, true, 0},
-		"a share has it":          {"{state:ACKED,share:0.5}", []model.RolloutState{acked, pending}, true, 0},
-		"none is needed":          {"{state:ACKED,share:0}", []model.RolloutState{pending}, true, 0},
-		"no proxies":              {"{state:ACKED}", nil, true, 0},
-		"sent is enough":          {"{state:DELIVERED}", []model.RolloutState{delivered, rejected, acked}, true, 0},
-		"later":                   {"{state:ACKED}", []model.RolloutState{acked, delivered}, true, time.Second},
-		"too late":                {"{state:ACKED,timeout:\"500ms\"}", []model.RolloutState{acked, delivered}, false, 500 * time.Millisecond},
-		"refused":                 {"{state:ACKED,timeout:\"3s\"}", []model.RolloutState{rejected, acked, pending}, false, 0},
-		"within the answers time": {"{state:ACKED,timeout:\"5m\"}", []model.RolloutState{delivered, delivered, acked}, false, 9500 * time.Millisecond},
+		"all have it":    {"{state:ACKED}", []model.RolloutState{acked, acked}, true, 0},
+		"a share has it": {"{state:ACKED,share:0.5}", []model.RolloutState{acked, pending}, true, 0},
+		"none is needed": {"{state:ACKED,share:0}", []model.RolloutState{pending}, true, 0},
+		"no proxies":     {"{state:ACKED}", nil, true, 0},
+		"sent is enough": {"{state:DELIVERED}", []model.RolloutState{delivered, rejected, acked}, true, 0},
+		"later":          {"{state:ACKED}", []model.RolloutState{acked, delivered}, true, time.Second},
+		"too late":       {"{state:ACKED,timeout:\"500ms\"}", []model.RolloutState{acked, delivered}, false, 500 * time.Millisecond},
+		"refused":        {"{state:ACKED,timeout:\"3s\"}", []model.RolloutState{rejected, acked, pending}, false, 0},
+		"within the answers time": {"{state:ACKED,timeout:\"5m\"}", []model.RolloutState{delivered, delivered, acked},
+			false, 9500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -159,7 +162,8 @@ func TestU36ARepetitionWaitsForTheProxiesOfItsChange(t *testing.T) {
 	r := newRollouts(acked)
 	c := newConfigured(t, func(o *graph.Options) { o.Config.Rollouts = r })
 	before := c.mesh.Latest().Version()
-	c.answer(`mutation($m:[String!]){apply(input:{manifests:$m,idempotencyKey:"k"}){rollout{pending}}}`, map[string]any{"m": route("shop", "a", "x")})
+	c.answer(`mutation($m:[String!]){apply(input:{manifests:$m,idempotencyKey:"k"}){rollout{pending}}}`,
+		map[string]any{"m": route("shop", "a", "x")})
 	change := [2]uint64{before, c.mesh.Latest().Version()}
 	c.apply(route("shop", "b", "x"))
 	c.answer(`mutation{rollback(input:{to:"2",idempotencyKey:"k"}){rollout{pending}}}`, nil) // changes nothing, as a repetition
@@ -175,7 +179,8 @@ func (previewer) Preview(_ context.Context, before, after *federation.Snapshot) 
 	if before == nil || after == nil {
 		return nil, nil, errors.New("a preview without snapshots")
 	}
-	return []fleet.ProxyID{{Cluster: "c1", NodeID: sidecarID}, {Cluster: "c1", NodeID: "gone"}}, []model.PreviewResource{{TypeURL: lds, Name: "a", Action: model.ChangeActionUpdate}}, nil
+	return []fleet.ProxyID{{Cluster: "c1", NodeID: sidecarID}, {Cluster: "c1", NodeID: "gone"}},
+		[]model.PreviewResource{{TypeURL: lds, Name: "a", Action: model.ChangeActionUpdate}}, nil
 }
 
 func TestDryRunsShowWhatProxiesWouldGet(t *testing.T) {

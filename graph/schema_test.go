@@ -198,7 +198,8 @@ func operationText(text, name string) string {
 func TestContractFitsTheSchema(t *testing.T) {
 	operations := contract(t)
 	for _, name := range []string{
-		"Overview", "Clusters", "AttachCluster", "RotateCluster", "ConfirmCluster", "DetachCluster", "Service", "Services", "Proxies", "Explain", "ProxyConfig",
+		"Overview", "Clusters", "AttachCluster", "RotateCluster", "ConfirmCluster", "DetachCluster", "Service", "Services",
+		"Proxies", "Explain", "ProxyConfig",
 		"Apply", "Delete", "ConfigObjects", "Rollback", "History", "Changes",
 	} {
 		if operations[name] == "" {

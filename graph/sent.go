@@ -88,7 +88,9 @@ func shownContent(ctx context.Context, of fleet.Content) (*string, error) {
 		return nil, nil
 	}
 	if seen(ctx).resources.Add(int64(of.Size)) > maxResourceAnswer {
-		return nil, transport.Errorf(transport.BadUserInput, "the operation asks for more than %d MiB of resources of proxies; ask for one proxy, fewer types or smaller pages", maxResourceAnswer>>20)
+		return nil, transport.Errorf(transport.BadUserInput,
+			"the operation asks for more than %d MiB of resources of proxies; ask for one proxy, fewer types or smaller pages",
+			maxResourceAnswer>>20)
 	}
 	text, err := of.JSON()
 	if err != nil {

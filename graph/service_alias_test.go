@@ -12,7 +12,8 @@ import (
 func TestR82AliasesAreShown(t *testing.T) {
 	key := func(host federation.Hostname) federation.ServiceKey { return federation.ServiceKey{Hostname: host} }
 	s, _ := federation.Next(federation.Empty(), federation.Edit{
-		Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Mock}}},
+		Clusters: federation.Delta[federation.ClusterID,
+			federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Mock}}},
 	})
 	s, _ = federation.Next(s, federation.Edit{
 		Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock},

@@ -47,7 +47,8 @@ func TestR42AFieldOfTheStatusCostsThatField(t *testing.T) {
 		"acked findings {code} notHonoured {field}":             {"delivery": 1, "findings": 1, "notHonoured": 1},
 	} {
 		clear(computed)
-		data := c.answer(`{ configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "cart") { status {`+fields+`} } }`, nil)
+		data := c.answer(`{ configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "cart") { status {`+
+			fields+`} } }`, nil)
 		if at(data, "configObject", "status") == nil || !maps.Equal(computed, want) {
 			t.Errorf("status {%s} computes %v, want %v: %v", fields, computed, want, data)
 		}

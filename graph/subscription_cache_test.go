@@ -14,7 +14,8 @@ func large(endpoints, turn int) federation.Edit {
 	for i := range endpoints {
 		s.Endpoints = append(s.Endpoints, endpoint("n1", fmt.Sprintf("10.%d.%d.%d", turn%200, i/250, i%250+1)))
 	}
-	return federation.Edit{Source: first, Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key("large", "shop"): s}}}
+	return federation.Edit{Source: first, Services: federation.Delta[federation.ServiceKey,
+		*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key("large", "shop"): s}}}
 }
 
 // TestR43CursorsHoldBoundedMemory: what is kept for subscribers that come back is

@@ -26,23 +26,25 @@ func TestVariablesAreNotConverted(t *testing.T) {
 		value      any
 		at, mustBe string // "": accepted
 	}{
-		"text for an Int":             {page, "5", "$v", number},
-		"fraction":                    {page, 1.5, "$v", number},
-		"out of range":                {page, 1 << 31, "$v", number},
-		"Boolean for an Int":          {page, true, "$v", number},
-		"Int":                         {page, 5, "", ""},
-		"no Int":                      {page, nil, "", ""},
-		"number for a String":         {service, 5, "$v", "a string"},
-		"fraction for an ID":          {byID, 1.5, "$v", "an ID: a string or a whole number"},
-		"number for an ID":            {byID, 5, "", ""},
-		"one of a list":               {byIDs, []any{"a", true}, "$v[1]", "an ID: a string or a whole number"},
-		"one for a list":              {byIDs, "a", "", ""},
-		"enum in another case":        {ordered, object{"field": "endpoints", "direction": "ASC"}, "$v.field", "one of HOSTNAME, ENDPOINTS"},
-		"Boolean for an enum":         {ordered, object{"field": "ENDPOINTS", "direction": false}, "$v.direction", "one of ASC, DESC"},
-		"enum":                        {ordered, object{"field": "ENDPOINTS", "direction": "ASC"}, "", ""},
-		"number for a Duration":       {apply, object{"waitFor": object{"state": "ACKED", "timeout": 5}}, "$v.waitFor.timeout", "a string"},
-		"text for a Float":            {apply, object{"waitFor": object{"state": "ACKED", "share": "1"}}, "$v.waitFor.share", "a number of at most 64 bits"},
-		"number that is too large":    {apply, object{"waitFor": object{"state": "ACKED", "share": json.Number("1e400")}}, "$v.waitFor.share", "a number of at most 64 bits"},
+		"text for an Int":       {page, "5", "$v", number},
+		"fraction":              {page, 1.5, "$v", number},
+		"out of range":          {page, 1 << 31, "$v", number},
+		"Boolean for an Int":    {page, true, "$v", number},
+		"Int":                   {page, 5, "", ""},
+		"no Int":                {page, nil, "", ""},
+		"number for a String":   {service, 5, "$v", "a string"},
+		"fraction for an ID":    {byID, 1.5, "$v", "an ID: a string or a whole number"},
+		"number for an ID":      {byID, 5, "", ""},
+		"one of a list":         {byIDs, []any{"a", true}, "$v[1]", "an ID: a string or a whole number"},
+		"one for a list":        {byIDs, "a", "", ""},
+		"enum in another case":  {ordered, object{"field": "endpoints", "direction": "ASC"}, "$v.field", "one of HOSTNAME, ENDPOINTS"},
+		"Boolean for an enum":   {ordered, object{"field": "ENDPOINTS", "direction": false}, "$v.direction", "one of ASC, DESC"},
+		"enum":                  {ordered, object{"field": "ENDPOINTS", "direction": "ASC"}, "", ""},
+		"number for a Duration": {apply, object{"waitFor": object{"state": "ACKED", "timeout": 5}}, "$v.waitFor.timeout", "a string"},
+		"text for a Float": {apply, object{"waitFor": object{"state": "ACKED", "share": "1"}}, "$v.waitFor.share",
+			"a number of at most 64 bits"},
+		"number that is too large": {apply, object{"waitFor": object{"state": "ACKED", "share": json.Number("1e400")}}, "$v.waitFor.share",
+			"a number of at most 64 bits"},
 		"number for an object":        {ordered, 3, "$v", "an object"},
 		"object below a list":         {apply, object{"files": []any{object{"name": "a", "content": 1}}}, "$v.files[0].content", "a string"},
 		"one object for a list of it": {apply, object{"files": object{"name": "a", "content": 1}}, "$v.files[0].content", "a string"},
@@ -55,7 +57,8 @@ func TestVariablesAreNotConverted(t *testing.T) {
 				}
 				return
 			}
-			for _, want := range []string{`"GRAPHQL_VALIDATION_FAILED"`, `"argument":"` + row.at + `"`, "variable." + row.at[1:] + " must be " + row.mustBe} {
+			for _, want := range []string{`"GRAPHQL_VALIDATION_FAILED"`, `"argument":"` + row.at + `"`,
+				"variable." + row.at[1:] + " must be " + row.mustBe} {
 				if !strings.Contains(errs, want) {
 					t.Errorf("want %s, got %s", want, errs)
 				}

@@ -13,9 +13,10 @@ func TestR43WeightsAboveInt(t *testing.T) {
 	const weight = 1<<31 + 5
 	heavy := endpoint("n1", "10.0.0.1")
 	heavy.Weight = weight
-	snapshot, _ := federation.Next(world(t), federation.Edit{Source: first, Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
-		Full: true, Set: map[federation.ServiceKey]*federation.Shard{web: shard("10.1.0.1/32", heavy)},
-	}})
+	snapshot, _ := federation.Next(world(t),
+		federation.Edit{Source: first, Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
+			Full: true, Set: map[federation.ServiceKey]*federation.Shard{web: shard("10.1.0.1/32", heavy)},
+		}})
 	h := hubOver(t, snapshot, fleet.New())
 	for _, query := range []string{
 		`{ cluster(clusterID: "c1") { endpoints(first: 1) { edges { node { weight } } } } }`,

@@ -108,7 +108,8 @@ func (r *reader) locality(in model.LocalityInput) string {
 	}
 	for i, part := range parts {
 		if part == "" || strings.Contains(part, "/") {
-			r.refuse("locality."+[]string{"region", "zone", "subZone"}[i], "a locality names region, zone and subZone in this order, without a slash in them")
+			r.refuse("locality."+[]string{"region", "zone", "subZone"}[i],
+				"a locality names region, zone and subZone in this order, without a slash in them")
 		}
 	}
 	return strings.Join(parts, "/")

@@ -72,7 +72,8 @@ func TestF44HeldStatusNamesNoTroubleThatIsOver(t *testing.T) {
 		}
 		close(mended)
 		synctest.Wait()
-		if s := h.wantPhase(t, "c1", federation.Held); !strings.HasPrefix(s.Message, "the list lacks 16 of 30 services") || strings.Contains(s.Message, "refused") {
+		if s := h.wantPhase(t, "c1", federation.Held); !strings.HasPrefix(s.Message, "the list lacks 16 of 30 services") ||
+			strings.Contains(s.Message, "refused") {
 			t.Errorf("the message is %q", s.Message)
 		}
 		after(time.Minute) // the next start hears nothing

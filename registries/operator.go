@@ -22,7 +22,8 @@ func (o *operator) show(spec federation.ClusterSpec) {
 
 // remove takes the cluster out of the snapshot, with everything in it.
 func (o *operator) remove() {
-	o.writer.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Gone: []federation.ClusterID{o.cluster}}})
+	o.writer.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID,
+		federation.ClusterSpec]{Gone: []federation.ClusterID{o.cluster}}})
 	o.writer.Close()
 }
 

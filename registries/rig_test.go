@@ -44,11 +44,13 @@ func cluster(id, fingerprint string, each ...registrytest.Fake) registries.Clust
 }
 
 func set(name string, s *federation.Shard) federation.Edit {
-	return federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{registrytest.Key(name): s}}}
+	return federation.Edit{Services: federation.Delta[federation.ServiceKey,
+		*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{registrytest.Key(name): s}}}
 }
 
 func gone(name string) federation.Edit {
-	return federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Gone: []federation.ServiceKey{registrytest.Key(name)}}}
+	return federation.Edit{Services: federation.Delta[federation.ServiceKey,
+		*federation.Shard]{Gone: []federation.ServiceKey{registrytest.Key(name)}}}
 }
 
 // hub is a running supervisor with a real aggregate. It must be made inside a

@@ -110,9 +110,11 @@ func anyEdit(r *rand.Rand) federation.Edit {
 	case 1:
 		return gone(name)
 	case 2:
-		return federation.Edit{Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Gone: []federation.WorkloadKey{workload}}}
+		return federation.Edit{Workloads: federation.Delta[federation.WorkloadKey,
+			*federation.Workload]{Gone: []federation.WorkloadKey{workload}}}
 	case 3:
-		return federation.Edit{Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
+		return federation.Edit{Workloads: federation.Delta[federation.WorkloadKey,
+			*federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
 			workload: {Labels: map[string]string{"v": fmt.Sprint(r.IntN(3))}},
 		}}}
 	default:

@@ -37,7 +37,8 @@ type savedChange struct {
 
 func savedFile(path string) recordfile.File {
 	return recordfile.File{
-		Path: path, Header: "lastKnownGood", Buckets: []string{serviceBucket, workloadBucket}, Format: savedFormat, Title: "a last known good state",
+		Path: path, Header: "lastKnownGood", Buckets: []string{serviceBucket, workloadBucket}, Format: savedFormat,
+		Title: "a last known good state",
 	}
 }
 

@@ -44,7 +44,8 @@ func TestSeed18SecondAttachOfAnIDRunsNothingAndIsShown(t *testing.T) {
 		h := start(t, "", cluster("c1", "same", counted))
 		defer h.stop()
 		h.Attach(cluster("c1", "same", counted))
-		h.Problem("c1", "duplicate", &federation.Problem{Code: "DUPLICATE_CLUSTER_ID", Object: "cluster c1", Field: "clusters[1].id", Message: "this ID is taken"})
+		h.Problem("c1", "duplicate", &federation.Problem{Code: "DUPLICATE_CLUSTER_ID", Object: "cluster c1", Field: "clusters[1].id",
+			Message: "this ID is taken"})
 		synctest.Wait()
 		if started != 1 {
 			t.Errorf("%d registries were started, want 1", started)
@@ -117,7 +118,8 @@ func TestF05PanicFailsItsClusterAlone(t *testing.T) {
 			to.Update(registrytest.Full(2, 3))
 			panic("a hidden-token in a panic")
 		})
-		h := start(t, "", cluster("c1", "", registrytest.Says(registrytest.Full(1, 1))), cluster("c2", "", panics, panics, registrytest.Says(registrytest.Full(2, 3))))
+		h := start(t, "", cluster("c1", "", registrytest.Says(registrytest.Full(1, 1))),
+			cluster("c2", "", panics, panics, registrytest.Says(registrytest.Full(2, 3))))
 		defer h.stop()
 		s := h.wantPhase(t, "c2", federation.Failed)
 		if !strings.Contains(s.Message, "panicked") || strings.Contains(s.Message, "hidden-token") {
@@ -154,7 +156,8 @@ func TestFailedRegistryIsTriedAgainWithBackOff(t *testing.T) {
 		if len(starts) < 8 || len(starts) > 25 {
 			t.Errorf("%d starts in 10 min, want one in about a minute at last", len(starts))
 		}
-		if first, last := starts[1].Sub(starts[0]), starts[len(starts)-1].Sub(starts[len(starts)-2]); first > 2*time.Second || last < 20*time.Second {
+		if first, last := starts[1].Sub(starts[0]), starts[len(starts)-1].Sub(starts[len(starts)-2]); first > 2*time.Second ||
+			last < 20*time.Second {
 			t.Errorf("pauses from %v to %v do not back off", first, last)
 		}
 		if now := h.Latest().Version(); now != versions {

@@ -123,7 +123,8 @@ func (c *xdsClient) meet(said *corev3.Node) error {
 func (c *xdsClient) admit(now time.Time) error {
 	c.proven = now
 	if ends := c.caller.Ends; !ends.IsZero() && !now.Before(ends) {
-		return status.Errorf(codes.Unauthenticated, "what you proved yourself with has ended at %s: connect again with what is newer", ends.UTC().Format(time.RFC3339))
+		return status.Errorf(codes.Unauthenticated, "what you proved yourself with has ended at %s: connect again with what is newer",
+			ends.UTC().Format(time.RFC3339))
 	}
 	if c.caller.Admit == nil {
 		return nil

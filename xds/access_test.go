@@ -152,14 +152,16 @@ func TestS23ProxiesHaveTheirOwnSecrets(t *testing.T) {
 		}
 		// One secret a response: Envoy refuses a response as a whole (R28).
 		roots := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{transport.OwnCertificate, transport.OwnRoots}})
-		if got := secretIn(t, c.accept(xdstest.SDS), transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
+		if got := secretIn(t, c.accept(xdstest.SDS),
+			transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
 			t.Errorf("the key is %q", got)
 		}
 		if got := secretIn(t, roots, transport.OwnRoots).GetValidationContext().GetTrustedCa().GetInlineBytes(); string(got) != "ca roots" {
 			t.Errorf("the roots are %q", got)
 		}
 		v.vault.keep(ownRef(false), "another")
-		if r := c.accept(xdstest.SDS); string(secretIn(t, r, transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key another" {
+		if r := c.accept(xdstest.SDS); string(secretIn(t, r,
+			transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key another" {
 			t.Error("a new certificate is not sent")
 		}
 		if n := v.counts.of(SecretRefused); n != 0 {
@@ -198,7 +200,8 @@ func TestS23OwnSecretsNeedAProof(t *testing.T) {
 
 // Each trust domain's roots count for its own certificates.
 func TestRootsOfSeveralTrustDomains(t *testing.T) {
-	s := transport.NewSecret(transport.OwnRoots, transport.KeyMaterial{Bundles: map[string][]byte{"b.example": []byte("b"), "a.example": []byte("a")}})
+	s := transport.NewSecret(transport.OwnRoots,
+		transport.KeyMaterial{Bundles: map[string][]byte{"b.example": []byte("b"), "a.example": []byte("a")}})
 	custom := s.GetValidationContext().GetCustomValidatorConfig()
 	if custom.GetName() != "envoy.tls.cert_validator.spiffe" || s.GetValidationContext().GetTrustedCa() != nil {
 		t.Errorf("it is %v", s)
@@ -224,8 +227,10 @@ func TestR34GatewaysThatProvedThemselvesHaveTheirCredentials(t *testing.T) {
 		v := newVaultHub(t, false)
 		v.server.options.Access = &gatekeeper{caller: Caller{Proven: proven}}
 		v.vault.keep(SecretRef{Cluster: "c1", Namespace: "infra", Name: "web"}, "one")
-		v.writer.Update(federation.Edit{Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
-			{Namespace: "infra", Name: "gw"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.8")}, Labels: map[string]string{"istio": "ingress"}},
+		v.writer.Update(federation.Edit{Workloads: federation.Delta[federation.WorkloadKey,
+			*federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
+			{Namespace: "infra", Name: "gw"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.8")},
+				Labels: map[string]string{"istio": "ingress"}},
 		}}})
 		known := ingress()
 		known.Id = "router~10.1.0.8~gw.infra~infra.svc.cluster.local"

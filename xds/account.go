@@ -50,7 +50,8 @@ func (c *callers) enter(identity string, limits Limits) (*account, error) {
 		a = &account{callers: c, identity: identity, limits: limits, variants: map[envoy.Variant]int{}, names: map[uint32]int{}}
 	}
 	if a.streams >= limits.Streams {
-		return nil, status.Errorf(codes.ResourceExhausted, "%s has %d streams open: the limit is %d (xds.maxStreamsPerIdentity)", identity, a.streams, limits.Streams)
+		return nil, status.Errorf(codes.ResourceExhausted, "%s has %d streams open: the limit is %d (xds.maxStreamsPerIdentity)",
+			identity, a.streams, limits.Streams)
 	}
 	a.streams++
 	c.open[identity] = a
@@ -79,8 +80,9 @@ func (a *account) vary(before *envoy.Variant, now envoy.Variant) error {
 		a.forget(*before)
 	}
 	if a.variants[now] == 0 && len(a.variants) >= a.limits.Variants {
-		return status.Errorf(codes.ResourceExhausted, "%s has streams of %d variants of its node already, the limit is %d (xds.maxVariantsPerIdentity): "+
-			"use the same DNS domain, ports and capture settings for all of its proxies, and have a registry know their workloads, whose network, locality and labels then count",
+		return status.Errorf(codes.ResourceExhausted,
+			"%s has streams of %d variants of its node already, the limit is %d (xds.maxVariantsPerIdentity): "+
+				"use the same DNS domain, ports and capture settings for all of its proxies, and have a registry know their workloads, whose network, locality and labels then count",
 			a.identity, len(a.variants), a.limits.Variants)
 	}
 	a.variants[now]++
@@ -121,8 +123,9 @@ func (a *account) addNode(bytes int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.nodes+bytes > a.limits.NodeBytes {
-		return status.Errorf(codes.ResourceExhausted, "the nodes of the streams of %s take too much memory: with this one, of %d bytes, they take more than %d, the limit "+
-			"(xds.maxNodeBytesPerIdentity); give the workload fewer labels, or raise the limit", a.identity, bytes, a.limits.NodeBytes)
+		return status.Errorf(codes.ResourceExhausted,
+			"the nodes of the streams of %s take too much memory: with this one, of %d bytes, they take more than %d, the limit "+
+				"(xds.maxNodeBytesPerIdentity); give the workload fewer labels, or raise the limit", a.identity, bytes, a.limits.NodeBytes)
 	}
 	a.nodes += bytes
 	return nil
@@ -190,8 +193,10 @@ func (a *account) removeClaims(n int) {
 
 func (a *account) add(cost int) error {
 	if a.bytes+cost > a.limits.UnknownNames {
-		return status.Errorf(codes.ResourceExhausted, "the streams of %s name too many resources that do not exist: with this request they cost more than %d bytes, the limit "+
-			"(xds.maxUnknownNameBytesPerIdentity); name only resources that the hub announces, or raise the limit", a.identity, a.limits.UnknownNames)
+		return status.Errorf(codes.ResourceExhausted,
+			"the streams of %s name too many resources that do not exist: with this request they cost more than %d bytes, the limit "+
+				"(xds.maxUnknownNameBytesPerIdentity); name only resources that the hub announces, or raise the limit",
+			a.identity, a.limits.UnknownNames)
 	}
 	a.bytes += cost
 	a.callers.stored(cost)

@@ -89,7 +89,8 @@ func BenchmarkFirstConfiguration(b *testing.B) {
 			for b.Loop() {
 				d.session = &session{
 					delta: true, timing: first.timing, latest: first.latest, open: first.open, reopen: first.reopen, prefix: "m",
-					count: first.count, answered: first.answered, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{}, shared: first.shared, names: first.names,
+					count: first.count, answered: first.answered, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
+					shared: first.shared, names: first.names,
 				}
 				d.start(request{kind: envoy.ClusterType}, endpoints, request{kind: envoy.ListenerType})
 				d.session.close()

@@ -82,7 +82,8 @@ func sentLast(of *delivered) []*resource {
 func clustersDump(all []dumpedResource) proto.Message {
 	dump := &adminv3.ClustersConfigDump{}
 	for _, r := range all {
-		dump.DynamicActiveClusters = append(dump.DynamicActiveClusters, &adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: r.version, Cluster: r.body})
+		dump.DynamicActiveClusters = append(dump.DynamicActiveClusters,
+			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: r.version, Cluster: r.body})
 	}
 	return dump
 }
@@ -100,7 +101,8 @@ func listenersDump(all []dumpedResource) proto.Message {
 func routesDump(all []dumpedResource) proto.Message {
 	dump := &adminv3.RoutesConfigDump{}
 	for _, r := range all {
-		dump.DynamicRouteConfigs = append(dump.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: r.version, RouteConfig: r.body})
+		dump.DynamicRouteConfigs = append(dump.DynamicRouteConfigs,
+			&adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: r.version, RouteConfig: r.body})
 	}
 	return dump
 }

@@ -63,7 +63,8 @@ func TestU27AProxyOfEachCluster(t *testing.T) {
 		h.fleet.Connect(fleet.Proxy{NodeID: id, Cluster: federation.ClusterID(cluster)})
 	}
 	_, err := h.asked("istio.io/debug/config_dump", "web-1.shop")
-	if status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "c1 and c2") || !strings.Contains(err.Error(), "sidecar~10.2.0.9~web-1.shop~x") {
+	if status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "c1 and c2") ||
+		!strings.Contains(err.Error(), "sidecar~10.2.0.9~web-1.shop~x") {
 		t.Errorf("the error is %v", err)
 	}
 	if got, _ := h.dumpedClusters("sidecar~10.1.0.9~web-1.shop~x"); len(got) != 0 {

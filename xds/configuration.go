@@ -56,7 +56,8 @@ type reading struct {
 func readConfiguration(ctx context.Context, st *stream, first message) error {
 	options := st.server.options
 	if options.Configuration == nil || st.client.caller.Reads == nil {
-		return status.Error(codes.PermissionDenied, "this hub serves its configuration to nobody: name the clients that may read it (mcp.clients)")
+		return status.Error(codes.PermissionDenied,
+			"this hub serves its configuration to nobody: name the clients that may read it (mcp.clients)")
 	}
 	st.client.node.ID = first.node.GetId()
 	st.client.caller.Admit = func(envoy.Node) (string, error) { return st.client.caller.Reads() }
@@ -76,7 +77,8 @@ func readConfiguration(ctx context.Context, st *stream, first message) error {
 	)
 	log.Info("a control plane reads the configuration")
 	defer log.Info("a control plane does not read the configuration any more")
-	r := &reader{stream: st, rate: rate.NewLimiter(rate.Limit(options.Limits.Requests), options.Limits.Burst), asked: map[envoy.Type]*reading{}}
+	r := &reader{stream: st, rate: rate.NewLimiter(rate.Limit(options.Limits.Requests), options.Limits.Burst),
+		asked: map[envoy.Type]*reading{}}
 	defer r.close()
 	if err := r.take(first); err != nil {
 		return err
@@ -103,7 +105,8 @@ func (r *reader) take(m message) error {
 		of.waits = false
 		if of.known && m.refused {
 			r.stream.server.options.Metrics.Count(Nacked, m.kind)
-			r.stream.client.provoke("a control plane refuses configuration", slog.String("type", printable(string(m.kind))), slog.String("problem", reasonOf(m.errorText)))
+			r.stream.client.provoke("a control plane refuses configuration", slog.String("type", printable(string(m.kind))),
+				slog.String("problem", reasonOf(m.errorText)))
 		} else if of.known {
 			r.stream.server.options.Metrics.Count(Acked, m.kind)
 		}
@@ -195,7 +198,8 @@ func (r *reader) next(now time.Time) (f *frame, wake time.Time) {
 }
 
 // respond makes the response with what changed, or with everything if the stream is SotW.
-func (r *reader) respond(t envoy.Type, of *reading, all btree.Map[*mcp.Resource], changed []*mcp.Resource, removed []string, now time.Time) *frame {
+func (r *reader) respond(t envoy.Type, of *reading, all btree.Map[*mcp.Resource], changed []*mcp.Resource,
+	removed []string, now time.Time) *frame {
 	if !of.answered {
 		changed = slices.DeleteFunc(changed, func(res *mcp.Resource) bool { return of.initial[res.Name] == res.Version })
 		for _, name := range slices.Sorted(maps.Keys(of.initial)) {

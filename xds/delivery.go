@@ -31,7 +31,8 @@ type timing struct {
 }
 
 var defaultTiming = timing{
-	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second, proof: 4 * time.Second, access: 25 * time.Second,
+	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second,
+	proof: 4 * time.Second, access: 25 * time.Second,
 	refusal: 10 * time.Second,
 }
 
@@ -195,7 +196,8 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	sub.agenda.shrink()
 	s.parents(sub, b.changed, now)
 	f.version = sub.client.sum.String()
-	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed, removed: sortedNames(b.removed), since: b.since}
+	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed,
+		removed: sortedNames(b.removed), since: b.since}
 	if sub.whole() {
 		r.resources, r.removed = sub.client.resources(), nil
 	}

@@ -35,8 +35,10 @@ func newDrive(t testing.TB, delta bool, n envoy.Node) *drive {
 		return sources
 	}
 	d.session = &session{
-		delta: delta, timing: defaultTiming, latest: d.aggregate.Latest, open: open, reopen: func(envoy.Type) []source { return nil }, prefix: "n",
-		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{}, shared: newFallbacks(), names: newNameTable(),
+		delta: delta, timing: defaultTiming, latest: d.aggregate.Latest, open: open,
+		reopen: func(envoy.Type) []source { return nil }, prefix: "n",
+		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{},
+		warming: map[string]struct{}{}, shared: newFallbacks(), names: newNameTable(),
 	}
 	return d
 }

@@ -111,10 +111,11 @@ func (f *faults) suspects(s *federation.Snapshot, of string, compute func(*feder
 	if _, still := fails(known); !still && len(known) > 0 {
 		return f.known[of], read
 	}
-	return f.atFault(culpritsAmong(slices.SortedFunc(read.Objects.Keys(), federation.ObjectKey.Compare), func(hidden map[federation.ObjectKey]bool) bool {
-		_, failed := fails(hidden)
-		return failed
-	})), read
+	return f.atFault(culpritsAmong(slices.SortedFunc(read.Objects.Keys(), federation.ObjectKey.Compare),
+		func(hidden map[federation.ObjectKey]bool) bool {
+			_, failed := fails(hidden)
+			return failed
+		})), read
 }
 
 func (f *faults) atFault(objects []federation.ObjectKey) []envoy.Reason {

@@ -56,14 +56,16 @@ func newEdge(t *testing.T, how ...*builder) *edge {
 	e.behind()
 	e.operator = a.Open(federation.ShardKey{Provider: federation.Operator})
 	e.gateways(e.operator)
-	o := Options{Snapshots: a, Fleet: e.fleet, Metrics: e, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: e.vault, SecretsOnSocket: true}
+	o := Options{Snapshots: a, Fleet: e.fleet, Metrics: e, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Secrets: e.vault, SecretsOnSocket: true}
 	for _, b := range how {
 		o.builder = b
 	}
 	e.server = New(o)
 	e.serve()
 	t.Cleanup(func() { e.stop() })
-	config := strings.NewReplacer("NODE", router().Id, "API", "DELTA_GRPC", "SOCKET", e.socket, "INTERCEPTION_MODE: REDIRECT", "LABELS: {istio: ingress}").Replace(bootstrap)
+	config := strings.NewReplacer("NODE", router().Id, "API", "DELTA_GRPC", "SOCKET", e.socket, "INTERCEPTION_MODE: REDIRECT",
+		"LABELS: {istio: ingress}").Replace(bootstrap)
 	e.config = []byte(config)
 	e.envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "edge", Config: e.config, Namespace: e.namespace})
 	e.envoy.WaitReady(3 * patience)
@@ -79,8 +81,10 @@ func (e *edge) behind() {
 	demanding := own.Clone()
 	e.partners = own.Certificates[0].Leaf
 	demanding.ClientAuth, demanding.ClientCAs = tls.RequireAndVerifyClientCert, e.authority.Pool()
-	partners := testbed.StartEcho(e.t, testbed.EchoOptions{Name: "partners", Namespace: e.namespace, Address: at, HTTP: []int{0}, TLS: demanding})
-	for name, port := range map[string]uint16{"web": plain.HTTP[0].Port(), "vault": secure.HTTP[0].Port(), "partners": partners.HTTP[0].Port()} {
+	partners := testbed.StartEcho(e.t, testbed.EchoOptions{Name: "partners", Namespace: e.namespace, Address: at,
+		HTTP: []int{0}, TLS: demanding})
+	for name, port := range map[string]uint16{"web": plain.HTTP[0].Port(), "vault": secure.HTTP[0].Port(),
+		"partners": partners.HTTP[0].Port()} {
 		protocol := federation.HTTP
 		if name == "vault" {
 			protocol = federation.TLS
@@ -208,7 +212,8 @@ func TestX23GatewayServesAndSecretsRotate(t *testing.T) {
 	if answer, err := e.ask("partners.example.com", stranger); err == nil {
 		t.Errorf("a caller with a stranger's certificate gets %s", answer)
 	}
-	if answer, err := e.ask("vault.example.com"); err != nil || !strings.Contains(answer, `"name":"vault"`) || !strings.Contains(answer, `"serverName":"vault.example.com"`) {
+	if answer, err := e.ask("vault.example.com"); err != nil || !strings.Contains(answer, `"name":"vault"`) ||
+		!strings.Contains(answer, `"serverName":"vault.example.com"`) {
 		t.Errorf("what is passed through is answered with %s, %v", answer, err)
 	}
 	if _, err := e.dial("nobody.example.com"); err == nil {

@@ -30,7 +30,8 @@ func ruleEdit(namespace, name string, spec *networking.DestinationRule, digest s
 		return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{k}}}
 	}
 	o := &federation.Object{Key: k, Digest: digest, Names: []string{spec.GetHost()}, Spec: spec}
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: o}}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: o}}}
 }
 
 // drawRule adds, changes or removes a DestinationRule, or moves the root
@@ -39,7 +40,8 @@ func drawRule(t *rapid.T) federation.Edit {
 	if rapid.IntRange(0, 9).Draw(t, "mesh") == 0 {
 		mesh := &federation.MeshSettings{RootNamespace: rapid.SampledFrom([]string{"", "n1", "n2"}).Draw(t, "root")}
 		o := &federation.Object{Key: federation.MeshSettingsKey, Digest: mesh.RootNamespace, Spec: mesh}
-		return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}}
+		return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+			*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "routes") == 0 {
 		return drawRoutes(t)
@@ -68,7 +70,8 @@ func drawRule(t *rapid.T) federation.Edit {
 func drawRoutes(t *rapid.T) federation.Edit {
 	k := federation.ObjectKey{
 		Group: "networking.istio.io", Kind: "VirtualService",
-		Namespace: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "routes namespace"), Name: rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "routes name"),
+		Namespace: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "routes namespace"),
+		Name:      rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "routes name"),
 	}
 	if rapid.IntRange(0, 3).Draw(t, "no routes") == 0 {
 		return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{k}}}
@@ -83,5 +86,6 @@ func drawRoutes(t *rapid.T) federation.Edit {
 		t.Fatalf("%v in %s", err, json)
 	}
 	o := &federation.Object{Key: k, Digest: json, Names: spec.GetHosts(), Spec: spec}
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: o}}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: o}}}
 }

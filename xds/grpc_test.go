@@ -44,7 +44,8 @@ func (p *proxyless) configure(kind, name, spec string) {
 		o.Names = []string{spec.GetHost()}
 	}
 	o.Spec = into
-	p.writer.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
+	p.writer.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
 }
 
 func TestGRPCClientReachesAllEndpointsAndFollowsThem(t *testing.T) {

@@ -73,7 +73,8 @@ func (f *follower) subscribe() (changed bool) {
 	wanted := map[envoy.Type]map[string]bool{envoy.EndpointType: {}, envoy.RouteType: {}, envoy.SecretType: {}}
 	for _, kind := range []envoy.Type{envoy.ClusterType, envoy.ListenerType} {
 		for _, r := range f.session.subs[kind].client.resources() {
-			for to, names := range map[envoy.Type][]string{envoy.EndpointType: r.refs.assignments, envoy.RouteType: r.refs.routes, envoy.SecretType: r.refs.secrets} {
+			for to, names := range map[envoy.Type][]string{envoy.EndpointType: r.refs.assignments, envoy.RouteType: r.refs.routes,
+				envoy.SecretType: r.refs.secrets} {
 				for _, name := range names {
 					wanted[to][name] = true
 				}
@@ -177,7 +178,8 @@ func servingGateway() federation.Edit {
 		Tls: &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_MUTUAL, CredentialName: "web"},
 	}}}
 	o := &federation.Object{Key: key, Digest: "1", Spec: spec, ProxyLabels: []string{"istio"}}
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
 }
 
 func lines(m map[string]string) (text string) {
@@ -205,7 +207,8 @@ func drawStep(t *rapid.T, operator, registry *federation.Writer, secrets *vault)
 			return
 		}
 		o := &federation.Object{Key: key, Digest: fmt.Sprint(spec), Spec: spec, Names: namesOf(spec), ProxyLabels: labels}
-		operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}})
+		operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+			*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}})
 	}
 	istio := func(name string) federation.Kind { return federation.Kind{Group: "networking.istio.io", Name: name} }
 	network := federation.NetworkID(rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "network"))
@@ -279,7 +282,8 @@ func drawVirtualService(t *rapid.T, name string) *networking.VirtualService {
 	}
 	route := &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{Destination: to}}}
 	if rapid.Bool().Draw(t, "for some") {
-		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "source")}}}
+		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t,
+			"source")}}}
 	}
 	return &networking.VirtualService{
 		Hosts:    []string{rapid.SampledFrom([]string{name + ".shop.svc.cluster.local", "*.example.com"}).Draw(t, "host")},
@@ -303,7 +307,8 @@ func drawGateway(t *rapid.T) *networking.Gateway {
 	g := &networking.Gateway{Servers: []*networking.Server{{
 		Port: &networking.Port{Number: 443, Name: "https", Protocol: "HTTPS"}, Hosts: []string{"*"},
 		Tls: &networking.ServerTLSSettings{
-			Mode:           rapid.SampledFrom([]networking.ServerTLSSettings_TLSmode{networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_AUTO_PASSTHROUGH}).Draw(t, "mode"),
+			Mode: rapid.SampledFrom([]networking.ServerTLSSettings_TLSmode{networking.ServerTLSSettings_SIMPLE,
+				networking.ServerTLSSettings_AUTO_PASSTHROUGH}).Draw(t, "mode"),
 			CredentialName: rapid.SampledFrom([]string{"web", "other"}).Draw(t, "credential"),
 		},
 	}}}
@@ -324,7 +329,8 @@ func drawWorkload(t *rapid.T, network federation.NetworkID) federation.Edit {
 	w := &federation.Workload{Addresses: []netip.Addr{netip.MustParseAddr(address)}, Network: network, Labels: map[string]string{
 		"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app"), "istio": rapid.SampledFrom([]string{"ingress", "another"}).Draw(t, "is"),
 	}}
-	return federation.Edit{Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{key: w}}}
+	return federation.Edit{Workloads: federation.Delta[federation.WorkloadKey,
+		*federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{key: w}}}
 }
 
 // TestR32RoutersFollowTheirClustersNetwork: a router in sni-dnat mode that no registry

@@ -73,7 +73,8 @@ func answerInquiry(ctx context.Context, st *stream, first message) error {
 	}
 	limits := st.server.options.Limits
 	q := &inquiry{stream: st, rate: rate.NewLimiter(rate.Limit(limits.Requests), limits.Burst)}
-	st.client.log.Info("a client asks about the hub", slog.String("node", printable(first.node.GetId())), slog.String("workload", st.client.workload))
+	st.client.log.Info("a client asks about the hub", slog.String("node", printable(first.node.GetId())),
+		slog.String("workload", st.client.workload))
 	for m := first; ; {
 		if err := q.take(ctx, m); err != nil {
 			return err
@@ -130,7 +131,8 @@ func inspect(ctx context.Context, debug *istiodebug.Debug, r request) ([]*anypb.
 	ask := map[envoy.Type]func(*istiodebug.Debug, string) ([]*anypb.Any, error){debugType: inspectPage, dumpType: inspectProxy}[r.kind]
 	switch {
 	case ask == nil:
-		return nil, status.Errorf(codes.Unimplemented, "this hub does not serve %s; it serves %s, %s, and the pages of %s that the page list names",
+		return nil, status.Errorf(codes.Unimplemented,
+			"this hub does not serve %s; it serves %s, %s, and the pages of %s that the page list names",
 			printable(string(r.kind)), syncType, dumpType, debugType)
 	case len(r.names) != 1:
 		return nil, status.Errorf(codes.InvalidArgument, "name one page of %s, such as syncz, or one proxy of %s", debugType, dumpType)

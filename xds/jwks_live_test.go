@@ -86,10 +86,12 @@ func (e *edge) verifies(uri string) {
 		Names: []string{federation.WorkloadsName + "shop"}, Digest: uri,
 		Spec: &security.RequestAuthentication{JwtRules: []*security.JWTRule{{Issuer: "issuer", JwksUri: uri}}},
 	}
-	e.operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
+	e.operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
 	ctx, cancel := context.WithCancel(e.t.Context())
 	done := make(chan error)
-	keeper := fetch.New(fetch.Options{Snapshots: e.snapshots, To: e.snapshots.Open(federation.ShardKey{Provider: "Keys"}), Every: 50 * time.Millisecond})
+	keeper := fetch.New(fetch.Options{Snapshots: e.snapshots, To: e.snapshots.Open(federation.ShardKey{Provider: "Keys"}),
+		Every: 50 * time.Millisecond})
 	go func() { done <- keeper.Run(ctx) }()
 	e.t.Cleanup(func() {
 		cancel()

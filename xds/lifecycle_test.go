@@ -86,7 +86,8 @@ func TestX38NodeInTheFirstMessageServesAllTypes(t *testing.T) {
 		h.set(service("web", 1))
 		c := h.client(xdstest.Options{Delta: delta}) // says its node once
 		for _, q := range []xdstest.Request{
-			{Type: xdstest.LDS}, {Type: xdstest.RDS, Names: []string{"80"}}, {Type: xdstest.CDS}, {Type: xdstest.EDS, Names: []string{cluster("web")}},
+			{Type: xdstest.LDS}, {Type: xdstest.RDS, Names: []string{"80"}}, {Type: xdstest.CDS},
+			{Type: xdstest.EDS, Names: []string{cluster("web")}},
 		} {
 			if r := c.get(q); len(r.Resources) == 0 {
 				t.Errorf("%s is empty", q.Type)
@@ -258,7 +259,8 @@ func TestBX14GarbageEndsTheStreamOnly(t *testing.T) {
 	h := newHub(t)
 	c := h.client(xdstest.Options{})
 	for name, data := range map[string]string{
-		"wrong wire type": "\x0d\x01\x02\x03\x04\x22\x01t", "truncated": "\x0a\xff\xff\xff\x0f", "not UTF-8": "\x1a\x01\xff", "big": strings.Repeat("\x00", 5<<20),
+		"wrong wire type": "\x0d\x01\x02\x03\x04\x22\x01t", "truncated": "\x0a\xff\xff\xff\x0f", "not UTF-8": "\x1a\x01\xff",
+		"big": strings.Repeat("\x00", 5<<20),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := h.conn.NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},

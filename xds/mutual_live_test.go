@@ -52,7 +52,8 @@ func newMeshProxy(t *testing.T, api string) *real {
 	chain, private := authority.Issue(testbed.Subject{Hosts: []string{meshWorkload}})
 	keys.secrets[own] = Secret{Fingerprint: "own", Material: transport.KeyMaterial{Chain: chain, Key: private}}
 	keys.secrets[roots] = Secret{Fingerprint: "roots", Material: transport.KeyMaterial{Authorities: authority.PEM}}
-	return startMeshProxy(t, keys, "NODE", node("web-1").Id, "API", api, "INTERCEPTION_MODE: REDIRECT", "INTERCEPTION_MODE: REDIRECT, IDENTITY_SOURCE: ads")
+	return startMeshProxy(t, keys, "NODE", node("web-1").Id, "API", api, "INTERCEPTION_MODE: REDIRECT",
+		"INTERCEPTION_MODE: REDIRECT, IDENTITY_SOURCE: ads")
 }
 
 // startMeshProxy starts the hub and the Envoy, whose bootstrap is changed in pairs of
@@ -69,7 +70,8 @@ func startMeshProxy(t *testing.T, keys *vault, change ...string) *real {
 	r.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{
 		key("web"): takingMutual(federation.ClientSideLB, "10.1.0.1"), key("named"): takingMutual(federation.DNSLB, "web.invalid"),
 	}})
-	r.server = New(Options{Snapshots: a, Fleet: r.fleet, Metrics: r, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: keys, Access: anybody{}, timing: &patient})
+	r.server = New(Options{Snapshots: a, Fleet: r.fleet, Metrics: r, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: keys,
+		Access: anybody{}, timing: &patient})
 	r.serve()
 	t.Cleanup(func() { r.stop() })
 	config := strings.NewReplacer(append(change, "SOCKET", r.socket)...).Replace(bootstrap)

@@ -74,7 +74,8 @@ func TestX29EndpointsDoNotWaitForClusters(t *testing.T) {
 		d.set(service("new", 2))
 		d.one(d.due(), envoy.ClusterType)
 		names := []string{cluster("web"), cluster("new")}
-		r := d.one(d.ask(request{kind: envoy.EndpointType, names: names, nonce: d.session.subs[envoy.EndpointType].responses.lastNonce}), envoy.EndpointType)
+		r := d.one(d.ask(request{kind: envoy.EndpointType, names: names, nonce: d.session.subs[envoy.EndpointType].responses.lastNonce}),
+			envoy.EndpointType)
 		if !r.has(cluster("new")) {
 			t.Error("the endpoints of the new cluster are missing")
 		}

@@ -21,8 +21,10 @@ func plainFor(app string) federation.Edit {
 		Selector: &selection.WorkloadSelector{MatchLabels: map[string]string{"app": app}},
 		Mtls:     &security.PeerAuthentication_MutualTLS{Mode: security.PeerAuthentication_MutualTLS_DISABLE},
 	}
-	o := &federation.Object{Key: key, Digest: "1", Names: []string{"workloads:shop/app=" + app, "plain-text:shop"}, ProxyLabels: []string{"app"}, Spec: spec}
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
+	o := &federation.Object{Key: key, Digest: "1", Names: []string{"workloads:shop/app=" + app, "plain-text:shop"},
+		ProxyLabels: []string{"app"}, Spec: spec}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
 }
 
 // takingMutualTLS are the endpoints of a service whose workloads have a sidecar.
@@ -86,7 +88,8 @@ func TestK07EndpointsCostTheSameWithPeerAuthentications(t *testing.T) {
 	}
 	again, read, few := measured(1)
 	againOf, readOf, many := measured(workloads)
-	t.Logf("1 object: %d resources built again, %d objects read, %.0f allocations; 1,000 objects: %d, %d, %.0f", again, read, few, againOf, readOf, many)
+	t.Logf("1 object: %d resources built again, %d objects read, %.0f allocations; 1,000 objects: %d, %d, %.0f", again,
+		read, few, againOf, readOf, many)
 	if again == 0 || againOf != again || readOf != read || many > few*1.1 {
 		t.Errorf("a change of endpoints has %d resources built again, which read %d objects with %.0f allocations, and %d, %d, %.0f where there are 1,000 objects", again, read, few, againOf, readOf, many)
 	}

@@ -25,7 +25,8 @@ func policyFor(app, digest string) federation.Edit {
 		Rules:    []*security.Rule{{From: []*security.Rule_From{{Source: &security.Source{Namespaces: []string{"shop"}}}}}},
 	}
 	o := &federation.Object{Key: key, Digest: digest, Names: []string{"workloads:shop/app=" + app}, ProxyLabels: []string{"app"}, Spec: spec}
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
 }
 
 // askingFor has the workloads that have the label ask a provider, which is the service web.shop.
@@ -55,7 +56,8 @@ func tokensOf(app string) federation.Edit {
 		JwtRules: []*security.JWTRule{{Issuer: "https://" + app + ".example", JwksUri: "https://" + app + ".example/keys"}},
 	}
 	o := &federation.Object{Key: key, Digest: "1", Names: []string{"workloads:shop/app=" + app}, ProxyLabels: []string{"app"}, Spec: spec}
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
 }
 
 func workloadAt(i int) string { return fmt.Sprintf("10.1.%d.%d", i/250, i%250+1) }
@@ -69,8 +71,9 @@ func serving(workloads int) federation.Edit {
 		})
 	}
 	return federation.Edit{
-		Source:   federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
-		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{{Hostname: "web.shop", Namespace: "shop"}: shard}},
+		Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
+		Services: federation.Delta[federation.ServiceKey,
+			*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{{Hostname: "web.shop", Namespace: "shop"}: shard}},
 	}
 }
 
@@ -98,7 +101,8 @@ func TestK03PoliciesCostWhatTheySelect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n, err := envoy.ParseNode(&corev3.Node{Id: fmt.Sprintf("sidecar~%s~w%d.shop~shop.svc.cluster.local", workloadAt(i), i), Metadata: metadata})
+			n, err := envoy.ParseNode(&corev3.Node{Id: fmt.Sprintf("sidecar~%s~w%d.shop~shop.svc.cluster.local", workloadAt(i), i),
+				Metadata: metadata})
 			if err != nil {
 				t.Fatal(err)
 			}

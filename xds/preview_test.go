@@ -110,7 +110,8 @@ func TestAVirtualServiceIsForeseenAndFollowed(t *testing.T) {
 		o := routed(ruleKey(1), web, other)
 		for _, to := range []string{other, web} { // made, and changed
 			o = routed(o.Key, web, to)
-			edit := federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}}
+			edit := federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+				*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}}
 			before := h.aggregate.Latest()
 			after, _ := federation.Next(before, edit)
 			p, err := h.server.Preview(t.Context(), before, after)

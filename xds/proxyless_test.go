@@ -110,7 +110,8 @@ func (p *proxyless) dial(target string, options ...grpc.DialOption) *grpc.Client
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	bootstrap := fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [%s], "server_features": ["xds_v3"]}], "node": %s}`, p.server, p.creds, node)
+	bootstrap := fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [%s], "server_features": ["xds_v3"]}], "node": %s}`,
+		p.server, p.creds, node)
 	resolver, err := grpcxds.NewXDSResolverWithConfigForTesting([]byte(bootstrap))
 	if err != nil {
 		p.t.Fatal(err)

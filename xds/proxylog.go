@@ -17,8 +17,10 @@ import (
 
 func (st *stream) logConnect() {
 	st.connected = time.Now()
-	st.server.limitedLog.Log(st.client.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.client.node.Type)), slog.String("address", origin.Text(st.client.from.Addr())),
-		slog.String("workload", st.client.workload), slog.String("protocol", string(protocolOf(st.wire.delta))), slog.String("version", st.client.node.Version))
+	st.server.limitedLog.Log(st.client.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.client.node.Type)),
+		slog.String("address", origin.Text(st.client.from.Addr())),
+		slog.String("workload", st.client.workload), slog.String("protocol", string(protocolOf(st.wire.delta))),
+		slog.String("version", st.client.node.Version))
 }
 
 // logEnd writes why a proxy left. At the end of the hub all of them do, and one line of the hub says so.
@@ -50,12 +52,14 @@ func (st *stream) noteUntraced(kind envoy.Type, now *fleet.Delivery) {
 			continue
 		}
 		st.server.options.Metrics.Count(UntracedRefusal, kind)
-		st.server.limitedLog.Log(st.client.log, slog.LevelWarn, "proxy rejected what no object made", slog.String("type", string(kind)), slog.String("name", title), slog.String("err", text))
+		st.server.limitedLog.Log(st.client.log, slog.LevelWarn, "proxy rejected what no object made", slog.String("type", string(kind)),
+			slog.String("name", title), slog.String("err", text))
 	}
 }
 
 // logNack writes what a proxy refused, and why.
 func (st *stream) logNack(kind envoy.Type, f *flight, text string) {
-	st.server.limitedLog.Log(st.client.log, slog.LevelWarn, "proxy rejected configuration", slog.String("type", string(kind)), slog.Int("resources", len(f.resources)),
+	st.server.limitedLog.Log(st.client.log, slog.LevelWarn, "proxy rejected configuration", slog.String("type", string(kind)),
+		slog.Int("resources", len(f.resources)),
 		slog.String("err", reasonOf(text)))
 }

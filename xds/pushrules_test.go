@@ -106,7 +106,8 @@ func rule(t testing.TB, name, spec string) federation.Edit {
 		t.Fatal(err)
 	}
 	o := &federation.Object{Key: k, Digest: spec, Names: []string{m.GetHost()}, Spec: m}
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: o}}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: o}}}
 }
 
 func labelled(name string, labels ...string) federation.Edit {
@@ -150,7 +151,8 @@ func TestPushRules(t *testing.T) {
 			func(*testing.T) federation.Edit { return labelled("web", "v1", "v2", "v2") },
 			[]string{"EDS " + cluster("web"), "EDS " + subsetOf("web", "v2")},
 		},
-		"DNS endpoint": {func(*testing.T) federation.Edit { return named("a.example.com", "b.example.com") }, []string{"CDS " + cluster("named")}},
+		"DNS endpoint": {func(*testing.T) federation.Edit { return named("a.example.com", "b.example.com") },
+			[]string{"CDS " + cluster("named")}},
 		"policy": {
 			func(t *testing.T) federation.Edit { return rule(t, "web", fmt.Sprintf(webRule, "RANDOM", "v2")) },
 			[]string{"CDS " + subsetOf("web", "v1"), "CDS " + subsetOf("web", "v2"), "CDS " + cluster("web")},

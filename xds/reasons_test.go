@@ -46,7 +46,8 @@ func TestR24ReasonsReachTheObjectThatCausedThem(t *testing.T) {
 	if found := h.server.Reasons(tenantKey("Gateway", "a")); len(found) != 0 {
 		t.Errorf("the Gateway that has its port has the reasons %v", found)
 	}
-	h.writer.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{tenantKey("Gateway", "a")}}})
+	h.writer.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Gone: []federation.ObjectKey{tenantKey("Gateway", "a")}}})
 	testbed.WaitFor(t, patience, "the conflict to be over", func() error {
 		for _, r := range h.server.Reasons(loser) {
 			if r.Code == "GATEWAY_CONFLICT" {

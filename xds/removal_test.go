@@ -33,7 +33,8 @@ func deleteTheOnlyGateway(t *testing.T, delta bool, server *networking.Server) {
 		Key: tenantKey("Gateway", "only"), ProxyLabels: []string{"istio"},
 		Spec: &networking.Gateway{Selector: map[string]string{"istio": "ingress"}, Servers: []*networking.Server{server}},
 	}
-	d.objects(federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{gateway.Key: gateway}})
+	d.objects(federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{gateway.Key: gateway}})
 	d.start(request{kind: envoy.ClusterType}, request{kind: envoy.ListenerType}, request{kind: envoy.RouteType, names: []string{"http.8081"}})
 	if len(d.session.subs[envoy.ListenerType].client.resources()) == 0 {
 		t.Fatal("the proxy has no listener of the Gateway")

@@ -37,7 +37,8 @@ func replaced(t *testing.T, delta bool) (*real, *load) {
 // routedTo sends all requests to a subset, the only one, of that version.
 func routedTo(t *testing.T, subset, version string) federation.Edit {
 	t.Helper()
-	e := rule(t, "web", fmt.Sprintf(`{"host": "web.shop.svc.cluster.local", "subsets": [{"name": %q, "labels": {"version": %q}}]}`, subset, version))
+	e := rule(t, "web", fmt.Sprintf(`{"host": "web.shop.svc.cluster.local", "subsets": [{"name": %q, "labels": {"version": %q}}]}`,
+		subset, version))
 	spec := fmt.Sprintf(`{"hosts": ["web.shop.svc.cluster.local"], "http": [{"route": [{"destination": {"host": "web.shop.svc.cluster.local", "subset": %q}}]}]}`, subset)
 	m := &networking.VirtualService{}
 	if err := protojson.Unmarshal([]byte(spec), m); err != nil {
@@ -78,7 +79,8 @@ func TestX26ClusterGoesAfterItsRouteMovedAway(t *testing.T) {
 		added, moved := r.first(Acked, envoy.ClusterType), r.first(Sent, envoy.RouteType)
 		away, removed := r.first(Acked, envoy.RouteType), r.last(Sent, envoy.ClusterType)
 		if added < 0 || moved < added || away < moved || removed < away {
-			t.Errorf("the cluster was accepted as event %d, the route sent as %d and accepted as %d, the old cluster removed as %d", added, moved, away, removed)
+			t.Errorf("the cluster was accepted as event %d, the route sent as %d and accepted as %d, the old cluster removed as %d",
+				added, moved, away, removed)
 		}
 		l.none(t)
 	})

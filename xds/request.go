@@ -47,7 +47,8 @@ func (r request) check(limits Limits) error {
 		return status.Errorf(codes.ResourceExhausted, "request for %s names %d resources: the limit is %d", r.kind, n, limits.Names)
 	}
 	if n := len(r.initial); n > limits.Names {
-		return status.Errorf(codes.ResourceExhausted, "request for %s names %d resources that the client has (initial_resource_versions): the limit is %d", r.kind, n, limits.Names)
+		return status.Errorf(codes.ResourceExhausted,
+			"request for %s names %d resources that the client has (initial_resource_versions): the limit is %d", r.kind, n, limits.Names)
 	}
 	for _, list := range [][]string{r.names, r.unsubscribe} {
 		for _, name := range list {
@@ -65,7 +66,8 @@ func (r request) check(limits Limits) error {
 }
 
 func tooLong(kind envoy.Type, name string, limits Limits) error {
-	return status.Errorf(codes.ResourceExhausted, "request for %s has a resource name or version of more than %d bytes: %s…", kind, limits.NameBytes, printable(name[:min(len(name), 40)]))
+	return status.Errorf(codes.ResourceExhausted, "request for %s has a resource name or version of more than %d bytes: %s…", kind,
+		limits.NameBytes, printable(name[:min(len(name), 40)]))
 }
 
 // read takes up a SotW request; false: it was stale and nothing was done.
@@ -209,7 +211,8 @@ func (s *subscription) ask(names []string, now time.Time) {
 // tooMany fails if the stream subscribes to more names than it may.
 func (s *subscription) tooMany(limits Limits) error {
 	if s.client.slots.named > limits.Names {
-		return status.Error(codes.ResourceExhausted, fmt.Sprintf("the stream subscribes to more than %d resources of %s, the limit xds.maxNamesPerType", limits.Names, s.kind))
+		return status.Error(codes.ResourceExhausted,
+			fmt.Sprintf("the stream subscribes to more than %d resources of %s, the limit xds.maxNamesPerType", limits.Names, s.kind))
 	}
 	return nil
 }

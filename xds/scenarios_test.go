@@ -55,7 +55,8 @@ func nodeOf(t *testing.T, proxy federationtest.Proxy) envoy.Node {
 }
 
 var titles = map[envoy.Type]string{
-	envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints", envoy.ListenerType: "listeners", envoy.RouteType: "routes", envoy.SecretType: "secrets", envoy.NamesType: "names", envoy.ProxyConfigType: "proxy configuration",
+	envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints", envoy.ListenerType: "listeners", envoy.RouteType: "routes",
+	envoy.SecretType: "secrets", envoy.NamesType: "names", envoy.ProxyConfigType: "proxy configuration",
 }
 
 // linesOf writes a response as lines of what it sends and removes.

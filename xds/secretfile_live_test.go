@@ -69,7 +69,8 @@ func TestR28AMissingCertificateFileConcernsItsOwnHosts(t *testing.T) {
 	e := newEdge(t)
 	e.writePair("b")
 	a, b := tenantKey("Gateway", "a"), tenantKey("Gateway", "b")
-	e.objects(tenantGateway("a", filesTLS(e.envoy.Dir, "a")), tenantGateway("b", filesTLS(e.envoy.Dir, "b")), answering("a", "a0"), answering("b", "b0"))
+	e.objects(tenantGateway("a", filesTLS(e.envoy.Dir, "a")), tenantGateway("b", filesTLS(e.envoy.Dir, "b")),
+		answering("a", "a0"), answering("b", "b0"))
 	e.await("b to be served", e.serves("b", "b0"))
 	e.await("the refusal to be shown", e.stands(a, fleet.Rejected))
 	e.await("b to be well", e.stands(b, fleet.Accepted))

@@ -78,7 +78,8 @@ func TestR44ProxyConfigHidesWhatIsSecret(t *testing.T) {
 		return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: s}}
 	}
 	certificate := &tlsv3.TlsCertificate{CertificateChain: text("the chain"), PrivateKey: text(key), Password: text(key)}
-	packed, err := anypb.New(&tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{certificate}}})
+	packed,
+		err := anypb.New(&tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{certificate}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,8 @@ func TestR44ProxyConfigHidesWhatIsSecret(t *testing.T) {
 	if !strings.Contains(string(r.value()), key) {
 		t.Error("what is sent has changed, too")
 	}
-	secret, err := newResource(envoy.SecretType, "s", &tlsv3.Secret{Name: "s", Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}})
+	secret, err := newResource(envoy.SecretType, "s",
+		&tlsv3.Secret{Name: "s", Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}})
 	if err != nil {
 		t.Fatal(err)
 	}

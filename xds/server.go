@@ -61,7 +61,8 @@ type sharedGroup struct {
 func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
-		options: o, views: viewsOf(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{}, streams: map[*stream]struct{}{},
+		options: o, views: viewsOf(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{},
+		streams: map[*stream]struct{}{},
 		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger),
 		provoked: origin.NewLog(o.Logger), limitedLog: origin.NewLimitedLog(o.Logger), fallbacks: newFallbacks(),
 		names: newNameTable(), builtFrom: derive.NewIndex[*group](), reasons: newReasons(o.Findings),
@@ -135,7 +136,8 @@ func (s *Server) release(key groupKey) {
 
 func (s *Server) buildFailed(t envoy.Type, name string, err error) {
 	s.options.Metrics.Count(BuildFailed, t)
-	s.options.Logger.Error("leaving a resource as it was: it cannot be built", slog.String("type", string(t)), slog.String("name", name), slog.Any("err", err))
+	s.options.Logger.Error("leaving a resource as it was: it cannot be built", slog.String("type", string(t)),
+		slog.String("name", name), slog.Any("err", err))
 }
 
 // viewsOf keeps the views of nodes: one is made again when something changed that it

@@ -54,7 +54,8 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	st := &stream{
 		server: s, client: xdsClient{server: s, log: s.options.Logger},
 		wire:      wire{grpc: g, delta: delta, out: make(chan frame), written: make(chan error, 1)},
-		published: map[envoy.Type]*fleet.Delivery{}, changed: map[string]*fleet.Delivery{}, untraced: map[envoy.Type]map[string]bool{}, held: map[envoy.Type][]groupKey{},
+		published: map[envoy.Type]*fleet.Delivery{}, changed: map[string]*fleet.Delivery{}, untraced: map[envoy.Type]map[string]bool{},
+		held:    map[envoy.Type][]groupKey{},
 		refused: map[string]struct{}{},
 	}
 	// The handler's return ends the gRPC stream, and with it both goroutines.
@@ -294,7 +295,8 @@ func (st *stream) loop(ctx context.Context) error {
 		}
 		st.session.collect(snapshot, now)
 		if snapshot.ClusterNamed(st.client.claimed) != st.client.node.Cluster {
-			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, changed: connect again", printable(string(st.client.claimed)))
+			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, changed: connect again",
+				printable(string(st.client.claimed)))
 		}
 		if st.excess != nil {
 			return st.excess

@@ -112,7 +112,8 @@ func TestR05ARefusedPartThatNoObjectMadeBlamesNobody(t *testing.T) {
 		h := newHub(t, func(o *Options) { o.Metrics, o.Logger = counted, slog.New(slog.NewTextHandler(log, nil)) })
 		h.set(service("web", 1), service("bad", 2), service("worse", 3))
 		web, worse := meshRoute("web", "hello"), meshRoute("worse", "refuse me")
-		h.writer.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{
+		h.writer.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+			*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{
 			web.Key: web, worse.Key: worse,
 		}}})
 		c := h.client(xdstest.Options{Delta: delta})
@@ -136,7 +137,8 @@ func TestR05ARefusedPartThatNoObjectMadeBlamesNobody(t *testing.T) {
 		const title = `virtual host "worse.shop.svc.cluster.local:80" of route configuration "80"`
 		h.eventually("the refused VirtualService says what was refused", func(v *fleet.Value) bool {
 			found := of(v, worse)
-			return len(found) == 1 && found[0].State == fleet.Rejected && !found[0].Searching && found[0].Part == title && found[0].Error == "a bad answer;"
+			return len(found) == 1 && found[0].State == fleet.Rejected && !found[0].Searching && found[0].Part == title &&
+				found[0].Error == "a bad answer;"
 		})
 		h.eventually("the good VirtualService is accepted", func(v *fleet.Value) bool {
 			found := of(v, web)

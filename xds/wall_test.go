@@ -56,17 +56,20 @@ func poisoned(where string, armed *atomic.Bool) *builder {
 
 // poisonKinds are the kinds of objects that builders read.
 var poisonKinds = []string{
-	"VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "WorkloadEntry", "Sidecar", "EnvoyFilter", "ProxyConfig", "Telemetry", "WasmPlugin",
+	"VirtualService", "DestinationRule", "Gateway", "ServiceEntry", "WorkloadEntry", "Sidecar", "EnvoyFilter",
+	"ProxyConfig", "Telemetry", "WasmPlugin",
 	"AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication", "HTTPRoute", "GRPCRoute", "ServiceExport", "MeshSettings", "Network",
 }
 
 func poisonObject(kind string) federation.Edit {
 	k := federation.ObjectKey{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"}
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: {Key: k, Digest: kind}}}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{k: {Key: k, Digest: kind}}}}
 }
 
 func goneObject(kind string) federation.Edit {
-	return federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"}}}}
+	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Gone: []federation.ObjectKey{{Group: "test", Kind: kind, Namespace: "shop", Name: "poison"}}}}
 }
 
 // TestR12PoisonObjects: whatever a service or an object makes panic, streams that are open stay and get what concerns other

@@ -66,7 +66,8 @@ func (h *hubUnderTest) tell(mutation string, input map[string]any) (clusterAnswe
 		fields = "clusterID userErrors { code message field }"
 	}
 	body, err := json.Marshal(map[string]any{
-		"query": fmt.Sprintf("mutation($input: %s!) { %s(input: $input) { %s } }", kind, mutation, fields), "variables": map[string]any{"input": input},
+		"query":     fmt.Sprintf("mutation($input: %s!) { %s(input: $input) { %s } }", kind, mutation, fields),
+		"variables": map[string]any{"input": input},
 	})
 	if err != nil {
 		return clusterAnswer{}, err
@@ -138,7 +139,8 @@ func notIn(t *testing.T, where string, data []byte, secrets map[string]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)), strings.Trim(string(escaped), `"`)} {
+		for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)),
+			base64.RawURLEncoding.EncodeToString([]byte(secret)), strings.Trim(string(escaped), `"`)} {
 			if bytes.Contains(data, []byte(form)) {
 				t.Errorf("%s holds %s", where, name)
 			}
@@ -166,7 +168,8 @@ func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
 	if bad.refusals() != "RIGHTS DUPLICATE_CLUSTER" || !strings.Contains(bad.UserErrors[0].Message, "watch endpointslices") {
 		t.Errorf("without rights: %+v", bad)
 	}
-	attached := h.ask(t, "attachCluster", kubernetesInput("c1", reader, "networkID", "n7", "precedence", 5, "aliases", []string{"Kubernetes", "gke_p_z_c"}))
+	attached := h.ask(t, "attachCluster", kubernetesInput("c1", reader, "networkID", "n7", "precedence", 5, "aliases",
+		[]string{"Kubernetes", "gke_p_z_c"}))
 	if attached.refusals() != "" || attached.Cluster == nil || attached.Cluster.NetworkID != "n7" {
 		t.Fatalf("attached: %+v\n%s", attached, h.log.String())
 	}
@@ -178,13 +181,15 @@ func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
 		input map[string]any
 		want  string
 	}{
-		"R48: an alias that is taken":      {kubernetesInput("c3", reader, "aliases", []string{"Kubernetes", "c1", "no alias"}), "DUPLICATE_CLUSTER_ALIAS DUPLICATE_CLUSTER_ALIAS INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
-		"the same ID":                      {kubernetesInput("c1", reader), "DUPLICATE_CLUSTER_ID"},
-		"B-K16: the same cluster":          {kubernetesInput("other", reader), "DUPLICATE_CLUSTER"},
-		"B-K15: the hub's own ID":          {kubernetesInput("hub", reader), "DUPLICATE_CLUSTER DUPLICATE_CLUSTER_ID"},
-		"B-K15: no ID":                     {kubernetesInput("C1/..", reader), "INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
-		"B-K1: a kubeconfig that executes": {map[string]any{"clusterID": "x", "kubernetes": map[string]any{"kubeconfig": fmt.Sprintf(kubeconfig, "exec: {command: /bin/true}")}}, "KUBECONFIG_EXEC"},
-		"nothing":                          {map[string]any{"clusterID": "x"}, "INVALID_REQUEST"},
+		"R48: an alias that is taken": {kubernetesInput("c3", reader, "aliases", []string{"Kubernetes", "c1", "no alias"}),
+			"DUPLICATE_CLUSTER_ALIAS DUPLICATE_CLUSTER_ALIAS INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
+		"the same ID":             {kubernetesInput("c1", reader), "DUPLICATE_CLUSTER_ID"},
+		"B-K16: the same cluster": {kubernetesInput("other", reader), "DUPLICATE_CLUSTER"},
+		"B-K15: the hub's own ID": {kubernetesInput("hub", reader), "DUPLICATE_CLUSTER DUPLICATE_CLUSTER_ID"},
+		"B-K15: no ID":            {kubernetesInput("C1/..", reader), "INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
+		"B-K1: a kubeconfig that executes": {map[string]any{"clusterID": "x",
+			"kubernetes": map[string]any{"kubeconfig": fmt.Sprintf(kubeconfig, "exec: {command: /bin/true}")}}, "KUBECONFIG_EXEC"},
+		"nothing": {map[string]any{"clusterID": "x"}, "INVALID_REQUEST"},
 	} {
 		if got := h.ask(t, "attachCluster", c.input); got.refusals() != c.want || got.Cluster != nil {
 			t.Errorf("%s: refused with %q (%+v), want %q", name, got.refusals(), got.UserErrors, c.want)
@@ -206,7 +211,8 @@ func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
 		t.Errorf("confirmed: %+v", got)
 	}
 	h.wantNoSecrets(t, secrets)
-	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "c1"}); got.refusals() != "" || got.ClusterID == nil || *got.ClusterID != "c1" {
+	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "c1"}); got.refusals() != "" ||
+		got.ClusterID == nil || *got.ClusterID != "c1" {
 		t.Errorf("detached: %+v", got)
 	}
 	if c, err := h.cluster("c1"); err == nil {

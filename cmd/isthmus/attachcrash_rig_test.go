@@ -65,7 +65,8 @@ func (c *crashing) saved() string {
 // attach tries until the cluster is attached, as somebody does who got no answer.
 func (c *crashing) attach() {
 	c.t.Helper()
-	if got := c.p.at().ask(c.t, "attachCluster", kubernetesInput("east", c.gate.access)); got.refusals() != "" && !strings.Contains(got.refusals(), "DUPLICATE_CLUSTER_ID") {
+	if got := c.p.at().ask(c.t, "attachCluster", kubernetesInput("east", c.gate.access)); got.refusals() != "" &&
+		!strings.Contains(got.refusals(), "DUPLICATE_CLUSTER_ID") {
 		c.t.Fatalf("attached: %+v", got)
 	}
 	shown := c.p.at().awaitPhase(c.t, "east", "READY")

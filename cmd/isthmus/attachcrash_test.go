@@ -87,7 +87,8 @@ func TestBE3CredentialsThatDoNotOpen(t *testing.T) {
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, told := command(t, append(sockets(p.dir), "--config", config)...); code != cmdutil.ExitFailed || !strings.Contains(told, "seal.key") || !strings.Contains(told, "put it back") {
+	if code, _, told := command(t, append(sockets(p.dir), "--config", config)...); code != cmdutil.ExitFailed ||
+		!strings.Contains(told, "seal.key") || !strings.Contains(told, "put it back") {
 		t.Errorf("without a key file: exit %d with %q", code, told)
 	}
 	other := startProgram(t)

@@ -56,7 +56,8 @@ func TestSourcesThatNameOneIDAreShown(t *testing.T) {
 	h.awaitPhase(t, "east", "READY")
 	write(t, filepath.Join(dir, "west.yaml"), string(away.User("first").Kubeconfig()))
 	h.awaitPhase(t, "west", "READY")
-	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "west"}); got.refusals() != "ATTACHED_ELSEWHERE" || !strings.Contains(got.UserErrors[0].Message, "--kubeconfig-dir") {
+	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "west"}); got.refusals() != "ATTACHED_ELSEWHERE" ||
+		!strings.Contains(got.UserErrors[0].Message, "--kubeconfig-dir") {
 		t.Errorf("a cluster of the folder is detached: %+v", got)
 	}
 	if got := h.ask(t, "rotateCluster", kubernetesInput("none", reader)); !strings.Contains(got.refusals(), "NOT_ATTACHED") {

@@ -27,7 +27,8 @@ func (h *hubUnderTest) wantRefused(t *testing.T, input map[string]any, code stri
 func TestBK05PrivateCAWithoutItsData(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	reader := kube.User("reader")
-	bare := strings.ReplaceAll(string(reader.Kubeconfig()), "    certificate-authority-data: "+base64.StdEncoding.EncodeToString(reader.CA)+"\n", "")
+	bare := strings.ReplaceAll(string(reader.Kubeconfig()), "    certificate-authority-data: "+
+		base64.StdEncoding.EncodeToString(reader.CA)+"\n", "")
 	if strings.Contains(bare, "certificate-authority-data") {
 		t.Fatal("the kubeconfig has its CA still")
 	}
@@ -61,7 +62,8 @@ func TestBK16OneClusterInFolderAndObject(t *testing.T) {
 	var answer struct {
 		Service *struct{ Endpoints struct{ TotalCount int } }
 	}
-	if err := h.query(`{service(hostname: "web.shop.svc.cluster.local") {endpoints {totalCount}}}`, &answer); err != nil || answer.Service == nil || answer.Service.Endpoints.TotalCount != 1 {
+	if err := h.query(`{service(hostname: "web.shop.svc.cluster.local") {endpoints {totalCount}}}`, &answer); err != nil ||
+		answer.Service == nil || answer.Service.Endpoints.TotalCount != 1 {
 		t.Errorf("the service is %+v, %v; want one endpoint", answer.Service, err)
 	}
 	h.awaitPhase(t, "east", "READY")
@@ -69,7 +71,8 @@ func TestBK16OneClusterInFolderAndObject(t *testing.T) {
 
 // TestBK17RightsTooNarrowAndTooWide names each missing verb, and warns of too many.
 func TestBK17RightsTooNarrowAndTooWide(t *testing.T) {
-	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "nobody"}, {Name: "all", Groups: []string{"system:masters"}}}})
+	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "nobody"},
+		{Name: "all", Groups: []string{"system:masters"}}}})
 	h := startHub(t)
 	narrow := h.ask(t, "attachCluster", kubernetesInput("east", kube.User("nobody"), "dryRun", true))
 	for _, right := range []string{"list services", "watch services", "list endpointslices", "watch pods", "list nodes", "list namespaces"} {
@@ -173,22 +176,26 @@ func TestBK20OneNameForTwoNetworksOrMeshes(t *testing.T) {
 	}
 	h.awaitPhase(t, "east", "READY")
 	home.Apply(fmt.Sprintf(nodeWithPods, "10.66.0.0/24"))
-	if said := h.wantRefused(t, kubernetesInput("west", access, "networkID", "n1"), "NETWORK_CLASH"); !strings.Contains(said, "10.66.0.1") || !strings.Contains(said, "east") {
+	if said := h.wantRefused(t, kubernetesInput("west", access, "networkID", "n1"), "NETWORK_CLASH"); !strings.Contains(said, "10.66.0.1") ||
+		!strings.Contains(said, "east") {
 		t.Errorf("the message is %q", said)
 	}
 	if got := h.ask(t, "attachCluster", kubernetesInput("west", access, "networkID", "n2", "dryRun", true)); got.refusals() != "" {
 		t.Errorf("on a network of its own: %+v", got)
 	}
 	roots := func(domain string) {
-		home.Apply(fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\ndata: {mesh: %q}\n", "trustDomain: "+domain+"\n"),
+		home.Apply(fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\ndata: {mesh: %q}\n",
+			"trustDomain: "+domain+"\n"),
 			fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio-ca-root-cert, namespace: istio-system}\ndata: {root-cert.pem: %q}\n", access.CA))
 	}
 	roots("cluster.local")
-	if said := h.wantRefused(t, kubernetesInput("west", access, "networkID", "n2"), "TRUST_DOMAIN"); !strings.Contains(said, `"cluster.local"`) {
+	if said := h.wantRefused(t, kubernetesInput("west", access, "networkID", "n2"),
+		"TRUST_DOMAIN"); !strings.Contains(said, `"cluster.local"`) {
 		t.Errorf("the message is %q", said)
 	}
 	roots("other.example")
-	if got := h.ask(t, "attachCluster", kubernetesInput("west", access, "networkID", "n2", "dryRun", true)); got.refusals() != "" || !strings.Contains(got.codes("WARNING"), "TRUST_DOMAIN") {
+	if got := h.ask(t, "attachCluster", kubernetesInput("west", access, "networkID", "n2", "dryRun", true)); got.refusals() != "" ||
+		!strings.Contains(got.codes("WARNING"), "TRUST_DOMAIN") {
 		t.Errorf("with a trust domain of its own: %+v", got)
 	}
 }

@@ -71,7 +71,8 @@ func TestF20HubOutlivesItsDisk(t *testing.T) {
 		start := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		start.Env = append(os.Environ(), asProgram+"=1")
 		said, err := start.CombinedOutput()
-		if err == nil || !strings.Contains(string(said), "read-only file system") || !strings.Contains(string(said), "writable") || strings.Contains(string(said), "new-store") {
+		if err == nil || !strings.Contains(string(said), "read-only file system") || !strings.Contains(string(said), "writable") ||
+			strings.Contains(string(said), "new-store") {
 			t.Errorf("a start whose %s is read-only ends with %v:\n%s", name, err, said)
 		}
 	}
@@ -88,7 +89,8 @@ func (h *hubUnderTest) notWritable(name, data string) error {
 	if err != nil || len(refused.Apply.UserErrors) != 1 {
 		return fmt.Errorf("it is answered %+v, %w", refused, err)
 	}
-	if e := refused.Apply.UserErrors[0]; e.Code != "STORAGE_NOT_WRITABLE" || !strings.Contains(e.Message, data) || !strings.Contains(e.Message, "check its disk") {
+	if e := refused.Apply.UserErrors[0]; e.Code != "STORAGE_NOT_WRITABLE" || !strings.Contains(e.Message, data) ||
+		!strings.Contains(e.Message, "check its disk") {
 		return fmt.Errorf("it is refused as %+v", e)
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 // code and request ID of the error.
 func refusedAs(t *testing.T, h *hubUnderTest, host, origin string) (status int, code, id string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/graphql", strings.NewReader(`{"query":"{hub{version}}"}`))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/graphql",
+		strings.NewReader(`{"query":"{hub{version}}"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func refusedAs(t *testing.T, h *hubUnderTest, host, origin string) (status int, 
 // HTTP refuses, with a code and the ID of the request.
 func TestR45HostsAndOriginsAreSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte("graphql: {allowedHosts: [mesh.example.com], allowedOrigins: [\"https://dashboard.example.com\"]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("graphql: {allowedHosts: [mesh.example.com], allowedOrigins: [\"https://dashboard.example.com\"]}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	h := startHub(t, "--config", file)
@@ -63,7 +65,8 @@ func TestR45HostsAndOriginsAreSettings(t *testing.T) {
 		{"mesh.example.com", "https://other.example.com", true},
 	} {
 		status, code, id := refusedAs(t, h, c.host, c.origin)
-		if !c.refused && (status != http.StatusOK || code != "") || c.refused && (status != http.StatusForbidden || code != "FORBIDDEN" || id == "") {
+		if !c.refused && (status != http.StatusOK || code != "") || c.refused &&
+			(status != http.StatusForbidden || code != "FORBIDDEN" || id == "") {
 			t.Errorf("%+v gets %d %q, request ID %q", c, status, code, id)
 		}
 	}

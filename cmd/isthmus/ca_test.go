@@ -20,7 +20,8 @@ func (p *program) ca(t *testing.T, args ...string) (code int, out, errText strin
 func TestTheAuthorityIsShownAndRotated(t *testing.T) {
 	p := startProgram(t)
 	code, before, errText := p.ca(t, "show")
-	if code != cmdutil.ExitDone || !strings.Contains(before, "signs:        yes") || strings.Count(before, "SIGNING") != 1 || strings.Count(before, "cluster.local") != 2 {
+	if code != cmdutil.ExitDone || !strings.Contains(before, "signs:        yes") || strings.Count(before, "SIGNING") != 1 ||
+		strings.Count(before, "cluster.local") != 2 {
 		t.Fatalf("exit %d with\n%s%s", code, before, errText)
 	}
 	code, out, errText := p.ca(t, "rotate")
@@ -60,13 +61,16 @@ func TestBE3AHubWhoseAuthorityDoesNotOpen(t *testing.T) {
 	p = startProgramIn(t, p.dir)
 	p.at().awaitPhase(t, "c1", "READY")
 	const why = "give the hub the key file with which it was sealed"
-	if status, body, err := p.at().get("/readyz"); err != nil || status != 200 || !strings.Contains(body, "ok\nwarning: no certificates are signed: ") || !strings.Contains(body, why) {
+	if status, body, err := p.at().get("/readyz"); err != nil || status != 200 ||
+		!strings.Contains(body, "ok\nwarning: no certificates are signed: ") || !strings.Contains(body, why) {
 		t.Errorf("/readyz answers %d %q, %v", status, body, err)
 	}
-	if _, out, _ := p.ca(t, "show"); !strings.Contains(out, "signs:        no") || !strings.Contains(out, why) || !strings.Contains(out, "UNUSABLE") {
+	if _, out, _ := p.ca(t, "show"); !strings.Contains(out, "signs:        no") || !strings.Contains(out, why) ||
+		!strings.Contains(out, "UNUSABLE") {
 		t.Errorf("it shows\n%s", out)
 	}
-	if code, _, errText := p.ca(t, "rotate"); code != cmdutil.ExitFailed || !strings.Contains(errText, "SIGNER_UNUSABLE") || !strings.Contains(errText, why) {
+	if code, _, errText := p.ca(t, "rotate"); code != cmdutil.ExitFailed || !strings.Contains(errText, "SIGNER_UNUSABLE") ||
+		!strings.Contains(errText, why) {
 		t.Errorf("rotating: exit %d with %q", code, errText)
 	}
 	p.at().awaitMetrics(t, "isthmus_authority_trouble 1")

@@ -168,7 +168,8 @@ func TestBadFilesOfContextsAreRefused(t *testing.T) {
 		"contexts: [{name: a, server: x, server: y}]": "server",
 	} {
 		t.Setenv("ISTHMUS_CONFIG", write(t, filepath.Join(t.TempDir(), "config.yaml"), text))
-		if code, _, errText := command(t, "get", "vs"); code == cmdutil.ExitDone || !strings.Contains(errText, want) || strings.Count(errText, "\n") != 1 {
+		if code, _, errText := command(t, "get", "vs"); code == cmdutil.ExitDone || !strings.Contains(errText, want) ||
+			strings.Count(errText, "\n") != 1 {
 			t.Errorf("%q: exit %d with %q", text, code, errText)
 		}
 	}
@@ -190,7 +191,8 @@ func TestBY5OnlyRegularFilesBelowTheRootAreRead(t *testing.T) {
 	}
 	write(t, "fine/b.yaml", fmt.Sprintf(manifest1, "b"))
 	write(t, "fine/..data/a.yaml", fmt.Sprintf(manifest1, "a"))
-	write(t, "fine/deep/c.json", `{"apiVersion":"networking.istio.io/v1","kind":"DestinationRule","metadata":{"name":"c","namespace":"shop"},"spec":{"host":"web"}}`)
+	write(t, "fine/deep/c.json",
+		`{"apiVersion":"networking.istio.io/v1","kind":"DestinationRule","metadata":{"name":"c","namespace":"shop"},"spec":{"host":"web"}}`)
 	write(t, "fine/notes.txt", "{{{")
 	for from, to := range map[string]string{"fine/a.yaml": "..data/a.yaml", "link/x.yaml": "../outside.yaml", "fifo/x.yaml": "/dev/zero"} {
 		if err := os.Symlink(to, from); err != nil {
@@ -211,7 +213,8 @@ func TestBY5OnlyRegularFilesBelowTheRootAreRead(t *testing.T) {
 			t.Errorf("%s: exit %d, %q and %q", line, code, out, errText)
 		}
 	}
-	if _, out, _ := command(t, "apply", "-f", "fine", "-R", "--dry-run=client", "-o", "name"); out != "destinationrule.networking.istio.io/shop/a\ndestinationrule.networking.istio.io/shop/b\ndestinationrule.networking.istio.io/shop/c\n" {
+	if _, out, _ := command(t, "apply", "-f", "fine", "-R", "--dry-run=client", "-o",
+		"name"); out != "destinationrule.networking.istio.io/shop/a\ndestinationrule.networking.istio.io/shop/b\ndestinationrule.networking.istio.io/shop/c\n" {
 		t.Errorf("the order is %s", out)
 	}
 }
@@ -294,7 +297,8 @@ func TestSubscriptionsArePrintedInLines(t *testing.T) {
 	var out Text
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"query", "subscription { changes(filter: {kinds: [CLUSTER]}) { resync clusters { cluster { clusterID } } } }"}, cmdutil.Streams{Out: &out, Err: &h.log})
+		done <- run(ctx, []string{"query", "subscription { changes(filter: {kinds: [CLUSTER]}) { resync clusters { cluster { clusterID } } } }"},
+			cmdutil.Streams{Out: &out, Err: &h.log})
 	}()
 	h.await(t, "an event", func() error {
 		if !strings.Contains(out.String(), "\n") {
@@ -303,7 +307,8 @@ func TestSubscriptionsArePrintedInLines(t *testing.T) {
 		return nil
 	})
 	cancel()
-	if code := <-done; code != cmdutil.ExitDone || !strings.HasPrefix(out.String(), `{"data":{"changes":{"resync":true,"clusters":[{"cluster":{"clusterID":"c1"}}`) {
+	if code := <-done; code != cmdutil.ExitDone ||
+		!strings.HasPrefix(out.String(), `{"data":{"changes":{"resync":true,"clusters":[{"cluster":{"clusterID":"c1"}}`) {
 		t.Errorf("exit %d, it printed %s", code, out.String())
 	}
 }
@@ -359,7 +364,8 @@ func TestMutualTLSOfTheClient(t *testing.T) {
 		t.Errorf("without a certificate: exit %d with %q", code, errText)
 	}
 	t.Setenv("ISTHMUS_TLS_CERT", write(t, filepath.Join(dir, "mine"), string(cert)))
-	if code, out, errText := command(t, append(query, "--tls-key", write(t, filepath.Join(dir, "mykey"), string(key)))...); code != cmdutil.ExitDone || !strings.Contains(out, `"hub"`) {
+	if code, out, errText := command(t, append(query, "--tls-key",
+		write(t, filepath.Join(dir, "mykey"), string(key)))...); code != cmdutil.ExitDone || !strings.Contains(out, `"hub"`) {
 		t.Errorf("exit %d, %q and %q", code, out, errText)
 	}
 }

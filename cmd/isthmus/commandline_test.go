@@ -26,7 +26,8 @@ spec: {hosts: [ext.example.com], resolution: STATIC, ports: [{number: 80, name: 
 func TestR44WatchUpdatesStatusAndCounts(t *testing.T) {
 	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
 	dir := t.TempDir()
-	rule := strings.Replace(fmt.Sprintf(manifest1, "hello"), "host: web", "host: hello.default.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1)
+	rule := strings.Replace(fmt.Sprintf(manifest1, "hello"), "host: web",
+		"host: hello.default.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1)
 	rule = strings.Replace(rule, "namespace: shop", "namespace: default", 1)
 	s.do("web-1 connects")
 	s.begin("get dr -n default -w")
@@ -74,11 +75,13 @@ func TestR44ApplyAndDiffFollowTheNamespace(t *testing.T) {
 	if out := mustRun(t, "diff", "-f", bare); out != "" {
 		t.Errorf("diff in the context's namespace: %s", out)
 	}
-	if code, out, _ := command(t, "diff", "-f", bare, "-n", "third"); code != apply.DiffDifferent || !strings.Contains(out, "/third/bare would be created") {
+	if code, out, _ := command(t, "diff", "-f", bare, "-n", "third"); code != apply.DiffDifferent ||
+		!strings.Contains(out, "/third/bare would be created") {
 		t.Errorf("diff -n: %d %s", code, out)
 	}
 	other := write(t, filepath.Join(dir, "other.yaml"), fmt.Sprintf(manifest1, "other"))
-	if code, _, errText := command(t, "apply", "-f", other, "-n", "checkout"); code != cmdutil.ExitFailed || !strings.Contains(errText, `namespace "shop"`) {
+	if code, _, errText := command(t, "apply", "-f", other, "-n", "checkout"); code != cmdutil.ExitFailed ||
+		!strings.Contains(errText, `namespace "shop"`) {
 		t.Errorf("a manifest of another namespace: %d %s", code, errText)
 	}
 }
@@ -88,7 +91,8 @@ func TestR44ApplyAndDiffFollowTheNamespace(t *testing.T) {
 func TestR63DifferencesAreAskedForWhereTheyAreShown(t *testing.T) {
 	atHub(t)
 	dir := t.TempDir()
-	file, other := write(t, filepath.Join(dir, "one.yaml"), fmt.Sprintf(manifest1, "one")), write(t, filepath.Join(dir, "two.yaml"), fmt.Sprintf(manifest1, "two"))
+	file, other := write(t, filepath.Join(dir, "one.yaml"), fmt.Sprintf(manifest1, "one")),
+		write(t, filepath.Join(dir, "two.yaml"), fmt.Sprintf(manifest1, "two"))
 	for _, of := range []struct {
 		line  string
 		shown bool
@@ -113,10 +117,12 @@ func TestR63DifferencesAreAskedForWhereTheyAreShown(t *testing.T) {
 // only if the caller asks for the comparison.
 func TestR44ResourceVersionIsComparedOnRequest(t *testing.T) {
 	atHub(t)
-	file := write(t, filepath.Join(t.TempDir(), "one.yaml"), strings.Replace(fmt.Sprintf(manifest1, "one"), "namespace: shop", `namespace: shop, resourceVersion: "812"`, 1))
+	file := write(t, filepath.Join(t.TempDir(), "one.yaml"), strings.Replace(fmt.Sprintf(manifest1, "one"), "namespace: shop",
+		`namespace: shop, resourceVersion: "812"`, 1))
 	mustRun(t, "apply", "-f", file)
 	mustRun(t, "diff", "-f", file)
-	if code, _, errText := command(t, "apply", "-f", file, "--compare-resource-version"); code != cmdutil.ExitFailed || !strings.Contains(errText, "PRECONDITION_FAILED") {
+	if code, _, errText := command(t, "apply", "-f", file, "--compare-resource-version"); code != cmdutil.ExitFailed ||
+		!strings.Contains(errText, "PRECONDITION_FAILED") {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 }
@@ -180,7 +186,9 @@ func TestR44AnAmbiguousKindNamesItsCandidates(t *testing.T) {
 	atHub(t)
 	for _, word := range []string{"gateways", "gateway"} {
 		code, _, errText := command(t, "get", word)
-		if code != cmdutil.ExitUsage || !strings.Contains(errText, "write gateways.gateway.networking.k8s.io or gateways.networking.istio.io; ") || !strings.Contains(errText, "isthmus describe network NAME") {
+		if code != cmdutil.ExitUsage || !strings.Contains(errText,
+			"write gateways.gateway.networking.k8s.io or gateways.networking.istio.io; ") ||
+			!strings.Contains(errText, "isthmus describe network NAME") {
 			t.Errorf("%s: exit %d: %s", word, code, errText)
 		}
 	}
@@ -254,15 +262,18 @@ func TestR44ProxyConfigPrintsWhatAProxyWasSent(t *testing.T) {
 		if err := received.Resources[one.Name].UnmarshalTo(&was); err != nil {
 			t.Fatal(err)
 		}
-		if !proto.Equal(&of, &was) || one.VersionSent != received.Versions[one.Name] || one.VersionAcked != one.VersionSent || string(one.Acked) != string(one.Sent) {
+		if !proto.Equal(&of, &was) || one.VersionSent != received.Versions[one.Name] || one.VersionAcked != one.VersionSent ||
+			string(one.Acked) != string(one.Sent) {
 			t.Errorf("%s: shown is %s %s %s, sent was %v", one.Name, one.VersionSent, one.VersionAcked, one.Sent, &was)
 		}
 	}
 	name := shown.Items[0].Name
-	if out := mustRun(t, "proxy", "config", nodeOf("web-1"), "--name", name); strings.Count(out, "\n") != 2 || !strings.Contains(out, name) || !strings.Contains(out, "yes") {
+	if out := mustRun(t, "proxy", "config", nodeOf("web-1"), "--name", name); strings.Count(out, "\n") != 2 || !strings.Contains(out, name) ||
+		!strings.Contains(out, "yes") {
 		t.Errorf("the table of one resource is %s", out)
 	}
-	for line, want := range map[string]string{"proxy config web-9.shop": "web-9.shop", "proxy config web-1.shop services": "clusters", "proxy config": "needs a proxy"} {
+	for line, want := range map[string]string{"proxy config web-9.shop": "web-9.shop", "proxy config web-1.shop services": "clusters",
+		"proxy config": "needs a proxy"} {
 		if code, out, errText := command(t, strings.Fields(line)...); code == 0 || out != "" || !strings.Contains(errText, want) {
 			t.Errorf("%s: exit %d: %s%s", line, code, out, errText)
 		}

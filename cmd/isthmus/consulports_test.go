@@ -42,7 +42,8 @@ func (h *hubUnderTest) servedPorts(hostname string) (string, error) {
 			}
 		}
 	}
-	err := h.query(fmt.Sprintf(`{ service(hostname: %q) { ports {name number protocol} endpoints {nodes {address ports {name number}}} } }`, hostname), &answer)
+	err := h.query(fmt.Sprintf(`{ service(hostname: %q) { ports {name number protocol} endpoints {nodes {address ports {name number}}} } }`,
+		hostname), &answer)
 	if err != nil || answer.Service == nil {
 		return "", errors.Join(err, errors.New("there is no such service"))
 	}
@@ -64,7 +65,8 @@ func (h *hubUnderTest) routesTo(t *testing.T, texts map[string]string) error {
 		return err
 	}
 	defer conn.Close()
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
+	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true,
+		Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,8 @@ func TestR84NamedPortsOfARealConsul(t *testing.T) {
 	}
 	agent(ports...)
 	h := startHub(t)
-	if got := h.ask(t, "attachCluster", map[string]any{"clusterID": "dc1", "consul": map[string]any{"address": consul.URL}}); got.refusals() != "" {
+	if got := h.ask(t, "attachCluster", map[string]any{"clusterID": "dc1",
+		"consul": map[string]any{"address": consul.URL}}); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitPhase(t, "dc1", "READY")

@@ -143,7 +143,8 @@ func (a *applier) check() {
 	}
 	for generation, revision := range a.acked {
 		if revision >= above && recorded[fmt.Sprintf("generation %d", generation)] != strconv.FormatInt(revision, 10) {
-			a.t.Errorf("generation %d was acknowledged as revision %d, the history has %q", generation, revision, recorded[fmt.Sprintf("generation %d", generation)])
+			a.t.Errorf("generation %d was acknowledged as revision %d, the history has %q", generation, revision,
+				recorded[fmt.Sprintf("generation %d", generation)])
 		}
 	}
 }

@@ -51,7 +51,8 @@ func restartedAlone(t *testing.T, h *hubUnderTest, home *testbed.Kube) *hubUnder
 func (h *hubUnderTest) applied(t *testing.T, manifest string) string {
 	t.Helper()
 	var answer applyAnswer
-	if err := h.query(fmt.Sprintf(`mutation {apply(input: {manifests: [%q]}) {revision userErrors {code message}}}`, manifest), &answer); err != nil {
+	if err := h.query(fmt.Sprintf(`mutation {apply(input: {manifests: [%q]}) {revision userErrors {code message}}}`, manifest),
+		&answer); err != nil {
 		t.Fatal(err)
 	}
 	wrong := ""

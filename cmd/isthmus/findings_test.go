@@ -28,15 +28,16 @@ func statusEvents(t *testing.T, h *hubUnderTest) *Text {
 	told, over := new(Text), make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = c.Follow(ctx, client.Following{Filter: &client.ChangeFilter{Kinds: []client.ChangeKind{client.ChangeKindDelivery}}}, func(e client.Event) error {
-			for _, o := range e.ConfigObjects {
-				_, _ = fmt.Fprintf(told, "%s %s/%s\n", o.Action, o.Object.Kind, o.Object.Name)
-			}
-			if e.Resync && e.Cursor != nil {
-				_, _ = fmt.Fprintln(told, "begun")
-			}
-			return nil
-		}) // it ends with the context
+		_ = c.Follow(ctx, client.Following{Filter: &client.ChangeFilter{Kinds: []client.ChangeKind{client.ChangeKindDelivery}}},
+			func(e client.Event) error {
+				for _, o := range e.ConfigObjects {
+					_, _ = fmt.Fprintf(told, "%s %s/%s\n", o.Action, o.Object.Kind, o.Object.Name)
+				}
+				if e.Resync && e.Cursor != nil {
+					_, _ = fmt.Fprintln(told, "begun")
+				}
+				return nil
+			}) // it ends with the context
 	}()
 	t.Cleanup(func() { cancel(); <-over })
 	h.await(t, "the feed to begin", func() error { return has(told, "begun") })
@@ -90,7 +91,8 @@ func TestR24FindingsReachStatusExplainAndTheChangeFeed(t *testing.T) {
 	}
 	awaitFinding(true)
 	s.hub.await(t, "the feed to tell", func() error { return has(told, "STATUS DestinationRule/rule") })
-	lines := []string{"explain web-1.shop hello:80 -n default", "explain web-1.shop hello:80 -n default -o json", "describe dr rule -n default"}
+	lines := []string{"explain web-1.shop hello:80 -n default", "explain web-1.shop hello:80 -n default -o json",
+		"describe dr rule -n default"}
 	for _, line := range lines {
 		if out := mustRun(t, strings.Fields(line)...); !strings.Contains(out, code) || !strings.Contains(out, "credentialName") {
 			t.Errorf("%s: %s", line, out)
@@ -128,7 +130,8 @@ func TestR05ARejectionIsAFindingOfItsObject(t *testing.T) {
 		t.Helper()
 		s.hub.await(t, what, func() error {
 			out := mustRun(t, strings.Fields("describe dr rule -n default")...)
-			if is := strings.Contains(out, "REJECTED_BY_PROXY") && strings.Contains(out, nodeOf("web-1")+" rejected") && strings.Contains(out, "no such cipher"); is != want {
+			if is := strings.Contains(out, "REJECTED_BY_PROXY") && strings.Contains(out, nodeOf("web-1")+" rejected") &&
+				strings.Contains(out, "no such cipher"); is != want {
 				return fmt.Errorf("%s", out)
 			}
 			return nil

@@ -70,7 +70,8 @@ func (p *secureProgram) applyHost(host string) error {
 func TestR01IdleConnections(t *testing.T) {
 	p := startSecureProgram(t, "ulimit -Sn 256 && ulimit -Hn 600", "")
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", p.process.Process.Pid))
-	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(limits)), " "), "Max open files 599 600") { // the runtime keeps one back
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(limits)), " "),
+		"Max open files 599 600") { // the runtime keeps one back
 		t.Errorf("the soft limit of file descriptors is not raised to the hard one: %v\n%s", err, limits)
 	}
 	open := p.open(t, p.connection(t, "127.0.0.1"))

@@ -20,7 +20,8 @@ import (
 // healthIn is that of a hub in the store at the URL.
 func healthIn(t *testing.T, hub, url string) healthstore.Store {
 	t.Helper()
-	store, err := etcd.Open(t.Context(), etcd.Options{DataDir: filepath.Join(shortDir(t), "etcd"), Endpoints: []string{url}, Logger: slog.New(slog.DiscardHandler)})
+	store, err := etcd.Open(t.Context(), etcd.Options{DataDir: filepath.Join(shortDir(t), "etcd"), Endpoints: []string{url},
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func healthIn(t *testing.T, hub, url string) healthstore.Store {
 			t.Error(err)
 		}
 	})
-	return healthstore.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind}, Patience: patience, Logger: slog.New(slog.DiscardHandler)})}
+	return healthstore.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind},
+		Patience: patience, Logger: slog.New(slog.DiscardHandler)})}
 }
 
 const twoGateways = `apiVersion: isthmus.dev/v1
@@ -72,11 +74,13 @@ func TestHubsOfOneStoreShareVerdicts(t *testing.T) {
 	t.Parallel()
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	key := filepath.Join(shortDir(t), "seal.key") // hubs of one store have one
-	hubs := []*hubUnderTest{startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key), startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key)}
+	hubs := []*hubUnderTest{startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key),
+		startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key)}
 	var made struct {
 		Apply struct{ UserErrors []struct{ Message string } }
 	}
-	if err := hubs[0].query(fmt.Sprintf(`mutation { apply(input: {manifests: [%q]}) { userErrors { message } } }`, twoGateways), &made); err != nil || len(made.Apply.UserErrors) > 0 {
+	if err := hubs[0].query(fmt.Sprintf(`mutation { apply(input: {manifests: [%q]}) { userErrors { message } } }`, twoGateways),
+		&made); err != nil || len(made.Apply.UserErrors) > 0 {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	all := func(want string) {
@@ -103,7 +107,8 @@ func TestHubsOfOneStoreShareVerdicts(t *testing.T) {
 	put(one, health(false, "192.0.2.1"), time.Hour)
 	all("[{[{n1 UNREACHABLE}]} {[]}]")
 	for _, h := range hubs {
-		h.awaitMetrics(t, `isthmus_gateway_reachable{gateway="192.0.2.1:15443",network="n2",observer="n1"} 0`, `isthmus_network_cut_off{network="n2",observer="n1"} 0`)
+		h.awaitMetrics(t, `isthmus_gateway_reachable{gateway="192.0.2.1:15443",network="n2",observer="n1"} 0`,
+			`isthmus_network_cut_off{network="n2",observer="n1"} 0`)
 	}
 	put(two, health(true, "192.0.2.1", "192.0.2.2"), time.Hour) // who reaches it knows better
 	all("[{[{n1 REACHABLE}]} {[{n1 REACHABLE}]}]")

@@ -57,14 +57,15 @@ func (p *secureProgram) sendHalves(t *testing.T) *stallingConn {
 	stalling := &stallingConn{Conn: raw, stalled: make(chan struct{})}
 	once := make(chan net.Conn, 1)
 	once <- stalling
-	conn, err := grpc.NewClient(p.xdsAddr, grpc.WithTransportCredentials(credentials.NewTLS(who)), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-		select {
-		case c := <-once:
-			return c, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}))
+	conn, err := grpc.NewClient(p.xdsAddr, grpc.WithTransportCredentials(credentials.NewTLS(who)),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			select {
+			case c := <-once:
+				return c, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}))
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	var streams []*xdstest.Client

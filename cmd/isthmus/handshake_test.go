@@ -59,7 +59,10 @@ func TestR46FailedHandshakesAreLoggedAndCounted(t *testing.T) {
 	stranger := testbed.NewAuthority(t, "stranger")
 	shown := stranger.TLS(testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}).Certificates[0]
 	untrusted := p.anonymous()
-	untrusted.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &shown, nil } // though the hub does not ask for it
+	untrusted.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
+		error) {
+		return &shown, nil
+	} // though the hub does not ask for it
 	distrustful := p.anonymous()
 	distrustful.RootCAs = stranger.Pool()
 	old := p.anonymous()

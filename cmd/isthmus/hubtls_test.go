@@ -32,12 +32,14 @@ type secureHub struct {
 func startSecureHub(t *testing.T, more ...string) secureHub {
 	t.Helper()
 	dir, local := shortDir(t), netip.MustParseAddr("127.0.0.1")
-	h := secureHub{hubUnderTest: &hubUnderTest{dir: dir, client: socketClient(filepath.Join(dir, "health"))}, ca: testbed.NewAuthority(t, "ca")}
+	h := secureHub{hubUnderTest: &hubUnderTest{dir: dir, client: socketClient(filepath.Join(dir, "health"))},
+		ca: testbed.NewAuthority(t, "ca")}
 	h.xds = fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
 	args := append([]string{
 		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
 		"--xds-addr", h.xds, "--health-addr", "unix:" + filepath.Join(dir, "health"),
-		"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1, hub]}]}\n", filepath.Join(dir, "roots"))),
+		"--config", write(t, filepath.Join(dir, "x.yaml"),
+			fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1, hub]}]}\n", filepath.Join(dir, "roots"))),
 	}, append(h.certify(t), more...)...)
 	write(t, filepath.Join(dir, "roots"), string(h.ca.PEM))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +163,8 @@ func TestF84TrustBundleChanged(t *testing.T) {
 	if took := clock.Since(changed); err == nil || ctx.Err() != nil || took > time.Minute {
 		t.Errorf("after %s the stream ends with %v", took, err)
 	}
-	if err := getsClusters(t, h.xds, h.ca.TLS(testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}), "c1"); err == nil {
+	if err := getsClusters(t, h.xds, h.ca.TLS(testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}),
+		"c1"); err == nil {
 		t.Error("the client is trusted again")
 	}
 }

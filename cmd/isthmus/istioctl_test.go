@@ -36,8 +36,10 @@ func startIstioctlRig(t *testing.T) *istioctlRig {
 	t.Helper()
 	r := &istioctlRig{t: t, dir: shortDir(t), operators: testbed.NewAuthority(t, "operators"), mesh: testbed.NewAuthority(t, "mesh")}
 	local := netip.MustParseAddr("127.0.0.1")
-	r.graphql, r.discovery = fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)), fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
-	config := fileOf(t, "debug: {clients: [%q, alice], portForward: true}\nclusters: [{id: c1, provider: Mock}]\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n",
+	r.graphql, r.discovery = fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
+		fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
+	config := fileOf(t,
+		"debug: {clients: [%q, alice], portForward: true}\nclusters: [{id: c1, provider: Mock}]\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n",
 		mayAsk, write(t, filepath.Join(r.dir, "mesh"), string(r.mesh.PEM)))
 	args := append([]string{
 		"serve", "--data-dir", filepath.Join(r.dir, "data"), "--graphql-addr", r.graphql, "--xds-addr", r.discovery,
@@ -68,7 +70,8 @@ func (r *istioctlRig) sidecar() {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { conn.Close() })
-	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop", "SERVICE_ACCOUNT": "web", "ISTIO_VERSION": "1.32.0"})
+	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop", "SERVICE_ACCOUNT": "web",
+		"ISTIO_VERSION": "1.32.0"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -116,7 +119,8 @@ func TestU13IstioctlAsksTheHub(t *testing.T) {
 	}{
 		{"proxy-status --revision default", []string{"\nweb-1.shop ", "c1", "1.32.0", "2 (CDS,LDS)"}},
 		{"proxy-status -v 1 --revision default", []string{"web-1.shop", "SYNCED (", "STALE (", "IGNORED"}},
-		{"x internal-debug syncz --revision default", []string{`"proxy": "web-1.shop"`, `"node_id": "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"`}},
+		{"x internal-debug syncz --revision default",
+			[]string{`"proxy": "web-1.shop"`, `"node_id": "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"`}},
 		{"x internal-debug clusterz --revision default", []string{`"id": "c1"`}},
 		{"x internal-debug --list --revision default", []string{"clusterz", "registryz", "syncz"}},
 		{"x version", []string{"development", "1.32.0"}},
@@ -133,7 +137,8 @@ func TestU13IstioctlAsksTheHub(t *testing.T) {
 		}
 	}
 	r.compares()
-	if output, err := r.as("spiffe://cluster.local/ns/shop/sa/web", "proxy-status", "--revision", "default"); err == nil || strings.Contains(output, "web-1.shop") {
+	if output, err := r.as("spiffe://cluster.local/ns/shop/sa/web", "proxy-status", "--revision", "default"); err == nil ||
+		strings.Contains(output, "web-1.shop") {
 		t.Errorf("a workload that is not named gets %s, %v", output, err)
 	}
 }
@@ -147,7 +152,8 @@ func (r *istioctlRig) compares() {
 	}
 	file := write(r.t, filepath.Join(r.t.TempDir(), "dump"), dump)
 	output, err := r.as(mayAsk, "proxy-status", "web-1.shop", "--file", file, "--revision", "default")
-	if err != nil || !strings.Contains(output, "Clusters Match\nListeners Match\nRoutes Match") || !strings.Contains(dump, "BlackHoleCluster") {
+	if err != nil || !strings.Contains(output, "Clusters Match\nListeners Match\nRoutes Match") ||
+		!strings.Contains(dump, "BlackHoleCluster") {
 		r.t.Errorf("istioctl compares %s: %s, %v", dump, output, err)
 	}
 }
@@ -171,7 +177,8 @@ func TestU15DebugPagesAreForThoseWhoAreNamed(t *testing.T) {
 	}
 	status, body, err := r.hub.get("/debug/clusterz")
 	var clusters []struct{ ID string }
-	if err = errors.Join(err, json.Unmarshal([]byte(body), &clusters)); err != nil || status != http.StatusOK || len(clusters) != 2 || clusters[0].ID != "c1" {
+	if err = errors.Join(err, json.Unmarshal([]byte(body), &clusters)); err != nil || status != http.StatusOK ||
+		len(clusters) != 2 || clusters[0].ID != "c1" {
 		t.Errorf("the health address answers %d %s, %v", status, body, err)
 	}
 	if status, _, err := r.hub.get("/debug/pprof"); err != nil || status != http.StatusNotFound {

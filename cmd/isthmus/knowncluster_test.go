@@ -48,7 +48,8 @@ func TestR08WhoAClusterIsSurvivesTheCache(t *testing.T) {
 	if !strings.Contains(c.Status.Message, "another cluster answers") {
 		t.Errorf("it says %q", c.Status.Message)
 	}
-	if got := p.at().ask(t, "rotateCluster", kubernetesInput("east", kube.User("reader"))); !strings.Contains(got.refusals(), "OTHER_CLUSTER") {
+	if got := p.at().ask(t, "rotateCluster", kubernetesInput("east", kube.User("reader"))); !strings.Contains(got.refusals(),
+		"OTHER_CLUSTER") {
 		t.Errorf("rotated to another cluster: %+v", got)
 	}
 	if got := p.at().ask(t, "confirmCluster", map[string]any{"clusterID": "east"}); got.refusals() != "" {
@@ -76,11 +77,13 @@ func TestR08TheStoreKnowsTheClustersOfFiles(t *testing.T) {
 			kubeconfig := write(t, filepath.Join(clusters, "east.yaml"), string(kube.User("reader").Kubeconfig()))
 			args := []string{"--kubeconfig-dir", clusters}
 			if place == "config file" {
-				args = []string{"--config", write(t, filepath.Join(dir, "x.yaml"), "clusters: [{id: east, provider: Kubernetes, kubernetes: {kubeconfig: "+kubeconfig+"}}]\n")}
+				args = []string{"--config", write(t, filepath.Join(dir, "x.yaml"),
+					"clusters: [{id: east, provider: Kubernetes, kubernetes: {kubeconfig: "+kubeconfig+"}}]\n")}
 			}
 			p := startProgramIn(t, dir, args...)
 			p.at().awaitPhase(t, "east", "READY")
-			p.at().await(t, "the store to know the cluster", func() error { return holds(filepath.Join(dir, "data", "etcd"), "known-clusters/east") })
+			p.at().await(t, "the store to know the cluster",
+				func() error { return holds(filepath.Join(dir, "data", "etcd"), "known-clusters/east") })
 			again := func() {
 				_ = p.Process.Kill()
 				<-p.done

@@ -108,7 +108,8 @@ func TestR46TheLogTellsOfProxies(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.awaitLine(t, logLine{"msg": "proxy connected", "level": "INFO", "node": node, "proxyType": "sidecar", "protocol": "delta"})
-	h.awaitLine(t, logLine{"msg": "proxy rejected configuration", "level": "WARN", "node": node, "type": xdstest.CDS, "err": "there is no such filter"})
+	h.awaitLine(t, logLine{"msg": "proxy rejected configuration", "level": "WARN", "node": node, "type": xdstest.CDS,
+		"err": "there is no such filter"})
 	client.Close()
 	h.awaitLine(t, logLine{"msg": "proxy disconnected", "level": "INFO", "node": node})
 }
@@ -133,7 +134,8 @@ func TestR46WhoChangesTheLogLevel(t *testing.T) {
 	if status, text, err := p.get("/logging"); err != nil || status != http.StatusOK || text != "level: warn\n" {
 		t.Errorf("the level is shown as %d %q, %v", status, text, err)
 	}
-	if status, text := post("/logging?level=loud", ""); status != http.StatusBadRequest || !strings.Contains(text, `"loud" is not a level; use one of debug, info, warn, error`) {
+	if status, text := post("/logging?level=loud", ""); status != http.StatusBadRequest ||
+		!strings.Contains(text, `"loud" is not a level; use one of debug, info, warn, error`) {
 		t.Errorf("a level that does not exist is answered %d %q", status, text)
 	}
 	if strings.Contains(p.log.String(), "the hub starts") {
@@ -144,10 +146,12 @@ func TestR46WhoChangesTheLogLevel(t *testing.T) {
 	}
 	p.awaitLine(t, logLine{"msg": "the log level changed", "author": "admin", "logLevel": "info", "previous": "warn"})
 	const manifest = `apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: api, namespace: shop}\nspec: {hosts: [api.example.com], ports: [{number: 443, name: tls, protocol: TLS}]}`
-	if status, text := post("/graphql", `{"query": "mutation { apply(input: {manifests: \"`+strings.ReplaceAll(manifest, `\n`, `\\n`)+`\", message: \"for checkout\"}) { userErrors { message } } }"}`); status != http.StatusOK || strings.Contains(text, "message") {
+	if status, text := post("/graphql", `{"query": "mutation { apply(input: {manifests: \"`+strings.ReplaceAll(manifest, `\n`, `\\n`)+
+		`\", message: \"for checkout\"}) { userErrors { message } } }"}`); status != http.StatusOK || strings.Contains(text, "message") {
 		t.Fatalf("the change is answered %d %s", status, text)
 	}
-	p.awaitLine(t, logLine{"msg": "configuration changed", "author": "admin", "revision": 1, "objects": 1, "comment": "for checkout", "changes": "create ServiceEntry shop/api"})
+	p.awaitLine(t, logLine{"msg": "configuration changed", "author": "admin", "revision": 1, "objects": 1, "comment": "for checkout",
+		"changes": "create ServiceEntry shop/api"})
 	stranger := testbed.NewAuthority(t, "ca").TLS(testbed.Subject{Name: "mallory"})
 	client := &http.Client{Transport: &throughTLS{&http.Transport{DisableKeepAlives: true, TLSClientConfig: stranger}, p.graphqlAddr}}
 	if answer, err := client.Post("http://localhost/logging?level=error", "", nil); err == nil {
@@ -158,7 +162,8 @@ func TestR46WhoChangesTheLogLevel(t *testing.T) {
 
 func TestR46LogSettingsAreChecked(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--log-format=xml": `"xml" is not a format; use text or json`, "--log-level=trace": `"trace" is not a level; use one of debug, info, warn, error`,
+		"--log-format=xml":  `"xml" is not a format; use text or json`,
+		"--log-level=trace": `"trace" is not a level; use one of debug, info, warn, error`,
 	} {
 		if code, _, text := command(t, append(sockets(shortDir(t)), flag)...); code != cmdutil.ExitUsage || !strings.Contains(text, want) {
 			t.Errorf("%s: exit %d with %q", flag, code, text)

@@ -33,11 +33,12 @@ func (configServer) StreamAggregatedResources(g discoveryv3.AggregatedDiscoveryS
 		}
 		answer := &discoveryv3.DiscoveryResponse{TypeUrl: r.GetTypeUrl(), VersionInfo: "1", Nonce: "1"}
 		if r.GetTypeUrl() == "networking.istio.io/v1/ServiceEntry" {
-			answer.Resources = []*anypb.Any{packed(&mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/far"}, Body: packed(&networking.ServiceEntry{
-				Hosts: []string{"far.example.com"}, Resolution: networking.ServiceEntry_STATIC,
-				Ports:     []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}},
-				Endpoints: []*networking.WorkloadEntry{{Address: "192.0.2.7"}},
-			})})}
+			answer.Resources = []*anypb.Any{packed(&mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/far"},
+				Body: packed(&networking.ServiceEntry{
+					Hosts: []string{"far.example.com"}, Resolution: networking.ServiceEntry_STATIC,
+					Ports:     []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}},
+					Endpoints: []*networking.WorkloadEntry{{Address: "192.0.2.7"}},
+				})})}
 		}
 		if err := g.Send(answer); err != nil {
 			return err
@@ -82,7 +83,8 @@ func TestM06ServiceEntriesOfAServerAreServices(t *testing.T) {
 		}
 		err := h.query(`{service(hostname: "far.example.com", namespace: "shop") {hostname}
 			object: configObject(group: "networking.istio.io", kind: "ServiceEntry", namespace: "shop", name: "far") {sourceName source}}`, &answer)
-		if err == nil && (answer.Service == nil || answer.Object == nil || answer.Object.SourceName != "MCP far" || answer.Object.Source != "MCP") {
+		if err == nil && (answer.Service == nil || answer.Object == nil || answer.Object.SourceName != "MCP far" ||
+			answer.Object.Source != "MCP") {
 			err = fmt.Errorf("there is %+v", answer)
 		}
 		return err
@@ -172,7 +174,8 @@ func TestM09TwoHubsFeedEachOtherWithoutEchoes(t *testing.T) {
 	has(again, "a0")
 	has(again, "a1")
 	again.awaitSource(t, "MCP peer", func(s shownSource) bool {
-		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "what the last run of the hub read until")
+		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message,
+			"what the last run of the hub read until")
 	})
 }
 

@@ -33,11 +33,12 @@ metadata: {name: a, namespace: shop}, spec: {hosts: a, http: [{route: [{destinat
 		code int
 		text string
 	}{
-		"cluster dettach c1":                      {cmdutil.ExitUsage, `unknown command "dettach" of "isthmus cluster" (did you mean "detach"?)`},
-		"ca rotat":                                {cmdutil.ExitUsage, `did you mean "rotate"?`},
-		"apply web.yaml":                          {cmdutil.ExitUsage, "name files with -f"},
-		"get vs --namespcae shop":                 {cmdutil.ExitUsage, `unknown flag: --namespcae (did you mean "--namespace"?)`},
-		"get vs -A -l team=checkout":              {cmdutil.ExitDone, `there are no virtualservices.networking.istio.io with labels that match "team=checkout"`},
+		"cluster dettach c1":      {cmdutil.ExitUsage, `unknown command "dettach" of "isthmus cluster" (did you mean "detach"?)`},
+		"ca rotat":                {cmdutil.ExitUsage, `did you mean "rotate"?`},
+		"apply web.yaml":          {cmdutil.ExitUsage, "name files with -f"},
+		"get vs --namespcae shop": {cmdutil.ExitUsage, `unknown flag: --namespcae (did you mean "--namespace"?)`},
+		"get vs -A -l team=checkout": {cmdutil.ExitDone,
+			`there are no virtualservices.networking.istio.io with labels that match "team=checkout"`},
 		"delete svc hello":                        {cmdutil.ExitUsage, "services are a view of the hub and cannot be deleted"},
 		"apply -f " + folder:                      {cmdutil.ExitFailed, "one.yaml is a symbolic link that leads out of the folder"},
 		"apply -f " + timeout:                     {cmdutil.ExitFailed, "spec.http[0].timeout: must be a valid duration"},
@@ -63,7 +64,8 @@ func TestProxiesAreFoundByTheirShortName(t *testing.T) {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	if code, _, errText := command(t, "proxy", "status", "web-2.shop"); code != cmdutil.ExitFailed || !strings.Contains(errText, `proxies "web-2.shop" not found`) {
+	if code, _, errText := command(t, "proxy", "status", "web-2.shop"); code != cmdutil.ExitFailed ||
+		!strings.Contains(errText, `proxies "web-2.shop" not found`) {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 }
@@ -81,7 +83,8 @@ spec: {egress: [{hosts: ["default/hello.default.svc.cluster.local"]}]}
 	if out := mustRun(t, "get", "sidecars", "-n", "shop"); strings.Contains(out, "acked") {
 		t.Errorf("proxies are counted: %s", out)
 	}
-	if code, _, errText := command(t, "wait", "sidecar/imports", "-n", "shop"); code != cmdutil.ExitFailed || !strings.Contains(errText, "proxies are not counted for sidecar.networking.istio.io/shop/imports") {
+	if code, _, errText := command(t, "wait", "sidecar/imports", "-n", "shop"); code != cmdutil.ExitFailed ||
+		!strings.Contains(errText, "proxies are not counted for sidecar.networking.istio.io/shop/imports") {
 		t.Errorf("exit %d: %s", code, errText)
 	}
 	mustRun(t, "wait", "--revision", "last")

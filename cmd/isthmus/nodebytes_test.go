@@ -33,7 +33,8 @@ func TestR07NodesOfAnIdentity(t *testing.T) {
 		}
 		streams = append(streams, c)
 	}
-	if err := p.endOf(t, open(0)); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "more than 1000000, the limit (xds.maxNodeBytesPerIdentity)") {
+	if err := p.endOf(t, open(0)); status.Code(err) != codes.ResourceExhausted ||
+		!strings.Contains(err.Error(), "more than 1000000, the limit (xds.maxNodeBytesPerIdentity)") {
 		t.Errorf("one too many: %v", err)
 	}
 	must(t, p.applyHost("during"))

@@ -20,7 +20,8 @@ func TestBY6KeysThatOthersCanReadAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errText := command(t, append([]string{"serve", "--data-dir", filepath.Join(dir, "data")}, flags...)...)
-	if code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "0600") || strings.Contains(errText, "BEGIN") {
+	if code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "0600") ||
+		strings.Contains(errText, "BEGIN") {
 		t.Errorf("exit %d with %q", code, errText)
 	}
 	write(t, filepath.Join(dir, "key"), "") // to be rewritten
@@ -32,7 +33,8 @@ func TestBY6KeysThatOthersCanReadAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errText = command(t, append([]string{"serve", "--data-dir", filepath.Join(dir, "data")}, flags...)...)
-	if code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-key") || !strings.Contains(errText, "belongs to another user (number 1000)") {
+	if code != cmdutil.ExitFailed || !strings.Contains(errText, "--tls-key") ||
+		!strings.Contains(errText, "belongs to another user (number 1000)") {
 		t.Errorf("of another user: exit %d with %q", code, errText)
 	}
 	secrets := filepath.Join(dir, "secrets")

@@ -23,12 +23,14 @@ func TestR12RootsOfTheMeshSignNoOperators(t *testing.T) {
 		args := append([]string{
 			"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", "unix:" + filepath.Join(dir, "graphql"),
 			"--xds-addr", "unix:" + filepath.Join(dir, "xds"), "--health-addr", "unix:" + filepath.Join(dir, "health"),
-			"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("identity: {bundles: [{trustDomain: cluster.local, file: %s}]}\n", filepath.Join(dir, "ca"))),
+			"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("identity: {bundles: [{trustDomain: cluster.local, file: %s}]}\n",
+				filepath.Join(dir, "ca"))),
 		}, secureFlags(t, dir, ca)...)
 		var log Text
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		if code := run(ctx, args, cmdutil.Streams{Out: io.Discard, Err: &log}); code != 1 || !strings.Contains(log.String(), "--tls-client-ca") || !strings.Contains(log.String(), "a root of the mesh") {
+		if code := run(ctx, args, cmdutil.Streams{Out: io.Discard, Err: &log}); code != 1 || !strings.Contains(log.String(), "--tls-client-ca") ||
+			!strings.Contains(log.String(), "a root of the mesh") {
 			t.Errorf("it ends with %d:\n%s", code, log.String())
 		}
 	})

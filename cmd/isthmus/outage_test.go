@@ -33,7 +33,8 @@ func (h *hubUnderTest) firstClusters(t *testing.T) (xdstest.Response, error) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
+	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true,
+		Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
 	if err != nil {
 		return xdstest.Response{}, err
 	}
@@ -50,7 +51,8 @@ func (h *hubUnderTest) wantUnavailable(t *testing.T, name string) {
 	testbed.Within(t, 5*time.Second, func() time.Duration {
 		began := time.Now()
 		refused, err := h.applyEntry(name, 1)
-		if err != nil || len(refused.Apply.UserErrors) != 1 || refused.Apply.UserErrors[0].Code != "UNAVAILABLE" || !strings.Contains(refused.Apply.UserErrors[0].Message, "repeat") {
+		if err != nil || len(refused.Apply.UserErrors) != 1 || refused.Apply.UserErrors[0].Code != "UNAVAILABLE" ||
+			!strings.Contains(refused.Apply.UserErrors[0].Message, "repeat") {
 			t.Errorf("a change without a store is answered %+v, %v", refused, err)
 		}
 		return time.Since(began)
@@ -71,12 +73,14 @@ func TestF13HubOutlivesItsEtcd(t *testing.T) {
 			outage.begin()
 			h.wantUnavailable(t, name)
 			h.awaitSource(t, "ETCD", func(s shownSource) bool {
-				return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "since 20") && s.Age != nil && s.Revision != nil
+				return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "since 20") &&
+					s.Age != nil && s.Revision != nil
 			})
 			var answer struct {
 				ConfigObjects struct{ Nodes []struct{ Name string } }
 			}
-			if err := h.query(`{configObjects(first: 5, filter: {name: "before"}) {nodes {name}}}`, &answer); err != nil || len(answer.ConfigObjects.Nodes) != 1 {
+			if err := h.query(`{configObjects(first: 5, filter: {name: "before"}) {nodes {name}}}`, &answer); err != nil ||
+				len(answer.ConfigObjects.Nodes) != 1 {
 				t.Errorf("reading without a store gives %+v, %v", answer, err)
 			}
 			if clusters, err := h.firstClusters(t); err != nil || !strings.Contains(fmt.Sprint(clusters), "before.example.com") {

@@ -21,9 +21,12 @@ type waited struct {
 // applyAndWait applies a ServiceEntry, and waits for proxies.
 func (h *hubUnderTest) applyAndWait(t *testing.T, name string) (w waited) {
 	t.Helper()
-	manifest := strings.NewReplacer("NAME", name).Replace(`{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: NAME, namespace: shop}, ` +
+	manifest := strings.NewReplacer("NAME",
+		name).Replace(`{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: NAME, namespace: shop}, ` +
 		`spec: {hosts: [NAME.example.com], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}}`)
-	a := h.askFrom(t, fmt.Sprintf(`mutation{apply(input:{manifests:[%q],waitFor:{state:ACKED,timeout:"5s"}}){rollout{reached} findings{code message}}}`, manifest), "")
+	a := h.askFrom(t,
+		fmt.Sprintf(`mutation{apply(input:{manifests:[%q],waitFor:{state:ACKED,timeout:"5s"}}){rollout{reached} findings{code message}}}`,
+			manifest), "")
 	if err := json.Unmarshal(a.Data, &w); err != nil || len(a.Errors) > 0 {
 		t.Fatal(err, a.Errors)
 	}

@@ -74,7 +74,9 @@ func (p *program) holdRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_, err = io.WriteString(conn, "POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+	_,
+		err = io.WriteString(conn,
+		"POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
 	if err != nil {
 		t.Fatal(err)
 	}

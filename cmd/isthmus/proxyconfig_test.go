@@ -42,8 +42,10 @@ func TestR44ProxyConfigNamesCauses(t *testing.T) {
 	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
 	s.do("web-1 connects")
 	dir := t.TempDir()
-	rule := strings.Replace(fmt.Sprintf(manifest1, "rule"), "host: web", "host: ext.example.com, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1)
-	other := strings.Replace(fmt.Sprintf(manifest1, "other"), "host: web", "host: other.example.com, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1)
+	rule := strings.Replace(fmt.Sprintf(manifest1, "rule"), "host: web",
+		"host: ext.example.com, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1)
+	other := strings.Replace(fmt.Sprintf(manifest1, "other"), "host: web",
+		"host: other.example.com, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1)
 	mustRun(t, "apply", "-f", write(t, filepath.Join(dir, "all.yaml"), externalShop+"---\n"+rule+"---\n"+other))
 	s.do("web-1 receives")
 	s.do("web-1 accepts")
@@ -85,7 +87,8 @@ func TestR36ProxiesOfTwoClustersAreToldApart(t *testing.T) {
 		}
 		for _, cluster := range []string{"c1", "c2"} {
 			var shown struct{ ClusterID string }
-			if err := json.Unmarshal([]byte(mustRun(t, "proxy", "config", cluster+"/"+name, "-o", "json")), &shown); err != nil || shown.ClusterID != cluster {
+			if err := json.Unmarshal([]byte(mustRun(t, "proxy", "config", cluster+"/"+name, "-o", "json")), &shown); err != nil ||
+				shown.ClusterID != cluster {
 				t.Errorf("proxy config %s/%s is about cluster %q: %v", cluster, name, shown.ClusterID, err)
 			}
 			if out := mustRun(t, "proxy", "status", cluster+"/"+name); !strings.Contains(out, cluster) {

@@ -86,7 +86,8 @@ func (h *hubUnderTest) wantEntry(t *testing.T, n int, revision string) {
 	name := fmt.Sprintf("entry-%d", n)
 	if n%3 == 2 {
 		o := outcome{out: new(Text), errors: new(Text)}
-		line := []string{"get", "serviceentry", name, "-n", "shop", "--min-revision", revision, "--server", "unix:" + filepath.Join(h.dir, "graphql")}
+		line := []string{"get", "serviceentry", name, "-n", "shop", "--min-revision", revision, "--server",
+			"unix:" + filepath.Join(h.dir, "graphql")}
 		if code := run(context.Background(), line, cmdutil.Streams{Out: o.out, Err: o.errors}); code != cmdutil.ExitDone {
 			t.Errorf("%v exits with %d: %s", line, code, o.errors.String())
 		}
@@ -96,12 +97,15 @@ func (h *hubUnderTest) wantEntry(t *testing.T, n int, revision string) {
 	if n%3 == 1 {
 		least, argument = "", fmt.Sprintf(", minRevision: %q", revision)
 	}
-	got := h.askFrom(t, fmt.Sprintf(`{configObject(group: "networking.istio.io", kind: "ServiceEntry", namespace: "shop", name: %q%s) {revision} hub {revision}}`, name, argument), least)
+	got := h.askFrom(t,
+		fmt.Sprintf(`{configObject(group: "networking.istio.io", kind: "ServiceEntry", namespace: "shop", name: %q%s) {revision} hub {revision}}`,
+			name, argument), least)
 	var answer struct {
 		ConfigObject *struct{ Revision string }
 		Hub          struct{ Revision string }
 	}
-	if err := json.Unmarshal(got.Data, &answer); err != nil || answer.ConfigObject == nil || answer.ConfigObject.Revision != revision || answer.Hub.Revision != got.revision {
+	if err := json.Unmarshal(got.Data, &answer); err != nil || answer.ConfigObject == nil || answer.ConfigObject.Revision != revision ||
+		answer.Hub.Revision != got.revision {
 		t.Errorf("at revision %s the other hub answers %s as revision %s, %+v", revision, got.Data, got.revision, got.Errors)
 	}
 }

@@ -119,7 +119,8 @@ func TestRemoteSecretsAttachRotateAndDetach(t *testing.T) {
 		return nil
 	})
 	home.Apply(remoteSecret("remote-bad", "bad", []byte(fmt.Sprintf(kubeconfig, "exec: {command: /bin/true}"))))
-	if c := h.awaitPhase(t, "bad", "FAILED"); !strings.Contains(c.Status.Message, "(exec)") || !strings.Contains(c.Status.Message, "istio-system/remote-bad of cluster home") {
+	if c := h.awaitPhase(t, "bad", "FAILED"); !strings.Contains(c.Status.Message, "(exec)") ||
+		!strings.Contains(c.Status.Message, "istio-system/remote-bad of cluster home") {
 		t.Errorf("a kubeconfig that executes: %q", c.Status.Message)
 	}
 	home.Apply(remoteSecret("remote-odd", "No.ID", first.Kubeconfig()))
@@ -128,7 +129,8 @@ func TestRemoteSecretsAttachRotateAndDetach(t *testing.T) {
 	h.awaitProblem(t, "home", "DUPLICATE_CLUSTER_ID", "remote-home")
 	home.Apply(remoteSecret("remote-west-2", "west", first.Kubeconfig()))
 	h.awaitProblem(t, "west", "DUPLICATE_CLUSTER_ID", "remote-west-2")
-	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "west"}); got.refusals() != "ATTACHED_ELSEWHERE" || !strings.Contains(got.UserErrors[0].Message, "remote-west of cluster home") {
+	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "west"}); got.refusals() != "ATTACHED_ELSEWHERE" ||
+		!strings.Contains(got.UserErrors[0].Message, "remote-west of cluster home") {
 		t.Errorf("a cluster of a Secret is detached: %+v", got)
 	}
 
@@ -179,7 +181,8 @@ func TestRemoteSecretsOutliveTheirCluster(t *testing.T) {
 	p = startProgramIn(t, p.dir, reading...)
 	p.at().await(t, "west to be served as it was", func() error {
 		c, err := p.at().cluster("west")
-		if err == nil && (c.Status.Phase != "STALE" || c.Services.TotalCount != services || !strings.Contains(c.Status.Message, "Secret of cluster home")) {
+		if err == nil && (c.Status.Phase != "STALE" || c.Services.TotalCount != services ||
+			!strings.Contains(c.Status.Message, "Secret of cluster home")) {
 			err = fmt.Errorf("it is %+v", c)
 		}
 		return err
@@ -232,7 +235,8 @@ func TestR12RemoteSecretsAreOffByDefault(t *testing.T) {
 				return nil
 			})
 			h.stop()
-			if steps := strings.Join(gate.taken(), "\n"); strings.Contains(steps, "/secrets") || strings.Contains(h.log.String(), "a Secret names it") {
+			if steps := strings.Join(gate.taken(), "\n"); strings.Contains(steps, "/secrets") ||
+				strings.Contains(h.log.String(), "a Secret names it") {
 				t.Errorf("Secrets are read:\n%s", steps)
 			}
 		})

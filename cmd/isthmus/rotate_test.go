@@ -70,7 +70,8 @@ func TestF47AnotherClusterIsConfirmed(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{})
 	kube.Apply(strings.Split(attachedService, "---\n")...)
 	h := startHub(t)
-	if got := h.ask(t, "attachCluster", kubernetesInput("east", kube.Admin)); got.refusals() != "" || got.codes("WARNING") != "RIGHTS_TOO_WIDE CREDENTIALS_EXPIRY" {
+	if got := h.ask(t, "attachCluster", kubernetesInput("east", kube.Admin)); got.refusals() != "" ||
+		got.codes("WARNING") != "RIGHTS_TOO_WIDE CREDENTIALS_EXPIRY" {
 		t.Fatalf("B-K17: attached with all rights: %+v", got)
 	}
 	h.awaitPhase(t, "east", "READY")
@@ -134,18 +135,21 @@ func TestR06UsageIsShown(t *testing.T) {
 	consul := testbed.StartConsul(t, testbed.ConsulOptions{})
 	h := startHub(t)
 	t.Setenv("ISTHMUS_SERVER", "unix:"+filepath.Join(h.dir, "graphql"))
-	if got := h.ask(t, "attachCluster", map[string]any{"clusterID": "dc1", "consul": map[string]any{"address": consul.URL}}); got.refusals() != "" {
+	if got := h.ask(t, "attachCluster", map[string]any{"clusterID": "dc1",
+		"consul": map[string]any{"address": consul.URL}}); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitPhase(t, "dc1", "READY")
-	if out := mustRun(t, "describe", "cluster", "dc1"); !strings.Contains(out, "of at most 500000 objects") || !strings.Contains(out, "of at most 1024 MiB") {
+	if out := mustRun(t, "describe", "cluster", "dc1"); !strings.Contains(out, "of at most 500000 objects") ||
+		!strings.Contains(out, "of at most 1024 MiB") {
 		t.Errorf("described: %s", out)
 	}
 	_, page, err := h.get("/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`objects{cluster="dc1"} `, `bytes{cluster="dc1"} `, `objects_limit{cluster="dc1"} 500000`, `bytes_limit{cluster="dc1"} 1.073741824e+09`} {
+	for _, want := range []string{`objects{cluster="dc1"} `, `bytes{cluster="dc1"} `, `objects_limit{cluster="dc1"} 500000`,
+		`bytes_limit{cluster="dc1"} 1.073741824e+09`} {
 		if !strings.Contains(page, "\nisthmus_registry_"+want) {
 			t.Errorf("the metrics have no %s", want)
 		}

@@ -39,8 +39,9 @@ func startSecureProgram(t *testing.T, limits, config string) *secureProgram {
 	dir, local := shortDir(t), netip.MustParseAddr("127.0.0.1")
 	p := &secureProgram{
 		ca: testbed.NewAuthority(t, "ca"), mesh: testbed.NewAuthority(t, "mesh"),
-		graphqlAddr: fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)), xdsAddr: fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
-		healthAddr: fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
+		graphqlAddr: fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
+		xdsAddr:     fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
+		healthAddr:  fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
 	}
 	p.health = &hubUnderTest{client: &http.Client{Timeout: patience, Transport: &http.Transport{
 		DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

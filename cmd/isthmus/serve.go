@@ -42,18 +42,22 @@ Flags take precedence over the config file.`,
 	f.StringSliceVar(&given.EtcdEndpoints, "etcd-endpoints", nil, "`URL`s of an external etcd (default: an embedded one)")
 	f.Int64Var(&given.EtcdQuota, "etcd-quota-bytes", 0, "`BYTES` that the embedded etcd may hold (default 2 GiB)")
 	f.BoolVar(&given.NewStore, "new-store", false, "start with an empty configuration if the embedded etcd of this data folder is missing")
-	f.StringVar(&given.GraphQLAddr, "graphql-addr", "", "HOST:PORT or unix:PATH of GraphQL and the pages (default "+settings.DefaultGraphQL+")")
+	f.StringVar(&given.GraphQLAddr, "graphql-addr", "", "HOST:PORT or unix:PATH of GraphQL and the pages (default "+
+		settings.DefaultGraphQL+")")
 	f.StringVar(&given.XDSAddr, "xds-addr", "", "HOST:PORT or unix:PATH of xDS (default "+settings.DefaultXDS+")")
-	f.StringVar(&given.HealthAddr, "health-addr", "", "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics (default "+settings.DefaultHealth+")")
+	f.StringVar(&given.HealthAddr, "health-addr", "", "HOST:PORT or unix:PATH of /healthz, /readyz and /metrics (default "+
+		settings.DefaultHealth+")")
 	f.StringVar(&given.KubeconfigDir, "kubeconfig-dir", "", "watched `DIR` of kubeconfigs; each file attaches the cluster of its name")
 	f.StringVar(&given.ConfigDir, "config-dir", "", "watched `DIR` of manifests, a read-only source of configuration beside the store")
 	f.StringVar(&given.SecretDir, "secret-dir", "", "watched `DIR` of secrets for gateways: NAMESPACE/NAME/tls.crt, tls.key, ca.crt")
-	f.StringVar(&given.SealKey, "seal-key", "", "`FILE` of the keys that encrypt the credentials of clusters (ISTHMUS_SEAL_KEY; default: seal.key in the data folder, created at the first start)")
+	f.StringVar(&given.SealKey, "seal-key", "",
+		"`FILE` of the keys that encrypt the credentials of clusters (ISTHMUS_SEAL_KEY; default: seal.key in the data folder, created at the first start)")
 	f.StringVar(&given.TLSCert, "tls-cert", "", "certificate `FILE` of the hub")
 	f.StringVar(&given.TLSKey, "tls-key", "", "key `FILE` of the hub")
 	f.StringVar(&given.TLSClientCA, "tls-client-ca", "", "`FILE` of the CAs that sign clients' certificates")
 	f.StringVar(&given.Log.Format, "log-format", "", "`FORMAT` of the log: text or json (default text)")
-	f.StringVar(&given.Log.Level, "log-level", "", "minimum `LEVEL` of the log: debug, info, warn or error (default info); POST /logging?level=LEVEL changes it while the hub runs")
+	f.StringVar(&given.Log.Level, "log-level", "",
+		"minimum `LEVEL` of the log: debug, info, warn or error (default info); POST /logging?level=LEVEL changes it while the hub runs")
 	for _, name := range []string{"etcd-endpoints", "etcd-quota-bytes"} {
 		f.Lookup(name).DefValue = "" // the list's own way of saying nothing, and the default is in the text
 	}

@@ -86,7 +86,8 @@ func TestAnswersOfBothAddresses(t *testing.T) {
 }
 
 func TestSeed18DuplicateIDWarnsIsSkippedAndShown(t *testing.T) {
-	config := write(t, filepath.Join(shortDir(t), "x.yaml"), "clusters:\n- {id: c1, provider: Mock, network: n1}\n- {id: c1, provider: Mock, network: n2}\n- {id: c2, provider: Mock}\n")
+	config := write(t, filepath.Join(shortDir(t), "x.yaml"),
+		"clusters:\n- {id: c1, provider: Mock, network: n1}\n- {id: c1, provider: Mock, network: n2}\n- {id: c2, provider: Mock}\n")
 	h := startHub(t, "--config", config)
 	h.awaitPhase(t, "c2", "READY")
 	c := h.awaitPhase(t, "c1", "READY")
@@ -99,7 +100,8 @@ func TestSeed18DuplicateIDWarnsIsSkippedAndShown(t *testing.T) {
 }
 
 func TestSeed19UnknownProviderStopsTheStart(t *testing.T) {
-	for provider, want := range map[string]string{"Foo": `"Foo"`, "kubernetes": `"kubernetes"`, "External": "is always there", "MCP": "mcp.servers"} {
+	for provider, want := range map[string]string{"Foo": `"Foo"`, "kubernetes": `"kubernetes"`,
+		"External": "is always there", "MCP": "mcp.servers"} {
 		config := write(t, filepath.Join(t.TempDir(), "x.yaml"), "clusters:\n- {id: c1, provider: "+provider+"}\n")
 		code, _, errText := command(t, append(sockets(shortDir(t)), "--config", config)...)
 		if code != cmdutil.ExitFailed || !strings.Contains(errText, want) || !strings.Contains(errText, "clusters[0].provider") {

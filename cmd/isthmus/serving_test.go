@@ -22,10 +22,14 @@ import (
 func TestU04TheHubSignsItsOwnCertificate(t *testing.T) {
 	dir, operators, mesh := shortDir(t), testbed.NewAuthority(t, "operators"), testbed.NewAuthority(t, "mesh")
 	local := netip.MustParseAddr("127.0.0.1")
-	graphql, discovery := fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)), fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
+	graphql, discovery := fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
+		fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
 	args := []string{
-		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", graphql, "--xds-addr", discovery, "--health-addr", "unix:" + filepath.Join(dir, "health"),
-		"--config", fileOf(t, "tls: {names: [127.0.0.1, istiod.istio-system.svc], clientCA: %s}\nclusters: [{id: c1, provider: Mock}]\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n",
+		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", graphql, "--xds-addr", discovery, "--health-addr",
+		"unix:" + filepath.Join(dir, "health"),
+		"--config",
+		fileOf(t,
+			"tls: {names: [127.0.0.1, istiod.istio-system.svc], clientCA: %s}\nclusters: [{id: c1, provider: Mock}]\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n",
 			write(t, filepath.Join(dir, "clients"), string(operators.PEM)), write(t, filepath.Join(dir, "mesh"), string(mesh.PEM))),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -59,7 +63,8 @@ func TestU04TheHubSignsItsOwnCertificate(t *testing.T) {
 		if err == nil {
 			answer.Body.Close()
 			leaf := answer.TLS.PeerCertificates[0]
-			if len(leaf.URIs) > 0 || len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth || time.Until(leaf.NotAfter) > 25*time.Hour {
+			if len(leaf.URIs) > 0 || len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth ||
+				time.Until(leaf.NotAfter) > 25*time.Hour {
 				t.Errorf("the certificate has %v, %v and ends at %v", leaf.URIs, leaf.ExtKeyUsage, leaf.NotAfter)
 			}
 		}

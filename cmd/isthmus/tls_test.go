@@ -41,11 +41,14 @@ func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 	dir := shortDir(t)
 	ca, mesh := testbed.NewAuthority(t, "ca"), testbed.NewAuthority(t, "mesh")
 	local := netip.MustParseAddr("127.0.0.1")
-	graphql, discovery := fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)), fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
+	graphql, discovery := fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
+		fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
 	args := append([]string{
 		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", graphql, "--xds-addr", discovery,
 		"--health-addr", "unix:" + filepath.Join(dir, "health"),
-		"--config", write(t, filepath.Join(dir, "x.yaml"), fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n", write(t, filepath.Join(dir, "mesh"), string(mesh.PEM)))),
+		"--config", write(t, filepath.Join(dir, "x.yaml"),
+			fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n",
+				write(t, filepath.Join(dir, "mesh"), string(mesh.PEM)))),
 	}, secureFlags(t, dir, ca)...)
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hubUnderTest{client: socketClient(filepath.Join(dir, "health"))}

@@ -38,7 +38,8 @@ func TestTwoHubsAttachAndDetach(t *testing.T) {
 			together.Go(func() { answers[i], _ = p.at().tell("attachCluster", kubernetesInput("east", kube.User("reader"))) })
 		}
 		together.Wait()
-		if got := answers[0].refusals() + answers[1].refusals(); got != "DUPLICATE_CLUSTER_ID" || answers[0].Cluster == nil && answers[1].Cluster == nil {
+		if got := answers[0].refusals() + answers[1].refusals(); got != "DUPLICATE_CLUSTER_ID" || answers[0].Cluster == nil &&
+			answers[1].Cluster == nil {
 			t.Fatalf("round %d: the answers are %+v", round, answers)
 		}
 		both(func(p *program) {

@@ -66,7 +66,8 @@ func TestR07UnknownNames(t *testing.T) {
 				continue
 			}
 			refused++
-			if err := p.endOf(t, attack); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "xds.maxUnknownNameBytesPerIdentity") ||
+			if err := p.endOf(t, attack); status.Code(err) != codes.ResourceExhausted ||
+				!strings.Contains(err.Error(), "xds.maxUnknownNameBytesPerIdentity") ||
 				!strings.Contains(err.Error(), strconv.Itoa(limit)) {
 				t.Errorf("stream %d ends with %v", i, err)
 			}
@@ -121,7 +122,8 @@ func TestR07Variants(t *testing.T) {
 			p.receives(t, c, cluster)
 			continue
 		}
-		if err := p.endOf(t, c); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "the limit is 3 (xds.maxVariantsPerIdentity)") {
+		if err := p.endOf(t, c); status.Code(err) != codes.ResourceExhausted ||
+			!strings.Contains(err.Error(), "the limit is 3 (xds.maxVariantsPerIdentity)") {
 			t.Errorf("variant %d ends with %v", i, err)
 		}
 	}

@@ -126,7 +126,8 @@ func TestR44WatchAsksForChangesAlone(t *testing.T) {
 	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
 	dir := t.TempDir()
 	rule := write(t, filepath.Join(dir, "rule.yaml"), strings.Replace(strings.Replace(fmt.Sprintf(manifest1, "hello"),
-		"host: web", "host: hello.default.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1), "namespace: shop", "namespace: default", 1))
+		"host: web", "host: hello.default.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}", 1),
+		"namespace: shop", "namespace: default", 1))
 	network := write(t, filepath.Join(dir, "network.yaml"), newNetwork)
 	entry := write(t, filepath.Join(dir, "ext.yaml"), externalShop)
 	for _, c := range []struct {

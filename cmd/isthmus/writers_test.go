@@ -63,7 +63,8 @@ func (w *writers) write(ctx context.Context, name string, n int) {
 		ConfigObject *struct{ Revision string }
 	}
 	h := w.hubs[n%len(w.hubs)]
-	if err := h.query(fmt.Sprintf(`{configObject(group: "networking.istio.io", kind: "ServiceEntry", namespace: "shop", name: %q) {revision}}`, c.object), &found); err != nil {
+	if err := h.query(fmt.Sprintf(`{configObject(group: "networking.istio.io", kind: "ServiceEntry", namespace: "shop", name: %q) {revision}}`,
+		c.object), &found); err != nil {
 		w.t.Errorf("%s: reading: %v", name, err)
 		return
 	}

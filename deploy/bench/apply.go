@@ -160,6 +160,7 @@ func printApply(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Printf("applying %d objects of %d KiB\t%v, CPU %v\tone etcd put for each\t%v\tratio %.2f (goal 1.5)\n\n",
-		a.objects, a.bytes>>10, a.apply.Round(time.Millisecond), a.cpu.Round(time.Millisecond), a.puts.Round(time.Millisecond), ratio(a.apply, a.puts))
+		a.objects, a.bytes>>10, a.apply.Round(time.Millisecond), a.cpu.Round(time.Millisecond),
+		a.puts.Round(time.Millisecond), ratio(a.apply, a.puts))
 	return nil
 }

@@ -53,7 +53,8 @@ func printAttach(ctx context.Context, o options) error {
 			return err
 		}
 		fmt.Printf("attach of %d services, first list to first EDS\t%v\tbare list and decode in the same pages %v, unpaged %v, all kinds at once %v\tratio %.2f, %.2f, %.2f (goal 2, of the first)\n",
-			attachServices, median[0], median[1], median[2], median[3], ratio(median[0], median[1]), ratio(median[0], median[2]), ratio(median[0], median[3]))
+			attachServices, median[0], median[1], median[2], median[3], ratio(median[0], median[1]), ratio(median[0], median[2]),
+			ratio(median[0], median[3]))
 		return nil
 	})
 }
@@ -145,13 +146,14 @@ func attachOnce(ctx context.Context, k *testbed.Kube) (time.Duration, error) {
 	}
 	defer proxy.close()
 	began := time.Now()
-	supervisor.Attach(registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Open: func(federation.Identity) (registries.Registry, error) {
-		client, err := connect(k)
-		if err != nil {
-			return nil, err
-		}
-		return following{client}, nil
-	}})
+	supervisor.Attach(registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Kubernetes},
+		Open: func(federation.Identity) (registries.Registry, error) {
+			client, err := connect(k)
+			if err != nil {
+				return nil, err
+			}
+			return following{client}, nil
+		}})
 	if err := proxy.firstEndpoints(ctx); err != nil {
 		return 0, err
 	}
@@ -173,12 +175,14 @@ type watcher struct {
 }
 
 func newWatcher(ctx context.Context, address string) (*watcher, error) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
 	if err != nil {
 		return nil, err
 	}
 	w := &watcher{conn: conn}
-	w.client, err = xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Buffer: 16, Node: &corev3.Node{Id: "sidecar~10.128.0.0~s0000-0.shop~shop.svc.cluster.local"}})
+	w.client, err = xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Buffer: 16,
+		Node: &corev3.Node{Id: "sidecar~10.128.0.0~s0000-0.shop~shop.svc.cluster.local"}})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

@@ -69,7 +69,8 @@ func openFleet(ctx context.Context, address string, services int, o options) (*c
 }
 
 func (f *clients) open(ctx context.Context, address string, i int) (*simulated, error) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
 	if err != nil {
 		return nil, err
 	}

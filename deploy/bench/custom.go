@@ -127,6 +127,7 @@ func printCustomChange(ctx context.Context, s *stage, r customReader) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("CPU of one changed custom resource\t%v among %d\t%v among %d\tratio %.2f (goal 1)\n", costs[0], fewCustom, costs[1], manyCustom, ratio(costs[1], costs[0]))
+	fmt.Printf("CPU of one changed custom resource\t%v among %d\t%v among %d\tratio %.2f (goal 1)\n", costs[0], fewCustom, costs[1],
+		manyCustom, ratio(costs[1], costs[0]))
 	return nil
 }

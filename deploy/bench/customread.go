@@ -28,7 +28,8 @@ type customReader struct {
 
 // edit changes one object.
 func (r customReader) edit(count, turn int) error {
-	return post(r.server, "PATCH", customPath(count)+"/v7?fieldManager=bench&force=true", custom(7, fmt.Sprint("/turn-", turn, "-", time.Now().UnixNano())))
+	return post(r.server, "PATCH", customPath(count)+"/v7?fieldManager=bench&force=true",
+		custom(7, fmt.Sprint("/turn-", turn, "-", time.Now().UnixNano())))
 }
 
 // hearing is a config.Sink that counts objects.
@@ -144,7 +145,8 @@ func (r customReader) follow(ctx context.Context, running *sync.WaitGroup, count
 	in := config.Options{Hub: "hub"}
 	f.views = config.NewAggregate(in, snapshots.Open(config.NewState(in).Source()), quiet, sources...)
 	f.source.Settings(f.views)
-	snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+	snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID,
+		federation.ClusterSpec]{
 		Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}},
 	}})
 	registry := snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: "c1"})

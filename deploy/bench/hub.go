@@ -49,9 +49,11 @@ func printHub(ctx context.Context, o options) error {
 		hub[i].print(out, "whole hub", size, o.clients)
 		raw[i].print(out, "rawfan", size, o.clients)
 	}
-	fmt.Fprintf(out, "\nCPU of one endpoint change, whole hub, %d services ÷ %d\t%.2f (goal 1.5)\n", o.large, o.small, hub[2].cpuPerChange/hub[0].cpuPerChange)
+	fmt.Fprintf(out, "\nCPU of one endpoint change, whole hub, %d services ÷ %d\t%.2f (goal 1.5)\n", o.large, o.small,
+		hub[2].cpuPerChange/hub[0].cpuPerChange)
 	for i, size := range sizes {
-		fmt.Fprintf(out, "CPU of one endpoint change, whole hub ÷ rawfan, %d services\t%.2f (goal 4 at 1,000)\n", size, hub[i].cpuPerChange/raw[i].cpuPerChange)
+		fmt.Fprintf(out, "CPU of one endpoint change, whole hub ÷ rawfan, %d services\t%.2f (goal 4 at 1,000)\n", size,
+			hub[i].cpuPerChange/raw[i].cpuPerChange)
 	}
 	return out.Flush()
 }
@@ -114,7 +116,8 @@ func sliceOf(i, turn int) string {
 		if e == 9 {
 			last += turn % 200
 		}
-		endpoints = append(endpoints, fmt.Sprintf(`{"addresses":["172.%d.%d.%d"],"conditions":{"ready":true},"zone":"z%d"}`, 16+i>>8, i&255, last, e%3))
+		endpoints = append(endpoints, fmt.Sprintf(`{"addresses":["172.%d.%d.%d"],"conditions":{"ready":true},"zone":"z%d"}`,
+			16+i>>8, i&255, last, e%3))
 	}
 	return fmt.Sprintf(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"s%[1]d-x","labels":{"kubernetes.io/service-name":"s%[1]d"}},"addressType":"IPv4","ports":[{"name":"http","port":8080}],"endpoints":[%[2]s]}`,
 		i, strings.Join(endpoints, ","))

@@ -59,7 +59,8 @@ func (o options) compareAll(ctx context.Context) error {
 	for _, m := range []struct {
 		name string
 		run  func(context.Context, options) error
-	}{{"apply", printApply}, {"route", printRoute}, {"attach", printAttach}, {"custom", printCustom}, {"page", printPage}, {"memory", printMemory}, {"xds", compare}, {"hub", printHub}} {
+	}{{"apply", printApply}, {"route", printRoute}, {"attach", printAttach}, {"custom", printCustom}, {"page", printPage},
+		{"memory", printMemory}, {"xds", compare}, {"hub", printHub}} {
 		if o.only != "" && o.only != m.name {
 			continue
 		}
@@ -74,7 +75,8 @@ func (o options) compareAll(ctx context.Context) error {
 func compare(ctx context.Context, o options) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	few, many := publishCost(1000), publishCost(20000)
-	fmt.Fprintf(out, "publishing one endpoint change\t%v at 1,000 services\t%v at 20,000\tratio %.2f (goal 2)\n\n", few, many, ratio(many, few))
+	fmt.Fprintf(out, "publishing one endpoint change\t%v at 1,000 services\t%v at 20,000\tratio %.2f (goal 2)\n\n",
+		few, many, ratio(many, few))
 	var results []result
 	fmt.Fprintf(out, "server\tservices\tclients\tfirst config, all\tCPU/client\tchange to last client p50\tp90\tCPU/change\tRSS\n")
 	for _, size := range []int{o.small, o.large} {
@@ -92,8 +94,11 @@ func compare(ctx context.Context, o options) error {
 		raw.print(out, "rawfan", size, o.clients)
 		results = append(results, hub, raw)
 	}
-	fmt.Fprintf(out, "\nCPU of one endpoint change, %d services ÷ %d\t%.2f (goal 1.5)\n", o.large, o.small, results[2].cpuPerChange/results[0].cpuPerChange)
-	fmt.Fprintf(out, "CPU of one endpoint change, hub ÷ rawfan\t%.2f at %d\t%.2f at %d\n", results[0].cpuPerChange/results[1].cpuPerChange, o.small, results[2].cpuPerChange/results[3].cpuPerChange, o.large)
-	fmt.Fprintf(out, "change to last client, hub ÷ rawfan\t%.2f at %d\t%.2f at %d\n", ratio(results[0].lastP50, results[1].lastP50), o.small, ratio(results[2].lastP50, results[3].lastP50), o.large)
+	fmt.Fprintf(out, "\nCPU of one endpoint change, %d services ÷ %d\t%.2f (goal 1.5)\n", o.large, o.small,
+		results[2].cpuPerChange/results[0].cpuPerChange)
+	fmt.Fprintf(out, "CPU of one endpoint change, hub ÷ rawfan\t%.2f at %d\t%.2f at %d\n", results[0].cpuPerChange/results[1].cpuPerChange,
+		o.small, results[2].cpuPerChange/results[3].cpuPerChange, o.large)
+	fmt.Fprintf(out, "change to last client, hub ÷ rawfan\t%.2f at %d\t%.2f at %d\n", ratio(results[0].lastP50, results[1].lastP50), o.small,
+		ratio(results[2].lastP50, results[3].lastP50), o.large)
 	return out.Flush()
 }

@@ -38,7 +38,8 @@ type footprint struct {
 // own program with an embedded etcd, and prints what each request took and left.
 func printMemory(ctx context.Context, o options) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(out, "objects\trequest\tpeak\tstays\tanonymous\tfiles\tlive\t(peak-stays)/request (goal 3)\tstays/live (goal 2)\tlive/object (goal 8 kB)\t\n")
+	fmt.Fprint(out,
+		"objects\trequest\tpeak\tstays\tanonymous\tfiles\tlive\t(peak-stays)/request (goal 3)\tstays/live (goal 2)\tlive/object (goal 8 kB)\t\n")
 	err := on(func(s *stage) error {
 		h, err := startEmpty(s, o.program)
 		if err != nil {
@@ -63,7 +64,8 @@ func printMemory(ctx context.Context, o options) error {
 
 func (f footprint) print(out *tabwriter.Writer, objects int, live int64) {
 	mb := func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
-	fmt.Fprintf(out, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%.2f\t%.2f kB\t\n", objects, mb(f.request), mb(f.peak), mb(f.rss), mb(f.anon), mb(f.file), mb(f.live),
+	fmt.Fprintf(out, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%.2f\t%.2f kB\t\n", objects, mb(f.request), mb(f.peak), mb(f.rss),
+		mb(f.anon), mb(f.file), mb(f.live),
 		float64(f.peak-f.rss)/float64(f.request), float64(f.rss)/float64(f.live), float64(live)/float64(objects)/1e3)
 }
 

@@ -51,7 +51,8 @@ func routeShard(port, i int) *federation.Shard {
 // manifest is an object in namespace ns as a store gives it.
 func manifest(kind, name, spec string, revision int64) config.Event {
 	key := federation.ObjectKey{Group: "networking.istio.io", Kind: kind, Namespace: "ns", Name: name}
-	text := fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":%q,"metadata":{"name":%q,"namespace":"ns"},"spec":%s}`, kind, name, spec)
+	text := fmt.Sprintf(`{"apiVersion":"networking.istio.io/v1","kind":%q,"metadata":{"name":%q,"namespace":"ns"},"spec":%s}`,
+		kind, name, spec)
 	return config.Event{New: &config.Object{Key: key, APIVersion: "networking.istio.io/v1", Revision: revision, Manifest: []byte(text)}}
 }
 
@@ -68,7 +69,8 @@ func (w *world) fillRoutes(objects, services int) {
 	for port, n := range map[int]int{sharedPort: services, ownPort: ownHosts} {
 		for i := range n {
 			host := routeHost(port, i)
-			events = append(events, routeTo(host, 0, 1), manifest("DestinationRule", host, fmt.Sprintf(`{"host":%q,"trafficPolicy":{"loadBalancer":{"simple":"RANDOM"}}}`, host), 1))
+			events = append(events, routeTo(host, 0, 1),
+				manifest("DestinationRule", host, fmt.Sprintf(`{"host":%q,"trafficPolicy":{"loadBalancer":{"simple":"RANDOM"}}}`, host), 1))
 		}
 	}
 	for i := len(events); i < objects; i++ {

@@ -106,8 +106,10 @@ spec:
 // kinds are those that the hub reads from the cluster.
 var kinds = []string{
 	"GatewayClass.gateway.networking.k8s.io", "Gateway.gateway.networking.k8s.io", "ReferenceGrant.gateway.networking.k8s.io",
-	"HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io", "TLSRoute.gateway.networking.k8s.io", "TCPRoute.gateway.networking.k8s.io",
-	"ListenerSet.gateway.networking.k8s.io", "UDPRoute.gateway.networking.k8s.io", "BackendTLSPolicy.gateway.networking.k8s.io", "ConfigMap", "Namespace",
+	"HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io", "TLSRoute.gateway.networking.k8s.io",
+	"TCPRoute.gateway.networking.k8s.io",
+	"ListenerSet.gateway.networking.k8s.io", "UDPRoute.gateway.networking.k8s.io", "BackendTLSPolicy.gateway.networking.k8s.io",
+	"ConfigMap", "Namespace",
 }
 
 // next returns an address that nobody has.

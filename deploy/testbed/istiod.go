@@ -47,7 +47,8 @@ func StartIstiod(t testing.TB, o IstiodOptions) *Istiod {
 			"--secureGRPCAddr", i.XDS, "--monitoringAddr", o.Address + ":15014",
 		},
 		Env: []string{
-			"POD_NAME=istiod-1", "POD_NAMESPACE=istio-system", "ROOT_CA_DIR=" + o.CA, "VALIDATION_WEBHOOK_CONFIG_NAME=", "INJECTION_WEBHOOK_CONFIG_NAME=",
+			"POD_NAME=istiod-1", "POD_NAMESPACE=istio-system", "ROOT_CA_DIR=" + o.CA, "VALIDATION_WEBHOOK_CONFIG_NAME=",
+			"INJECTION_WEBHOOK_CONFIG_NAME=",
 			"PILOT_ENABLE_ALPN_FILTER=" + filters, "PILOT_ENABLE_METADATA_EXCHANGE=" + filters, "PILOT_ENABLE_TELEMETRY_LABEL=" + filters,
 		},
 	})

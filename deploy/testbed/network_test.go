@@ -84,7 +84,8 @@ func TestEchoTellsWhatItSees(t *testing.T) {
 	echo := StartEcho(t, EchoOptions{Name: "web", HTTP: []int{0}, TCP: []int{0}})
 	response := (*Namespace)(nil).Get("http://"+echo.HTTP[0].String()+"/x?status=503", "Host", "web.default", "X-Test", "1")
 	answer := response.Echo(t)
-	if response.Status != http.StatusServiceUnavailable || answer.Host != "web.default" || answer.Path != "/x" || answer.Header.Get("X-Test") != "1" {
+	if response.Status != http.StatusServiceUnavailable || answer.Host != "web.default" || answer.Path != "/x" ||
+		answer.Header.Get("X-Test") != "1" {
 		t.Errorf("the answer is %d %+v", response.Status, answer)
 	}
 
@@ -106,7 +107,8 @@ func TestEchoTellsWhatItSees(t *testing.T) {
 		t.Errorf("over TCP the answer is %q, want %q", got, "web hello")
 	}
 	echo.Stop()
-	if response := (*Namespace)(nil).Get("http://" + echo.HTTP[0].String()); response.Err == nil || !strings.Contains(response.Err.Error(), "refused") {
+	if response := (*Namespace)(nil).Get("http://" + echo.HTTP[0].String()); response.Err == nil ||
+		!strings.Contains(response.Err.Error(), "refused") {
 		t.Errorf("a stopped echo server answers %d, %v", response.Status, response.Err)
 	}
 }

@@ -173,10 +173,12 @@ func TestG10ObjectsForAllProxiesComeFirst(t *testing.T) {
 		mesh := federation.NewAggregate(nil)
 		kinds := []federation.Kind{{Group: "networking.istio.io", Name: "VirtualService"}}
 		etcd, first, second := &fakeSource{kinds: kinds}, &fakeSource{kinds: kinds}, &fakeSource{kinds: kinds}
-		a, stop := run(t, mesh, config.Named{Name: "etcd", Source: etcd}, config.Named{Name: "crd:c1", Source: first}, config.Named{Name: "crd:c2", Source: second})
+		a, stop := run(t, mesh, config.Named{Name: "etcd", Source: etcd}, config.Named{Name: "crd:c1", Source: first},
+			config.Named{Name: "crd:c2", Source: second})
 		defer stop()
 		web := func(of federation.ClusterID) *config.Object {
-			o := object(t, 1, "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web, namespace: shop}\nspec: {hosts: [web]}")
+			o := object(t, 1,
+				"apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web, namespace: shop}\nspec: {hosts: [web]}")
 			o.Key.Cluster = of
 			return o
 		}
@@ -280,14 +282,16 @@ func TestFailingSourceKeepsWhatItGave(t *testing.T) {
 		etcd.fail(errors.New("the disk is gone"))
 		synctest.Wait()
 		hub, _ := mesh.Latest().Cluster("hub")
-		if got := cidr(t, mesh, "n"); got != "10.1.0.0/16" || hub.Status.Phase != federation.Stale || !slices.Equal(problemsOf(mesh), []string{"SOURCE_STOPPED source etcd"}) {
+		if got := cidr(t, mesh, "n"); got != "10.1.0.0/16" || hub.Status.Phase != federation.Stale ||
+			!slices.Equal(problemsOf(mesh), []string{"SOURCE_STOPPED source etcd"}) {
 			t.Errorf("%s, %+v, %v", got, hub.Status, problemsOf(mesh))
 		}
 		began := time.Now()
 		etcd.give(2, true, net(t, "n", "10.1.0.0/16")) // taken once it runs again
 		synctest.Wait()
 		hub, _ = mesh.Latest().Cluster("hub")
-		if took := time.Since(began); took < 750*time.Millisecond || took > 1250*time.Millisecond || hub.Status.Phase != federation.Ready || len(problemsOf(mesh)) > 0 {
+		if took := time.Since(began); took < 750*time.Millisecond || took > 1250*time.Millisecond || hub.Status.Phase != federation.Ready ||
+			len(problemsOf(mesh)) > 0 {
 			t.Errorf("after %v: %+v, %v", took, hub.Status, problemsOf(mesh))
 		}
 		if got := cidr(t, mesh, "m"); got != "none" || a.Latest().Revision() != 2 {

@@ -92,7 +92,8 @@ func TestAutomaticVIPsSurvive(t *testing.T) {
 	if len(first) != 2 || !slices.Equal(preview.Services.Set[shop("a.example.com")].VIPs, first) {
 		t.Errorf("VIPs %v, previewed %v", first, preview.Services.Set[shop("a.example.com")].VIPs)
 	}
-	if _, shown := w.mesh.Object(federation.ObjectKey{Group: "isthmus.dev", Kind: "Allocation", Namespace: "shop", Name: "a.example.com"}); shown {
+	if _, shown := w.mesh.Object(federation.ObjectKey{Group: "isthmus.dev", Kind: "Allocation", Namespace: "shop",
+		Name: "a.example.com"}); shown {
 		t.Error("allocations are shown")
 	}
 	w.apply(t, entry("b", `{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 81, name: more}]}`))
@@ -140,7 +141,8 @@ func TestR36EntriesThatNameAnAutomaticVIP(t *testing.T) {
 	w.write()
 	a, b := w.vips("a.example.com"), w.vips("b.example.com")
 	static := func(address string) string {
-		return entry("static", fmt.Sprintf(`{hosts: [static.example.com], addresses: [%q], resolution: STATIC, ports: [{number: 80, name: http}]}`, address))
+		return entry("static",
+			fmt.Sprintf(`{hosts: [static.example.com], addresses: [%q], resolution: STATIC, ports: [{number: 80, name: http}]}`, address))
 	}
 	for _, taken := range a { // by IPv4, then by IPv6
 		preview := w.state.Preview([]config.Event{{New: object(t, 9, static(taken.Addr().String()))}}, 9)
@@ -180,7 +182,9 @@ func TestR36NewVIPsAvoidThoseOfEntries(t *testing.T) {
 	w.write()
 	first := w.vips("a.example.com")
 	w = newWorld()
-	w.apply(t, entry("static", fmt.Sprintf(`{hosts: [static.example.com], addresses: [%q], resolution: STATIC, ports: [{number: 80, name: http}]}`, first[0].Addr())))
+	w.apply(t,
+		entry("static", fmt.Sprintf(`{hosts: [static.example.com], addresses: [%q], resolution: STATIC, ports: [{number: 80, name: http}]}`,
+			first[0].Addr())))
 	w.apply(t, entry("a", automatic))
 	if missing := w.write(); len(missing) != 1 || len(w.vips("a.example.com")) != 2 || slices.Contains(w.vips("a.example.com"), first[0]) {
 		t.Errorf("a has %v", w.vips("a.example.com"))

@@ -94,7 +94,8 @@ type Problem struct {
 
 // Compare orders problems by object, field, code and message.
 func (p Problem) Compare(o Problem) int {
-	return cmp.Or(cmp.Compare(p.Object, o.Object), cmp.Compare(p.Field, o.Field), cmp.Compare(p.Code, o.Code), cmp.Compare(p.Message, o.Message))
+	return cmp.Or(cmp.Compare(p.Object, o.Object), cmp.Compare(p.Field, o.Field), cmp.Compare(p.Code, o.Code),
+		cmp.Compare(p.Message, o.Message))
 }
 
 // shownProblems is how many problems of the clusters a source tells.
@@ -104,7 +105,8 @@ const shownProblems = 100
 // there are. The object names what it reads.
 func Shown(all []Problem, object string) []Problem {
 	if more := len(all) - shownProblems; more > 0 {
-		all = append(all[:shownProblems], Problem{Code: federation.CodeMoreProblems, Object: object, Message: fmt.Sprintf("there are %d more problems", more)})
+		all = append(all[:shownProblems], Problem{Code: federation.CodeMoreProblems, Object: object,
+			Message: fmt.Sprintf("there are %d more problems", more)})
 	}
 	return all
 }
@@ -141,7 +143,8 @@ const (
 // *Refused, or nil.
 func (c Commit) RefusedSecrets() error {
 	if len(c.Secrets) > MaxSecrets {
-		return &Refused{Limit: "secrets", Message: fmt.Sprintf("it changes %d secrets, the limit is %d; make several commits", len(c.Secrets), MaxSecrets)}
+		return &Refused{Limit: "secrets", Message: fmt.Sprintf("it changes %d secrets, the limit is %d; make several commits",
+			len(c.Secrets), MaxSecrets)}
 	}
 	seen, size := map[federation.ObjectKey]bool{}, 0
 	for _, s := range c.Secrets {
@@ -150,7 +153,8 @@ func (c Commit) RefusedSecrets() error {
 		case seen[s.Of]:
 			return &Refused{Limit: "duplicate secret", Message: fmt.Sprintf("%s has two secrets in the commit", s.Of)}
 		case size > MaxSecret:
-			return &Refused{Limit: "secret size", Message: fmt.Sprintf("the secret of %s is too large: the limit of a commit is %d bytes", s.Of, MaxSecret)}
+			return &Refused{Limit: "secret size",
+				Message: fmt.Sprintf("the secret of %s is too large: the limit of a commit is %d bytes", s.Of, MaxSecret)}
 		}
 		seen[s.Of] = true
 	}
@@ -159,7 +163,8 @@ func (c Commit) RefusedSecrets() error {
 
 // CheckSize refuses a note of more than so many bytes, and names its largest field.
 func (n Note) CheckSize(most int) error {
-	fields := map[string]string{"message": n.Message, "fieldManager": n.Manager, "ticket": n.Ticket, "idempotencyKey": n.IdempotencyKey, "": n.Author}
+	fields := map[string]string{"message": n.Message, "fieldManager": n.Manager, "ticket": n.Ticket,
+		"idempotencyKey": n.IdempotencyKey, "": n.Author}
 	size, largest := 0, ""
 	for name, value := range fields {
 		size += len(value)

@@ -17,7 +17,8 @@ func (d *draft) derivationFault(key federation.ServiceKey, cause any) []federati
 	service := key.Title()
 	var from []string
 	d.entries.WalkPrefix(memberSortKey(key, ""), func(at string, _ *external.Reading) bool {
-		from = append(from, title(federation.ObjectKey{Kind: kind.ServiceEntry.Name, Namespace: key.Namespace, Name: at[strings.LastIndex(at, nul)+1:]}))
+		from = append(from, title(federation.ObjectKey{Kind: kind.ServiceEntry.Name, Namespace: key.Namespace,
+			Name: at[strings.LastIndex(at, nul)+1:]}))
 		return false
 	})
 	for _, b := range members(&d.bindings, key) {
@@ -26,7 +27,8 @@ func (d *draft) derivationFault(key federation.ServiceKey, cause any) []federati
 	if len(from) == 0 {
 		from = []string{service}
 	}
-	d.base.options.log().Error("leaving a service as it was: the hub panicked over it", slog.String("name", service), slog.String("object", strings.Join(from, ", ")),
+	d.base.options.log().Error("leaving a service as it was: the hub panicked over it", slog.String("name", service),
+		slog.String("object", strings.Join(from, ", ")),
 		slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 	problems := make([]federation.Problem, len(from))
 	for i, object := range from {

@@ -67,7 +67,8 @@ func (o Options) log() *slog.Logger { return cmp.Or(o.Logger, slog.Default()) }
 
 // fault tells of a panic over an object.
 func (o Options) fault(key federation.ObjectKey, cause any) {
-	o.log().Error("setting an object aside: the hub panicked over it", slog.String("object", title(key)), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+	o.log().Error("setting an object aside: the hub panicked over it", slog.String("object", title(key)), slog.Any("panic", cause),
+		slog.String("stack", string(debug.Stack())))
 }
 
 // hold decodes an object. One that cannot be decoded is set aside with a
@@ -76,7 +77,8 @@ func hold(o *Object, domain string, labels *labelSets) *held {
 	h := &held{object: o}
 	if of := o.Key.Cluster; of != "" && !kind.ConcernsProxies(o.Key.Of()) {
 		h.Problems = []federation.Problem{{
-			Code: codeMeshOnly, Object: title(o.Key), Message: fmt.Sprintf("a %s concerns all proxies and cannot be for those of cluster %s alone; the object has no effect: give its source the scope MESH", o.Key.Kind, of),
+			Code: codeMeshOnly, Object: title(o.Key),
+			Message: fmt.Sprintf("a %s concerns all proxies and cannot be for those of cluster %s alone; the object has no effect: give its source the scope MESH", o.Key.Kind, of),
 		}}
 		return h
 	}
@@ -129,7 +131,8 @@ func decode(o *Object) (*federation.Object, error) {
 	}
 	digest := sha256.Sum256(d.Spec)
 	shown := &federation.Object{
-		Key: o.Key, Revision: o.Revision, Digest: hex.EncodeToString(digest[:16]), Labels: d.Metadata.Labels, Spec: spec, Credentials: o.Credentials,
+		Key: o.Key, Revision: o.Revision, Digest: hex.EncodeToString(digest[:16]), Labels: d.Metadata.Labels,
+		Spec: spec, Credentials: o.Credentials,
 	}
 	shown.DryRun, _ = strconv.ParseBool(d.Metadata.Annotations.DryRun) // what is neither is in force
 	if d.Metadata.CreationTimestamp != nil {

@@ -60,7 +60,8 @@ func TestDurationsAreReadAsTheModuleDoes(t *testing.T) {
 		t.Fatal(w.problems())
 	}
 	web := shown.Spec.(*networking.VirtualService)
-	if got := web.GetHttp()[0]; got.GetTimeout().AsDuration() != 3*time.Minute || got.GetRoute()[0].GetWeight() != 7 || len(web.GetHosts()) != 1 {
+	if got := web.GetHttp()[0]; got.GetTimeout().AsDuration() != 3*time.Minute || got.GetRoute()[0].GetWeight() != 7 ||
+		len(web.GetHosts()) != 1 {
 		t.Errorf("read as %v", web)
 	}
 	sameAsModule(t, o, shown.Spec)

@@ -118,7 +118,8 @@ type draft struct {
 func (s *State) draft() *draft {
 	return &draft{
 		base: s, objects: s.objects.Txn(), entries: s.entries.Txn(), bindings: s.bindings.Txn(), shards: s.shards.Txn(),
-		found: s.found.Txn(), taken: s.taken.Txn(), chosen: s.chosen.Txn(), unallocated: s.unallocated.Txn(), touched: map[federation.ServiceKey]bool{},
+		found: s.found.Txn(), taken: s.taken.Txn(), chosen: s.chosen.Txn(), unallocated: s.unallocated.Txn(),
+		touched:   map[federation.ServiceKey]bool{},
 		services:  newDeltaBuilder[federation.ServiceKey, *federation.Shard](!s.begun),
 		workloads: newDeltaBuilder[federation.WorkloadKey, *federation.Workload](!s.begun),
 		problems:  newDeltaBuilder[string, federation.Problem](!s.begun),
@@ -301,7 +302,8 @@ func (d *draft) merge(key federation.ServiceKey) {
 
 // bound adds what ServiceBindings of the hostname say: the oldest makes the
 // service unless ServiceEntries do.
-func (d *draft) bound(key federation.ServiceKey, shard *federation.Shard, problems []federation.Problem) (*federation.Shard, []federation.Problem) {
+func (d *draft) bound(key federation.ServiceKey, shard *federation.Shard, problems []federation.Problem) (*federation.Shard,
+	[]federation.Problem) {
 	by := "an older ServiceEntry"
 	if shard != nil {
 		by = "ServiceEntry " + shard.UID

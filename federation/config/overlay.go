@@ -85,7 +85,8 @@ func (o overlay) take(source int, u Update) (after overlay, keys []federation.Ob
 		switch {
 		case e.New != nil && !l.knows(e.New.Key.Of()):
 			refused = append(refused, Problem{
-				Code: codeUnexpected, Object: e.New.Key.String(), Message: fmt.Sprintf("the source %s does not say that it gives this kind; the object is not used", l.name),
+				Code: codeUnexpected, Object: e.New.Key.String(),
+				Message: fmt.Sprintf("the source %s does not say that it gives this kind; the object is not used", l.name),
 			})
 		case e.New != nil:
 			touched[e.New.Key] = true
@@ -153,7 +154,8 @@ func (o overlay) hidden(key federation.ObjectKey) *Problem {
 	if key.Cluster != "" && o.first(key.Everywhere()) != nil {
 		return &Problem{
 			Code: codeHidden, Object: title(key),
-			Message: fmt.Sprintf("the object for the proxies of cluster %s is hidden by the one of %s for all proxies; remove one of them", key.Cluster, o.sources[holders[0]].name),
+			Message: fmt.Sprintf("the object for the proxies of cluster %s is hidden by the one of %s for all proxies; remove one of them",
+				key.Cluster, o.sources[holders[0]].name),
 		}
 	}
 	var losers string

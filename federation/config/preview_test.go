@@ -20,7 +20,8 @@ type hub struct {
 
 func newHub(t *testing.T, r *rapid.T) *hub {
 	h := &hub{source: &fakeSource{}, mesh: federation.NewAggregate(nil)}
-	for group, names := range map[string][]string{"networking.istio.io": {"ServiceEntry", "WorkloadEntry"}, "isthmus.dev": {"Allocation", "ServiceBinding"}} {
+	for group, names := range map[string][]string{"networking.istio.io": {"ServiceEntry", "WorkloadEntry"},
+		"isthmus.dev": {"Allocation", "ServiceBinding"}} {
 		for _, name := range names {
 			h.source.kinds = append(h.source.kinds, federation.Kind{Group: group, Name: name})
 		}
@@ -80,7 +81,8 @@ func TestR63PreviewedChangesArePublishedAsTheyAre(t *testing.T) {
 			if planned := disturbed != 2; planned != (planning.views.Latest().State == f.State) || planned && as.After != planning.mesh.Latest() {
 				r.Errorf("disturbed in way %d, and what was previewed was published as %+v", disturbed, as)
 			}
-			if diff := cmp.Diff(plain.said(), planning.said(), cmp.Comparer((*federation.Shard).Equal), cmp.Comparer((*federation.Workload).Equal)); diff != "" {
+			if diff := cmp.Diff(plain.said(), planning.said(), cmp.Comparer((*federation.Shard).Equal),
+				cmp.Comparer((*federation.Workload).Equal)); diff != "" {
 				r.Fatalf("without (-) and with (+) a plan: %s", diff)
 			}
 			if a, b := plain.mesh.Latest().Version(), planning.mesh.Latest().Version(); a != b {

@@ -21,15 +21,20 @@ func TestSeed20(t *testing.T) {
 	source := &fakeSource{kinds: []federation.Kind{kind.ServiceEntry}}
 	a, stop := run(t, mesh, config.Named{Name: "etcd", Source: source})
 	defer stop()
-	source.update(config.Update{Revision: 1, Full: true, Events: []config.Event{{New: object(t, 1, entry("a", `{hosts: [web.shop.svc.cluster.local], location: MESH_EXTERNAL, resolution: STATIC, ports: [{number: 80, name: se, protocol: TCP}]}`))}}})
+	source.update(config.Update{Revision: 1, Full: true,
+		Events: []config.Event{{New: object(t, 1,
+			entry("a",
+				`{hosts: [web.shop.svc.cluster.local], location: MESH_EXTERNAL, resolution: STATIC, ports: [{number: 80, name: se, protocol: TCP}]}`))}}})
 	if _, err := a.WaitFor(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	if hub, ok := mesh.Latest().Cluster("hub"); !ok || hub.Spec.Provider != federation.External || hub.Status.Phase != federation.Ready {
 		t.Errorf("the hub's own registry is %+v", hub)
 	}
-	mesh.Open(federation.ShardKey{Cluster: "zz", Provider: federation.Kubernetes}).Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
-		Full: true, Set: map[federation.ServiceKey]*federation.Shard{shop("web.shop.svc.cluster.local"): {Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}}}},
+	mesh.Open(federation.ShardKey{Cluster: "zz",
+		Provider: federation.Kubernetes}).Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
+		Full: true, Set: map[federation.ServiceKey]*federation.Shard{shop("web.shop.svc.cluster.local"): {Ports: []federation.Port{{Name: "http",
+			Number: 80, Protocol: federation.HTTP}}}},
 	}})
 	svc, _ := mesh.Latest().Service(shop("web.shop.svc.cluster.local"))
 	if order := svc.Order(); len(order) != 2 || order[1].Provider != federation.External || svc.MeshExternal || svc.Ports[0].Name != "http" {
@@ -39,8 +44,12 @@ func TestSeed20(t *testing.T) {
 
 func TestSeed36(t *testing.T) {
 	w := newWorld()
-	w.apply(t, entry("a", `{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`))
-	c := w.apply(t, entry("a", `{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.2}]}`))
+	w.apply(t,
+		entry("a",
+			`{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`))
+	c := w.apply(t,
+		entry("a",
+			`{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.2}]}`))
 	expect(t, c, endpoints, "a.example.com endpoints", "b.example.com endpoints")
 	w.has(t, "a.example.com", "10.0.0.2")
 }
@@ -49,8 +58,10 @@ func TestSeed36(t *testing.T) {
 // a reader derives from the resolution; the change set names the service.
 func TestSeed37(t *testing.T) {
 	w := newWorld()
-	w.apply(t, entry("a", `{hosts: [a.example.com], resolution: DNS, ports: [{number: 80, name: http}], endpoints: [{address: x.example.com}]}`))
-	c := w.apply(t, entry("a", `{hosts: [a.example.com], resolution: DNS, ports: [{number: 80, name: http}], endpoints: [{address: y.example.com}]}`))
+	w.apply(t,
+		entry("a", `{hosts: [a.example.com], resolution: DNS, ports: [{number: 80, name: http}], endpoints: [{address: x.example.com}]}`))
+	c := w.apply(t,
+		entry("a", `{hosts: [a.example.com], resolution: DNS, ports: [{number: 80, name: http}], endpoints: [{address: y.example.com}]}`))
 	expect(t, c, endpoints, "a.example.com endpoints")
 	svc, _ := w.mesh.Service(shop("a.example.com"))
 	if svc.Resolution != federation.DNSLB {
@@ -78,9 +89,12 @@ func TestSeed40(t *testing.T) {
 	w := newWorld()
 	w.apply(t,
 		workload("x", `{address: 10.0.0.1, labels: {app: x}}`), workload("y", `{address: 10.0.0.2, labels: {app: "y"}}`),
-		entry("a", `{hosts: [a.example.com, b.example.com], resolution: STATIC, location: MESH_INTERNAL, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: x}}}`))
+		entry("a",
+			`{hosts: [a.example.com, b.example.com], resolution: STATIC, location: MESH_INTERNAL, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: x}}}`))
 	w.has(t, "a.example.com", "10.0.0.1")
-	c := w.apply(t, entry("a", `{hosts: [b.example.com, c.example.com], resolution: STATIC, location: MESH_INTERNAL, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: "y"}}}`))
+	c := w.apply(t,
+		entry("a",
+			`{hosts: [b.example.com, c.example.com], resolution: STATIC, location: MESH_INTERNAL, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: "y"}}}`))
 	if c.Reasons()&spec == 0 || len(c.Services) != 3 {
 		t.Errorf("%v: %v", c.Reasons(), changed(c))
 	}
@@ -92,7 +106,9 @@ func TestSeed40(t *testing.T) {
 func TestSeed41(t *testing.T) {
 	w := newWorld()
 	w.apply(t, entry("a", `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`))
-	c := w.apply(t, entry("a", `{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.2}]}`))
+	c := w.apply(t,
+		entry("a",
+			`{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.2}]}`))
 	if got := changed(c); !slices.Contains(got, "a.example.com endpoints") || len(got) != 2 {
 		t.Errorf("changed %v", got)
 	}
@@ -103,7 +119,8 @@ const selecting = `{hosts: [a.example.com], resolution: STATIC, location: MESH_I
 
 func TestSeed42(t *testing.T) {
 	w := newWorld()
-	w.apply(t, entry("a", selecting), entry("z", `{hosts: [z.example.com], resolution: STATIC, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: x, z: "1"}}}`))
+	w.apply(t, entry("a", selecting), entry("z",
+		`{hosts: [z.example.com], resolution: STATIC, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: x, z: "1"}}}`))
 	c := w.apply(t, workload("x", `{address: 10.0.0.1, labels: {app: x, v: "1"}}`))
 	expect(t, c, endpoints, "a.example.com endpoints")
 	w.has(t, "a.example.com", "10.0.0.1")
@@ -149,7 +166,8 @@ func TestSeed45To48(t *testing.T) {
 }
 
 func TestSeed49(t *testing.T) {
-	all := []string{entry("a", selecting), workload("x", `{address: 10.0.0.1, labels: {app: x}}`), workload("y", `{address: 10.0.0.2, labels: {app: x}}`)}
+	all := []string{entry("a", selecting), workload("x", `{address: 10.0.0.1, labels: {app: x}}`),
+		workload("y", `{address: 10.0.0.2, labels: {app: x}}`)}
 	for range 2 {
 		w := newWorld()
 		for _, m := range all {
@@ -190,11 +208,14 @@ func TestSeed52(t *testing.T) {
 	a, stop := run(t, edits, config.Named{Name: "etcd", Source: source})
 	defer stop()
 	source.update(config.Update{Revision: 1, Full: true})
-	source.update(config.Update{Revision: 2, Events: []config.Event{{New: object(t, 2, entry("a", `{hosts: [a.example.com, b.example.com], resolution: DNS, ports: [{number: 80, name: http}]}`))}}})
+	source.update(config.Update{Revision: 2,
+		Events: []config.Event{{New: object(t, 2,
+			entry("a", `{hosts: [a.example.com, b.example.com], resolution: DNS, ports: [{number: 80, name: http}]}`))}}})
 	if _, err := a.WaitFor(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	if all := edits.all(); len(all) != 2 || !all[0].Services.Full || all[1].Services.Full || len(all[1].Services.Set) != 2 || all[1].Revision != 2 {
+	if all := edits.all(); len(all) != 2 || !all[0].Services.Full || all[1].Services.Full ||
+		len(all[1].Services.Set) != 2 || all[1].Revision != 2 {
 		t.Errorf("edits: %+v", all)
 	}
 }

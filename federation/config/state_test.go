@@ -83,8 +83,9 @@ func TestEntrySelectsPodsOfClusters(t *testing.T) {
 	w.apply(t, entry("a", selecting), workload("x", `{address: 10.0.0.1, labels: {app: x}}`))
 	pod := &federation.Workload{Addresses: []netip.Addr{netip.MustParseAddr("10.8.0.1")}, Labels: map[string]string{"app": "x"}}
 	w.mesh, _ = federation.Next(w.mesh, federation.Edit{
-		Source:    federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes},
-		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true, Set: map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop", Name: "web-1"}: pod}},
+		Source: federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes},
+		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true,
+			Set: map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop", Name: "web-1"}: pod}},
 	})
 	w.has(t, "a.example.com", "10.0.0.1", "10.8.0.1")
 }
@@ -107,8 +108,10 @@ func TestUndecodableObjectIsSetAsideUntilItIsGood(t *testing.T) {
 func TestNULJoinsNothing(t *testing.T) {
 	const victim = `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`
 	w := newWorld()
-	w.apply(t, istio("ServiceEntry", "evil", "b", `{hosts: ["a.example.com\0shop\0x"], resolution: STATIC, ports: [{number: 81, name: more}], endpoints: [{address: 10.6.6.6}]}`))
-	w.apply(t, istio("ServiceEntry", "evil", "c", `{hosts: [c.example.com], subjectAltNames: ["no escape: \\\\u0000"], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.3}]}`))
+	w.apply(t, istio("ServiceEntry", "evil", "b",
+		`{hosts: ["a.example.com\0shop\0x"], resolution: STATIC, ports: [{number: 81, name: more}], endpoints: [{address: 10.6.6.6}]}`))
+	w.apply(t, istio("ServiceEntry", "evil", "c",
+		`{hosts: [c.example.com], subjectAltNames: ["no escape: \\\\u0000"], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.3}]}`))
 	w.apply(t, entry("a", victim))
 	w.has(t, "a.example.com", "10.0.0.1")
 	if got := w.problems(); len(got) != 1 || !strings.HasPrefix(got[0], "UNDECODABLE ") || w.mesh.Services().Len() != 2 {
@@ -132,12 +135,17 @@ func TestDryRunIsThePublication(t *testing.T) {
 func many(t testing.TB, n int) (*config.State, [2]config.Event) {
 	var all []config.Event
 	for i := range n {
-		all = append(all, config.Event{New: object(t, 1, entry(fmt.Sprintf("e%05d", i), fmt.Sprintf(`{hosts: [h%05d.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`, i)))})
+		all = append(all, config.Event{New: object(t, 1, entry(fmt.Sprintf("e%05d", i),
+			fmt.Sprintf(`{hosts: [h%05d.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`,
+				i)))})
 	}
 	state, _ := config.NewState(config.Options{Hub: "hub"}).Next(all, 1)
 	var changes [2]config.Event
 	for i := range changes {
-		changes[i].New = object(t, int64(2+i), entry("e00007", fmt.Sprintf(`{hosts: [h00007.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.1.%d}]}`, i+1)))
+		changes[i].New = object(t, int64(2+i),
+			entry("e00007",
+				fmt.Sprintf(`{hosts: [h00007.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.1.%d}]}`,
+					i+1)))
 	}
 	return state, changes
 }

@@ -181,7 +181,8 @@ func network(n *federation.Network) string {
 func TestAllReadsAreTested(t *testing.T) {
 	notReads := []string{"Deps", "Apart", "At", "Objects", "For"}
 	for prefix, of := range map[string]reflect.Type{
-		"": reflect.TypeFor[*federation.Reader](), "At.": reflect.TypeFor[federation.NotedSite](), "Objects.": reflect.TypeFor[federation.NotedObjects](),
+		"": reflect.TypeFor[*federation.Reader](), "At.": reflect.TypeFor[federation.NotedSite](),
+		"Objects.": reflect.TypeFor[federation.NotedObjects](),
 	} {
 		for i := range of.NumMethod() {
 			name := prefix + of.Method(i).Name
@@ -247,7 +248,8 @@ func TestPropertyValuesByHostAreAsComputedFromNothing(t *testing.T) {
 		switch {
 		case text == "": // without a service there is no value
 		case host == "a.x":
-			text += objects(r.Objects().For(ruleKind, "a.x")) + digest(r.Object(federation.ObjectKey{Group: "test", Kind: "Rule", Namespace: "ns", Name: "r1"}))
+			text += objects(r.Objects().For(ruleKind, "a.x")) +
+				digest(r.Object(federation.ObjectKey{Group: "test", Kind: "Rule", Namespace: "ns", Name: "r1"}))
 		case host == "b.x":
 			text += r.Mesh().Trust() + spec(r.ByHostname("c.y")...)
 		}
@@ -255,7 +257,8 @@ func TestPropertyValuesByHostAreAsComputedFromNothing(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		kept, b := map[federation.Hostname]string{}, derive.NewByHost()
-		at, _ := federation.Next(federation.Empty(), federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: true}}})
+		at, _ := federation.Next(federation.Empty(),
+			federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: true}}})
 		look := func(host federation.Hostname) {
 			r := at.Read()
 			kept[host] = compute(r, host)
@@ -298,7 +301,8 @@ func TestReadersOfATableDoNotWaitForComputations(t *testing.T) {
 	readers.Go(func() { got = table.Get(first, true) })
 	<-begun
 	k := federation.ServiceKey{Hostname: "a.x", Namespace: "ns"}
-	w.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{k: {}}}})
+	w.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey,
+		*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{k: {}}}})
 	if now := table.Get(a.Latest(), false); now == "" {
 		t.Error("the new service is not read")
 	}

@@ -36,7 +36,8 @@ func TestPropertyAnOuterIndexKnowsWhatItsIndexesRead(t *testing.T) {
 			default:
 				name := rapid.SampledFrom(names).Draw(t, "value")
 				now := federation.Deps{}
-				for _, o := range rapid.SliceOfDistinct(rapid.SampledFrom(objects), func(o federation.ObjectKey) string { return o.Name }).Draw(t, "objects") {
+				for _, o := range rapid.SliceOfDistinct(rapid.SampledFrom(objects),
+					func(o federation.ObjectKey) string { return o.Name }).Draw(t, "objects") {
 					few.Add(&now.Objects, o)
 				}
 				at := fmt.Sprint(id, name)

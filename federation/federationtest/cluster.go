@@ -132,8 +132,9 @@ func (c clusterFile) edit(t testing.TB) federation.Edit {
 
 func (c clusterFile) workload(w workloadFile) *federation.Workload {
 	out := &federation.Workload{
-		Addresses: w.Addresses, Network: first(w.Network, c.Network), Locality: locality(w.Locality), Labels: w.Labels, ManagementPorts: w.ManagementPorts,
-		Host: w.Host, Weight: w.Weight, TLSMode: w.TLSMode, Health: w.Health, ServiceAccount: w.ServiceAccount,
+		Addresses: w.Addresses, Network: first(w.Network, c.Network), Locality: locality(w.Locality), Labels: w.Labels,
+		ManagementPorts: w.ManagementPorts,
+		Host:            w.Host, Weight: w.Weight, TLSMode: w.TLSMode, Health: w.Health, ServiceAccount: w.ServiceAccount,
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Ports)) {
 		out.Ports = append(out.Ports, federation.EndpointPort{Name: name, Number: w.Ports[name]})
@@ -149,7 +150,8 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 		Aliases:  svc.Aliases, ExternalName: svc.ExternalName,
 	}
 	if sel := svc.Selector; sel != nil {
-		shard.Selector = &federation.Selector{Labels: sel.Labels, Providers: sel.Providers, TargetPorts: sel.TargetPorts, TargetNames: sel.TargetNames}
+		shard.Selector = &federation.Selector{Labels: sel.Labels, Providers: sel.Providers, TargetPorts: sel.TargetPorts,
+			TargetNames: sel.TargetNames}
 	}
 	for _, b := range svc.Bound {
 		shard.Bound = append(shard.Bound, b.bound(svc.Namespace))

@@ -131,7 +131,8 @@ func (p *Proxy) Refusals() string {
 // Equal reports whether both say the same.
 func (d *Delivery) Equal(o *Delivery) bool {
 	return d.Sync == o.Sync && d.Wildcard == o.Wildcard && d.Bulk == o.Bulk && d.Waits == o.Waits && d.InFlight == o.InFlight &&
-		d.Refused == o.Refused && slices.Equal(d.Groups, o.Groups) && slices.Equal(d.RefusedSecrets, o.RefusedSecrets) && slices.Equal(d.Named, o.Named) &&
+		d.Refused == o.Refused && slices.Equal(d.Groups, o.Groups) && slices.Equal(d.RefusedSecrets, o.RefusedSecrets) &&
+		slices.Equal(d.Named, o.Named) &&
 		slices.EqualFunc(d.Open, o.Open, OpenResource.equal) && d.Told == o.Told
 }
 

@@ -86,5 +86,6 @@ func TestR45EditorOpensTheQueryOfItsAddressAndSubscribes(t *testing.T) {
 // TestR45EditorHasATabForEachExample: for a first visitor.
 func TestR45EditorHasATabForEachExample(t *testing.T) {
 	c := openTab(t, editorOver(t)+"/graphiql")
-	c.until("the tabs", `["First", "Second"].every((name) => [...document.querySelectorAll(".graphiql-tab")].some((tab) => tab.innerText.includes(name)))`)
+	c.until("the tabs",
+		`["First", "Second"].every((name) => [...document.querySelectorAll(".graphiql-tab")].some((tab) => tab.innerText.includes(name)))`)
 }

@@ -32,7 +32,8 @@ func drawEndpoint(t *rapid.T) federation.Endpoint {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "ports") {
 		made.Ports = append(made.Ports, federation.EndpointPort{
-			Name: rapid.SampledFrom([]string{"", "http", "http-2"}).Draw(t, "name"), Number: uint16(rapid.SampledFrom([]int{80, 255, 256, 8080}).Draw(t, "number")),
+			Name:   rapid.SampledFrom([]string{"", "http", "http-2"}).Draw(t, "name"),
+			Number: uint16(rapid.SampledFrom([]int{80, 255, 256, 8080}).Draw(t, "number")),
 		})
 	}
 	return made

@@ -26,7 +26,8 @@ func (r ObjectRevision) Key() string { return revisionKey(r.Revision) }
 // NewConfigRevision shows a record, without what is the hub's alone.
 func NewConfigRevision(r config.Record) ConfigRevision {
 	shown := ConfigRevision{
-		ID: ID(KindRevision, Revision(r.Revision)), Revision: Revision(r.Revision), Author: given(r.Author), CreatedAt: r.Time, Message: given(r.Message),
+		ID: ID(KindRevision, Revision(r.Revision)), Revision: Revision(r.Revision), Author: given(r.Author),
+		CreatedAt: r.Time, Message: given(r.Message),
 		Manager: given(r.Manager), Ticket: given(r.Ticket), Changes: make([]RevisedObject, 0, len(r.Changes)),
 	}
 	for _, c := range r.Changes {

@@ -92,7 +92,8 @@ func (g NetworkGateway) Health() []GatewayHealth {
 	all := make([]GatewayHealth, len(g.of().Verdicts))
 	for i, v := range g.of().Verdicts {
 		all[i] = GatewayHealth{
-			ObserverNetworkID: string(v.Observer), Observer: string(v.Observer), Reachable: v.Reachable, Since: v.Since.UTC().Truncate(time.Millisecond),
+			ObserverNetworkID: string(v.Observer), Observer: string(v.Observer), Reachable: v.Reachable,
+			Since:    v.Since.UTC().Truncate(time.Millisecond),
 			Standing: GatewayStanding(g.network.GatewayStatesFrom(v.Observer)[g.at]),
 		}
 	}

@@ -24,8 +24,10 @@ func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
 		is, _ = from.At(place).Locality()
 	}
 	shown := Proxy{
-		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: capital(of.Type, ProxyTypeSidecar), RouterMode: capital(of.RouterMode, RouterModeStandard),
-		ClusterID: given(string(of.Cluster)), NetworkID: string(from.At(place).Network()), Namespace: given(of.Namespace), Locality: locality(is),
+		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: capital(of.Type, ProxyTypeSidecar),
+		RouterMode: capital(of.RouterMode, RouterModeStandard),
+		ClusterID:  given(string(of.Cluster)), NetworkID: string(from.At(place).Network()),
+		Namespace: given(of.Namespace), Locality: locality(is),
 		Labels: labels(marks), DNSCapture: of.DNSCapture, UserAgent: userAgent(of), Delivery: capital(string(of.Protocol), DeliverySotw),
 		ConnectedAt: of.ConnectedAt, SyncState: WorstState(of), Sync: syncs(of),
 	}

@@ -25,11 +25,13 @@ func TestOnlyMutationsHaveLargeBodies(t *testing.T) {
 		status int
 		says   string
 	}{
-		"a mutation with manifests":   {sized("mutation{change}", 16<<20), 200, ""},
-		"a mutation above the limit":  {sized("mutation{change}", 17<<20), 413, "17825792 bytes"},
-		"a query":                     {sized("{hello}", 1<<20), 413, "1048576 bytes"},
-		"a query among mutations":     {strings.Replace(sized("mutation m{change} query q{hello}", 1<<20), "{", `{"operationName":"q",`, 1), 413, "1048576 bytes"},
-		"a mutation among queries":    {strings.Replace(sized("mutation m{change} query q{hello}", 1<<20), "{", `{"operationName":"m",`, 1), 200, ""},
+		"a mutation with manifests":  {sized("mutation{change}", 16<<20), 200, ""},
+		"a mutation above the limit": {sized("mutation{change}", 17<<20), 413, "17825792 bytes"},
+		"a query":                    {sized("{hello}", 1<<20), 413, "1048576 bytes"},
+		"a query among mutations": {strings.Replace(sized("mutation m{change} query q{hello}", 1<<20), "{", `{"operationName":"q",`, 1),
+			413, "1048576 bytes"},
+		"a mutation among queries": {strings.Replace(sized("mutation m{change} query q{hello}", 1<<20), "{",
+			`{"operationName":"m",`, 1), 200, ""},
 		"a subscription":              {sized("subscription{ticks}", 1<<20), 413, "1048576 bytes"},
 		"a document of that size":     {`{"query":"mutation{change} #` + strings.Repeat("x", 1<<20) + `"}`, 413, "1048576 bytes"},
 		"tokens are limited as usual": {sized("mutation{change"+strings.Repeat(" a:change", 10_000)+"}", 1<<20), 422, "token"},
@@ -73,7 +75,8 @@ func TestFewLargeBodiesAreHeldAtOnce(t *testing.T) {
 		first <- recorder.Code
 	}()
 	<-body.more
-	if got := send(t, handler, postBody(sized("mutation{change}", 2<<20))); got.status != 429 || got.header.Get("Retry-After") == "" || got.code() != "RATE_LIMITED" {
+	if got := send(t, handler, postBody(sized("mutation{change}", 2<<20))); got.status != 429 || got.header.Get("Retry-After") == "" ||
+		got.code() != "RATE_LIMITED" {
 		t.Errorf("the second got %d %s", got.status, got.body)
 	}
 	if got := send(t, handler, post("mutation{change}")); got.status != 200 {

@@ -34,7 +34,8 @@ type callers struct {
 type place struct{ transport, caller string }
 
 func newCallers(limits StreamLimits) *callers {
-	return &callers{limits: limits, ending: make(chan struct{}), gone: make(chan struct{}), open: make(map[place]int), busy: make(map[string]int)}
+	return &callers{limits: limits, ending: make(chan struct{}), gone: make(chan struct{}), open: make(map[place]int),
+		busy: make(map[string]int)}
 }
 
 // enter counts a stream until leave is called, or says why it may not be opened.
@@ -56,7 +57,8 @@ func (c *callers) enter(transport string, r *http.Request) (leave func(), fault 
 	case c.total >= c.limits.Streams:
 		return nil, refuse(http.StatusServiceUnavailable, Unavailable, "the hub has as many open streams as it may; try again later")
 	case c.open[at] >= most:
-		return nil, refuse(http.StatusTooManyRequests, RateLimited, fmt.Sprintf("a caller has at most %d streams of this kind open; close one", most))
+		return nil, refuse(http.StatusTooManyRequests, RateLimited,
+			fmt.Sprintf("a caller has at most %d streams of this kind open; close one", most))
 	}
 	c.total++
 	c.open[at]++

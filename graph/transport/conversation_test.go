@@ -222,7 +222,8 @@ func TestWhatIsOpenIsCounted(t *testing.T) {
 	if code := <-counts.closed; code != "client" {
 		t.Errorf("the client's close counts as %q", code)
 	}
-	if counts.get("websocket subscriptions") != 0 || counts.get("websocket events") != 1 || counts.get("query false") != 1 || counts.get(" true") != 1 {
+	if counts.get("websocket subscriptions") != 0 || counts.get("websocket events") != 1 || counts.get("query false") != 1 ||
+		counts.get(" true") != 1 {
 		t.Errorf("closed: %v", counts.counts)
 	}
 	lost := connect(t, server)

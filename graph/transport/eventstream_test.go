@@ -70,20 +70,25 @@ func TestEvents(t *testing.T) {
 			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\n" + completed,
 		},
 		"subscription without events": {post("subscription{ticks(count:0)}").with("Accept", eventsType), completed},
-		"query":                       {get("query={hello}").with("Accept", eventsType), "event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed},
-		"mutation":                    {post("mutation{change}").with("Accept", eventsType), "event: next\ndata: {\"data\":{\"change\":\"change\"}}\n\n" + completed},
+		"query": {get("query={hello}").with("Accept", eventsType),
+			"event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed},
+		"mutation": {post("mutation{change}").with("Accept", eventsType),
+			"event: next\ndata: {\"data\":{\"change\":\"change\"}}\n\n" + completed},
 		"every type, as urql asks": {
-			post("subscription{ticks(count:1)}").with("Accept", "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"),
+			post("subscription{ticks(count:1)}").with("Accept",
+				"application/graphql-response+json, application/json, text/event-stream, multipart/mixed"),
 			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\n" + completed,
 		},
-		"events weigh more": {post("{hello}").with("Accept", "application/json;q=0.5, text/event-stream"), "event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed},
+		"events weigh more": {post("{hello}").with("Accept", "application/json;q=0.5, text/event-stream"),
+			"event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := ask(t, server, row.call)
 			if got := whole(t, response); response.StatusCode != 200 || got != row.want {
 				t.Errorf("got %d %q, want %q", response.StatusCode, got, row.want)
 			}
-			if header := response.Header; header.Get("Content-Type") != "text/event-stream; charset=utf-8" || header.Get("Cache-Control") != "no-store" || header.Get("X-Request-Id") == "" {
+			if header := response.Header; header.Get("Content-Type") != "text/event-stream; charset=utf-8" ||
+				header.Get("Cache-Control") != "no-store" || header.Get("X-Request-Id") == "" {
 				t.Errorf("the headers are %v", header)
 			}
 		})
@@ -103,12 +108,15 @@ func TestFaultsOfTheOperationAreEvents(t *testing.T) {
 	} {
 		response := ask(t, server, post(query).with("Accept", eventsType))
 		got := whole(t, response)
-		if response.StatusCode != 200 || !strings.HasPrefix(got, `event: next`+"\n"+`data: {"errors":[`) || !strings.Contains(got, `"code":"`+code+`"`) ||
-			strings.Contains(got, `"data":`) || strings.Contains(got, "hunter2") || strings.Count(got, "event: ") != 2 || !strings.HasSuffix(got, completed) {
+		if response.StatusCode != 200 || !strings.HasPrefix(got, `event: next`+"\n"+`data: {"errors":[`) ||
+			!strings.Contains(got, `"code":"`+code+`"`) ||
+			strings.Contains(got, `"data":`) || strings.Contains(got, "hunter2") || strings.Count(got, "event: ") != 2 ||
+			!strings.HasSuffix(got, completed) {
 			t.Errorf("%.40s got %d %s, want %s", query, response.StatusCode, got, code)
 		}
 	}
-	if got := whole(t, ask(t, server, post("subscription{cut}").with("Accept", eventsType))); !strings.Contains(got, "PRECONDITION_FAILED") || !strings.HasSuffix(got, completed) {
+	if got := whole(t, ask(t, server, post("subscription{cut}").with("Accept", eventsType))); !strings.Contains(got, "PRECONDITION_FAILED") ||
+		!strings.HasSuffix(got, completed) {
 		t.Errorf("EndWith ends with %s", got)
 	}
 }
@@ -229,7 +237,8 @@ func TestBG19EventStreamThatIsNeverRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	if _, err := io.WriteString(connection, "GET /graphql?query=subscription{floods} HTTP/1.1\r\nHost: hub\r\nAccept: text/event-stream\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(connection,
+		"GET /graphql?query=subscription{floods} HTTP/1.1\r\nHost: hub\r\nAccept: text/event-stream\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	<-schema.ended // It was given up, though nothing was read.
@@ -272,7 +281,8 @@ func TestRunWaitsForClientsNoLongerThanItsLimit(t *testing.T) { synctest.Test(t,
 
 func runWaitsForClients(t *testing.T) {
 	const limit = time.Second
-	handler := transport.New(newFakeSchema(t), transport.Options{Log: slog.New(slog.DiscardHandler), Streams: transport.StreamLimits{Drain: limit}})
+	handler := transport.New(newFakeSchema(t), transport.Options{Log: slog.New(slog.DiscardHandler),
+		Streams: transport.StreamLimits{Drain: limit}})
 	server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: handler}})
 	silent := connect(t, server) // Never reads, and so never answers a close frame.
 	ctx, cancel := context.WithCancel(t.Context())

@@ -130,7 +130,8 @@ func classify(err error, shown *gqlerror.Error) (Code, string) {
 	switch code, _ := shown.Extensions["code"].(string); {
 	case errors.As(err, &ours):
 		return ours.Code, ours.Text
-	case code == errcode.ParseFailed, code == errcode.ValidationFailed, code == string(TooComplex), code == string(BadUserInput), code == string(Forbidden):
+	case code == errcode.ParseFailed, code == errcode.ValidationFailed, code == string(TooComplex), code == string(BadUserInput),
+		code == string(Forbidden):
 		return Code(code), shown.Message
 	case errors.As(err, &number):
 		return BadUserInput, "an integer is out of the range of its type"

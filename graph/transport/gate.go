@@ -68,7 +68,8 @@ func (g gate) check(document *ast.QueryDocument) *gqlerror.Error {
 	case shapes.cycle != "":
 		return coded(ValidationFailed, fmt.Sprintf("fragment %q contains itself", shapes.cycle))
 	case g.hideSchema && whole.introspection > 0:
-		return coded(Forbidden, "this hub does not answer introspection: graphql.introspection is false; take the schema from schema.graphql of the hub's version")
+		return coded(Forbidden,
+			"this hub does not answer introspection: graphql.introspection is false; take the schema from schema.graphql of the hub's version")
 	}
 	for _, measure := range []struct {
 		what      string

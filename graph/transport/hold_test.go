@@ -107,7 +107,8 @@ func TestR03LargeBodiesThatAreRefusedAreAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = fmt.Fprintf(connection, "POST / HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		_, err = fmt.Fprintf(connection, "POST / HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			len(body), body)
 		if err != nil {
 			t.Errorf("sending the body: %v", err)
 		}

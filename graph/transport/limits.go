@@ -7,31 +7,33 @@ import (
 
 // Limits stand before every execution. A zero field means its default.
 type Limits struct {
-	Body               int64         // Bytes of a request body, and of the document of a larger one.
-	LargeBody          int64         // Bytes of the body of a mutation, whose variables may hold manifests.
-	LargeBodies        int           // Bodies above Body that are held at the same time; of one caller half of them.
-	Values             int           // JSON values of a request body; each takes much more memory than text.
-	Held               int64         // Bytes of requests and answers that are in memory while clients send or read them.
-	HeldPerCaller      int64         // Of these, of one caller.
-	QueryString        int           // Bytes of the query string of a GET.
-	Tokens             int           // Lexical tokens of a document.
-	Name               int           // Bytes of a name in a document; errors suggest names like it, which takes time with its length.
-	Operations         int           // Operations in a document.
-	Fragments          int           // Fragment definitions in a document.
-	Depth              int           // Fields inside fields, fragments resolved, introspection apart.
-	IntrospectionDepth int           // Fields inside __schema and __type.
-	Aliases            int           // Aliased fields in a document.
-	RootFields         int           // Fields at the top of an operation, fragments resolved.
-	Directives         int           // Directives used in a document.
-	Fields             int           // Fields of a document, fragments resolved wherever they are spread; validation takes quadratic time in them.
-	Cost               int           // Objects that an answer can hold, and what costs as much: a page counts as its size times what is asked of each node.
-	PageDefault        int           // Size of a page that names none.
-	PageMax            int           // Largest size of a page.
-	Time               time.Duration // Until a query is given up.
-	Change             time.Duration // Until a mutation is given up: it may change much, and wait for proxies.
-	InFlight           int           // Operations executed at the same time.
-	InFlightPerCaller  int           // Of these, of one caller: of one certificate or, without one, of one address.
-	Documents          int           // Bytes of documents that are remembered as valid.
+	Body               int64 // Bytes of a request body, and of the document of a larger one.
+	LargeBody          int64 // Bytes of the body of a mutation, whose variables may hold manifests.
+	LargeBodies        int   // Bodies above Body that are held at the same time; of one caller half of them.
+	Values             int   // JSON values of a request body; each takes much more memory than text.
+	Held               int64 // Bytes of requests and answers that are in memory while clients send or read them.
+	HeldPerCaller      int64 // Of these, of one caller.
+	QueryString        int   // Bytes of the query string of a GET.
+	Tokens             int   // Lexical tokens of a document.
+	Name               int   // Bytes of a name in a document; errors suggest names like it, which takes time with its length.
+	Operations         int   // Operations in a document.
+	Fragments          int   // Fragment definitions in a document.
+	Depth              int   // Fields inside fields, fragments resolved, introspection apart.
+	IntrospectionDepth int   // Fields inside __schema and __type.
+	Aliases            int   // Aliased fields in a document.
+	RootFields         int   // Fields at the top of an operation, fragments resolved.
+	Directives         int   // Directives used in a document.
+	Fields             int   // Fields of a document, fragments resolved wherever they are spread.
+	// Cost counts the objects that an answer can hold, and what costs as much: a page counts as
+	// its size times what is asked of each node.
+	Cost              int
+	PageDefault       int           // Size of a page that names none.
+	PageMax           int           // Largest size of a page.
+	Time              time.Duration // Until a query is given up.
+	Change            time.Duration // Until a mutation is given up: it may change much, and wait for proxies.
+	InFlight          int           // Operations executed at the same time.
+	InFlightPerCaller int           // Of these, of one caller: of one certificate or, without one, of one address.
+	Documents         int           // Bytes of documents that are remembered as valid.
 }
 
 // DefaultLimits returns the limits that hold where Options name none. Cost lets
@@ -58,6 +60,7 @@ func (l Limits) withDefaults() Limits {
 		Directives: cmp.Or(l.Directives, d.Directives), Fields: cmp.Or(l.Fields, d.Fields),
 		Cost: cmp.Or(l.Cost, d.Cost), PageDefault: cmp.Or(l.PageDefault, d.PageDefault),
 		PageMax: cmp.Or(l.PageMax, d.PageMax), Time: cmp.Or(l.Time, d.Time), Change: cmp.Or(l.Change, d.Change),
-		InFlight: cmp.Or(l.InFlight, d.InFlight), InFlightPerCaller: cmp.Or(l.InFlightPerCaller, d.InFlightPerCaller), Documents: cmp.Or(l.Documents, d.Documents),
+		InFlight: cmp.Or(l.InFlight, d.InFlight), InFlightPerCaller: cmp.Or(l.InFlightPerCaller, d.InFlightPerCaller),
+		Documents: cmp.Or(l.Documents, d.Documents),
 	}
 }

@@ -170,33 +170,36 @@ func TestBG17CloseCodes(t *testing.T) {
 		say  []string
 		code int
 	}{
-		"not JSON":                            {[]string{`{`}, 4400},
-		"nothing":                             {[]string{``}, 4400},
-		"a list":                              {[]string{`[]`}, 4400},
-		"null":                                {[]string{`null`}, 4400},
-		"no type":                             {[]string{`{}`}, 4400},
-		"a type that is no text":              {[]string{`{"type":1}`}, 4400},
-		"unknown type":                        {[]string{`{"type":"hello"}`}, 4400},
-		"the older protocol":                  {[]string{initMessage, `{"type":"start","id":"1","payload":{"query":"{hello}"}}`}, 4400},
-		"a message of servers":                {[]string{`{"type":"connection_ack"}`}, 4400},
-		"members twice":                       {[]string{`{"type":"ping","type":"ping"}`}, 4400},
-		"deep":                                {[]string{`{"type":"ping","payload":{"a":` + strings.Repeat("[", 9999) + strings.Repeat("]", 9999) + `}}`}, 4400},
-		"payload of init is text":             {[]string{`{"type":"connection_init","payload":"x"}`}, 4400},
-		"payload of ping is a list":           {[]string{`{"type":"ping","payload":[]}`}, 4400},
-		"subscribe without id":                {[]string{initMessage, `{"type":"subscribe","payload":{"query":"{hello}"}}`}, 4400},
-		"subscribe with an empty id":          {[]string{initMessage, subscribe("", "{hello}")}, 4400},
-		"subscribe without payload":           {[]string{initMessage, `{"type":"subscribe","id":"1"}`}, 4400},
-		"subscribe without query":             {[]string{initMessage, `{"type":"subscribe","id":"1","payload":{}}`}, 4400},
-		"query is a number":                   {[]string{initMessage, `{"type":"subscribe","id":"1","payload":{"query":1}}`}, 4400},
-		"variables are a list":                {[]string{initMessage, `{"type":"subscribe","id":"1","payload":{"query":"{hello}","variables":[]}}`}, 4400},
-		"complete without id":                 {[]string{initMessage, `{"type":"complete"}`}, 4400},
-		"subscribe before init":               {[]string{subscribe("1", "{hello}")}, 4401},
-		"the payload of init is not welcome":  {[]string{`{"type":"connection_init","payload":{"token":"bad"}}`}, 4403},
-		"ID in use":                           {[]string{initMessage, subscribe("1", "subscription{feed}"), subscribe("1", "{hello}")}, 4409},
-		"two inits":                           {[]string{initMessage, initMessage}, 4429},
-		"a fault of the hub":                  {[]string{`{"type":"connection_init","payload":{"token":"panic"}}`}, 4500},
-		"a message that is too large":         {[]string{`{"type":"ping","payload":{"a":"` + strings.Repeat("x", 64<<10) + `"}}`}, 1009},
-		"more messages than allowed":          {strings.Split(strings.Repeat(`{"type":"ping"} `, 30), " ")[:30], 1008}, // A slow client is allowed one more each second.
+		"not JSON":               {[]string{`{`}, 4400},
+		"nothing":                {[]string{``}, 4400},
+		"a list":                 {[]string{`[]`}, 4400},
+		"null":                   {[]string{`null`}, 4400},
+		"no type":                {[]string{`{}`}, 4400},
+		"a type that is no text": {[]string{`{"type":1}`}, 4400},
+		"unknown type":           {[]string{`{"type":"hello"}`}, 4400},
+		"the older protocol":     {[]string{initMessage, `{"type":"start","id":"1","payload":{"query":"{hello}"}}`}, 4400},
+		"a message of servers":   {[]string{`{"type":"connection_ack"}`}, 4400},
+		"members twice":          {[]string{`{"type":"ping","type":"ping"}`}, 4400},
+		"deep": {[]string{`{"type":"ping","payload":{"a":` + strings.Repeat("[", 9999) +
+			strings.Repeat("]", 9999) + `}}`}, 4400},
+		"payload of init is text":    {[]string{`{"type":"connection_init","payload":"x"}`}, 4400},
+		"payload of ping is a list":  {[]string{`{"type":"ping","payload":[]}`}, 4400},
+		"subscribe without id":       {[]string{initMessage, `{"type":"subscribe","payload":{"query":"{hello}"}}`}, 4400},
+		"subscribe with an empty id": {[]string{initMessage, subscribe("", "{hello}")}, 4400},
+		"subscribe without payload":  {[]string{initMessage, `{"type":"subscribe","id":"1"}`}, 4400},
+		"subscribe without query":    {[]string{initMessage, `{"type":"subscribe","id":"1","payload":{}}`}, 4400},
+		"query is a number":          {[]string{initMessage, `{"type":"subscribe","id":"1","payload":{"query":1}}`}, 4400},
+		"variables are a list": {[]string{initMessage,
+			`{"type":"subscribe","id":"1","payload":{"query":"{hello}","variables":[]}}`}, 4400},
+		"complete without id":                {[]string{initMessage, `{"type":"complete"}`}, 4400},
+		"subscribe before init":              {[]string{subscribe("1", "{hello}")}, 4401},
+		"the payload of init is not welcome": {[]string{`{"type":"connection_init","payload":{"token":"bad"}}`}, 4403},
+		"ID in use":                          {[]string{initMessage, subscribe("1", "subscription{feed}"), subscribe("1", "{hello}")}, 4409},
+		"two inits":                          {[]string{initMessage, initMessage}, 4429},
+		"a fault of the hub":                 {[]string{`{"type":"connection_init","payload":{"token":"panic"}}`}, 4500},
+		"a message that is too large":        {[]string{`{"type":"ping","payload":{"a":"` + strings.Repeat("x", 64<<10) + `"}}`}, 1009},
+		"more messages than allowed": {strings.Split(strings.Repeat(`{"type":"ping"} `, 30), " ")[:30],
+			1008}, // A slow client is allowed one more each second.
 		"messages of a megabyte are not read": {[]string{strings.Repeat("x", 1<<20)}, 1009},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +291,8 @@ func TestPongsOfWebSocketCountAsMessages(t *testing.T) {
 	if _, err := connection.Write(bytes.Repeat([]byte{0x8a, 0x80, 0, 0, 0, 0}, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	if heard, _ := io.ReadAll(connection); !bytes.Contains(heard, []byte{0x88}) || !bytes.Contains(heard, []byte("at most 1 messages a second")) {
+	if heard, _ := io.ReadAll(connection); !bytes.Contains(heard, []byte{0x88}) ||
+		!bytes.Contains(heard, []byte("at most 1 messages a second")) {
 		t.Errorf("heard %q", heard)
 	}
 }
@@ -296,7 +300,8 @@ func TestPongsOfWebSocketCountAsMessages(t *testing.T) {
 func TestHandshakeRefusals(t *testing.T) {
 	_, server := serve(t, transport.Options{Streams: transport.StreamLimits{ConnectionsPerAddress: 1}})
 	try := func(headers http.Header) *http.Response {
-		ws, response, err := websocket.Dial(t.Context(), server.URL+"/graphql", &websocket.DialOptions{Subprotocols: []string{wsProtocol}, HTTPHeader: headers})
+		ws, response, err := websocket.Dial(t.Context(), server.URL+"/graphql",
+			&websocket.DialOptions{Subprotocols: []string{wsProtocol}, HTTPHeader: headers})
 		if err == nil {
 			ws.CloseNow()
 			t.Errorf("%v is let in", headers)

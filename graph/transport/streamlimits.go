@@ -39,7 +39,8 @@ func (l StreamLimits) withDefaults() StreamLimits {
 	return StreamLimits{
 		Streams: cmp.Or(l.Streams, d.Streams), Connections: cmp.Or(l.Connections, d.Connections),
 		ConnectionsPerAddress: cmp.Or(l.ConnectionsPerAddress, d.ConnectionsPerAddress),
-		EventStreams:          cmp.Or(l.EventStreams, d.EventStreams), Subscriptions: cmp.Or(l.Subscriptions, d.Subscriptions), Events: cmp.Or(l.Events, d.Events),
+		EventStreams:          cmp.Or(l.EventStreams, d.EventStreams), Subscriptions: cmp.Or(l.Subscriptions, d.Subscriptions),
+		Events:  cmp.Or(l.Events, d.Events),
 		Message: cmp.Or(l.Message, d.Message), Messages: cmp.Or(l.Messages, d.Messages),
 		MessageTime: cmp.Or(l.MessageTime, d.MessageTime), InitTime: cmp.Or(l.InitTime, d.InitTime),
 		KeepAlive: cmp.Or(l.KeepAlive, d.KeepAlive), Stall: cmp.Or(l.Stall, d.Stall), Drain: cmp.Or(l.Drain, d.Drain),

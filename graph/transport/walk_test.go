@@ -16,7 +16,8 @@ import (
 // of JSON of every sort, in any order.
 func TestPropertyWalksReadAsADecoder(t *testing.T) {
 	pieces := []string{
-		"{", "}", "[", "]", ",", ":", " ", "\n", `"a"`, `"b":`, `"c\u00e9\"\\":`, `"\\"`, `"\/"`, `"unended`, "1", "-0.5e3", "1e400", "01", "true", "false", "null", "tru", "\t", `{"d":[1,{}]}`, `"e":{}`, `"\ud83d\ude00"`, "\x01", `"x\ty"`,
+		"{", "}", "[", "]", ",", ":", " ", "\n", `"a"`, `"b":`, `"c\u00e9\"\\":`, `"\\"`, `"\/"`, `"unended`, "1", "-0.5e3", "1e400", "01",
+		"true", "false", "null", "tru", "\t", `{"d":[1,{}]}`, `"e":{}`, `"\ud83d\ude00"`, "\x01", `"x\ty"`,
 	}
 	valid, other := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,7 +65,8 @@ func TestPropertyWalksReadAsADecoder(t *testing.T) {
 // R63: parameters with a long text take the text twice, once while its escapes are read.
 func TestR63ParametersTakeLittleMemory(t *testing.T) {
 	const size = 4 << 20
-	body := []byte(`{"query":"mutation($m: [ManifestInput!]!) { apply(manifests: $m) { revision } }","variables":{"m":[{"data":"` + strings.Repeat("a: b\\n", size/6) + `"}]}}`)
+	body := []byte(`{"query":"mutation($m: [ManifestInput!]!) { apply(manifests: $m) { revision } }","variables":{"m":[{"data":"` +
+		strings.Repeat("a: b\\n", size/6) + `"}]}}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	params, fault := fromBody(body, 1000)

@@ -46,11 +46,15 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 	s := newSocket(h, r)
 	wire := &hijacked{ResponseWriter: reply.w}
 	ws, err := websocket.Accept(wire, r, &websocket.AcceptOptions{
-		Subprotocols: []string{subprotocolName}, OnPingReceived: s.pinged, OnPongReceived: func(ctx context.Context, payload []byte) { s.pinged(ctx, payload) },
+		Subprotocols: []string{subprotocolName}, OnPingReceived: s.pinged, OnPongReceived: func(ctx context.Context,
+			payload []byte) {
+			s.pinged(ctx, payload)
+		},
 		InsecureSkipVerify: true, // sameSite has looked at the origin
 	})
 	if err != nil {
-		fault := refuse(cmp.Or(wire.refused, http.StatusInternalServerError), BadUserInput, "the WebSocket handshake is not one of RFC 6455, version 13")
+		fault := refuse(cmp.Or(wire.refused, http.StatusInternalServerError), BadUserInput,
+			"the WebSocket handshake is not one of RFC 6455, version 13")
 		if fault.status == http.StatusInternalServerError {
 			fault = refuse(fault.status, Internal, internalText)
 		}

@@ -58,7 +58,8 @@ func (g *Guard) clusterOf(shown presented) (federation.ClusterID, error) {
 	}
 	named := cmp.Or(shown.cluster, g.o.TokenCluster)
 	if named == "" {
-		return "", refusal{"the metadata clusterid is missing: it names the cluster that made the token (istioctl sends none: set debug.tokenCluster)"}
+		return "",
+			refusal{"the metadata clusterid is missing: it names the cluster that made the token (istioctl sends none: set debug.tokenCluster)"}
 	}
 	return g.o.Clusters.Named(named), nil
 }

@@ -55,13 +55,15 @@ func TestU20ATokenIsShownToItsOwnDatacenterOnly(t *testing.T) {
 	one, two := &fakeDatacenter{good: consulToken}, &fakeDatacenter{good: consulToken}
 	refuses := func(token Token, cluster, want string) {
 		t.Helper()
-		if _, err := w.Identify(consulCall(t, token, cluster)); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), want) {
+		if _, err := w.Identify(consulCall(t, token, cluster)); status.Code(err) != codes.Unauthenticated ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", cluster, err, want)
 		}
 	}
 	refuses(consulToken, "", "of no Consul datacenter")
 	w.tokens.AttachDatacenter("dc1", one)
-	if who, err := w.Identify(consulCall(t, consulToken, "")); err != nil || !who.Datacenter || who.Workload != workload("shop", "web") || !who.Ends.IsZero() {
+	if who, err := w.Identify(consulCall(t, consulToken, "")); err != nil || !who.Datacenter ||
+		who.Workload != workload("shop", "web") || !who.Ends.IsZero() {
 		t.Errorf("of the only one: %+v, %v", who, err)
 	}
 	detach := w.tokens.AttachDatacenter("dc2", two)
@@ -77,7 +79,8 @@ func TestU20ATokenIsShownToItsOwnDatacenterOnly(t *testing.T) {
 // TestU21TokensOfConsulAreBounded: the bounds are those of reviews; a workload with a bad token locks out
 // no other behind its address, and a datacenter that is silent refuses nobody.
 func TestU21TokensOfConsulAreBounded(t *testing.T) {
-	w, d := newWorld(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a"}, "new": {Attached: true}}), &fakeDatacenter{good: consulToken}
+	w, d := newWorld(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a"}, "new": {Attached: true}}),
+		&fakeDatacenter{good: consulToken}
 	w.tokens.AttachDatacenter("dc1", d)
 	w.tokens.AttachDatacenter("new", d)
 	fails := func(token Token, cluster string) codes.Code {
@@ -122,7 +125,8 @@ func TestU21TokensOfConsulAreBounded(t *testing.T) {
 // TestU20ALeafIsOfOneDatacenter: certificates of Connect prove workloads of their own cluster only, and those
 // of the mesh are verified as before.
 func TestU20ALeafIsOfOneDatacenter(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a", TrustDomain: "one.example"}, "dc2": {Attached: true, UID: "b"}})
+	w := newWorld(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a", TrustDomain: "one.example"},
+		"dc2": {Attached: true, UID: "b"}})
 	leaves := NewLeaves(w, w)
 	w.proofs["mesh"] = authority.Proof{Workload: workload("shop", "mesh"), Ends: time.Now().Add(time.Hour)}
 	leaf := func(name string) []*x509.Certificate {
@@ -132,7 +136,8 @@ func TestU20ALeafIsOfOneDatacenter(t *testing.T) {
 	}
 	of := &fakeDatacenter{leaves: map[string]Account{"web": {Namespace: "shop", Name: "web"}, "bad": {Namespace: "sh/op", Name: "web"}}}
 	detach := leaves.Attach("dc1", of)
-	if got, err := leaves.Verify(leaf("web")); err != nil || !got.Datacenter || got.Workload.String() != "spiffe://one.example/ns/shop/sa/web" || len(got.Clusters) != 1 || got.Clusters[0] != "dc1" {
+	if got, err := leaves.Verify(leaf("web")); err != nil || !got.Datacenter ||
+		got.Workload.String() != "spiffe://one.example/ns/shop/sa/web" || len(got.Clusters) != 1 || got.Clusters[0] != "dc1" {
 		t.Errorf("it proves %+v, %v", got, err)
 	}
 	if got, err := leaves.Verify(leaf("mesh")); err != nil || got.Datacenter {

@@ -64,7 +64,8 @@ func readDenied(path string) (*denyList, error) {
 		case i >= maxDenied:
 			return nil, fmt.Errorf("reading the deny list: %s has more than %d lines", path, maxDenied)
 		case !strings.HasPrefix(line, "spiffe://") || strings.ContainsAny(prefix, "* \t"):
-			return nil, fmt.Errorf("reading the deny list: %s:%d: %q is not a SPIFFE ID; use spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT, or the beginning of IDs and *", path, i+1, line)
+			return nil,
+				fmt.Errorf("reading the deny list: %s:%d: %q is not a SPIFFE ID; use spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT, or the beginning of IDs and *", path, i+1, line)
 		case isPrefix:
 			list.prefixes = append(list.prefixes, prefix)
 		default:

@@ -80,11 +80,13 @@ func (g *Guard) Identify(ctx context.Context) (Identity, error) {
 	no := refusal{}
 	if !errors.As(err, &no) {
 		g.o.Metrics.Proof(by, Unproven)
-		g.log.Warn(source.Of(addressOf(ctx)), "a caller cannot be authenticated now", slog.String("address", source.Text(addressOf(ctx))), slog.Any("err", err))
+		g.log.Warn(source.Of(addressOf(ctx)), "a caller cannot be authenticated now", slog.String("address", source.Text(addressOf(ctx))),
+			slog.Any("err", err))
 		return Identity{}, status.Error(codes.Unavailable, err.Error())
 	}
 	g.o.Metrics.Proof(by, Refused)
-	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("address", source.Text(addressOf(ctx))), slog.String("method", string(by)), slog.Any("err", err))
+	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("address", source.Text(addressOf(ctx))),
+		slog.String("method", string(by)), slog.Any("err", err))
 	return Identity{}, status.Error(codes.Unauthenticated, err.Error())
 }
 
@@ -100,7 +102,8 @@ func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
 	case shown.token == "" && has:
 		return certified, ByCertificate, nil
 	case shown.token == "":
-		return Identity{}, ByNothing, refusal{"show a client certificate of the mesh, or a service account token with the cluster that made it (metadata authorization and clusterid)"}
+		return Identity{}, ByNothing,
+			refusal{"show a client certificate of the mesh, or a service account token with the cluster that made it (metadata authorization and clusterid)"}
 	}
 	cluster, err := g.clusterOf(shown)
 	if err != nil {

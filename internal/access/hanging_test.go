@@ -26,7 +26,8 @@ import (
 // claimed is a token that claims to be of a pod.
 func claimed(pod string, ends time.Time) Token {
 	payload, _ := json.Marshal(map[string]any{
-		"aud": "isthmus", "exp": ends.Unix(), "sub": "system:serviceaccount:shop:web", "kubernetes.io": map[string]any{"pod": map[string]string{"uid": pod}},
+		"aud": "isthmus", "exp": ends.Unix(), "sub": "system:serviceaccount:shop:web",
+		"kubernetes.io": map[string]any{"pod": map[string]string{"uid": pod}},
 	})
 	return Token(fmt.Sprintf("e30.%s.c2lnbmF0dXJl", base64.RawURLEncoding.EncodeToString(payload)))
 }
@@ -125,7 +126,8 @@ func TestR09OneBadPodBehindNAT(t *testing.T) {
 		return status.Code(w.identifyFrom(t, from, "c1", claimed(pod, ends.Add(time.Duration(i)*time.Second))))
 	}
 	for i := range failures + 1 {
-		if code, want := try("10.0.0.1", "bad", i), map[bool]codes.Code{true: codes.Unauthenticated, false: codes.ResourceExhausted}[i < failures]; code != want {
+		if code, want := try("10.0.0.1", "bad", i), map[bool]codes.Code{true: codes.Unauthenticated,
+			false: codes.ResourceExhausted}[i < failures]; code != want {
 			t.Errorf("attempt %d of the bad pod: %s", i, code)
 		}
 	}

@@ -74,7 +74,8 @@ func (l *Leaves) Verify(presented []*x509.Certificate) (authority.Proof, error) 
 	case 1:
 		return found, nil
 	}
-	return authority.Proof{}, fmt.Errorf("the client's certificate of Connect: it is of several clusters, %s, which are one datacenter", joined(of))
+	return authority.Proof{}, fmt.Errorf("the client's certificate of Connect: it is of several clusters, %s, which are one datacenter",
+		joined(of))
 }
 
 // Roots are those of all datacenters.

@@ -92,21 +92,25 @@ func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
 		want string // of the error; empty: it is proven
 		code codes.Code
 	}{
-		"good":                   {call{token: good, cluster: "c1"}, "", codes.OK},
-		"bound to a pod":         {call{token: bound, cluster: "c1"}, "", codes.OK},
-		"of another cluster":     {call{token: good, cluster: "c2"}, "does not accept", codes.Unauthenticated},
-		"of an unknown cluster":  {call{token: good, cluster: "c9"}, `no cluster "c9" is attached to this hub: attach it, or give the attached cluster this alias`, codes.Unauthenticated},
-		"of a frozen cluster":    {call{token: good, cluster: "frozen"}, "is frozen", codes.Unavailable},
-		"another cluster's UID":  {call{token: good, cluster: "other"}, "another cluster answers", codes.Unavailable},
-		"no link":                {call{token: good, cluster: "linkless"}, "no link", codes.Unavailable},
-		"no cluster":             {call{token: good}, "clusterid is missing", codes.Unauthenticated},
-		"two clusters":           {call{token: good, cluster: "c1", more: metadata.Pairs("clusterid", "c2")}, "once", codes.Unauthenticated},
-		"other audience":         {call{token: token(one, testbed.TokenOptions{Audience: "vault"}), cluster: "c1"}, "audience", codes.Unauthenticated},
-		"of the API server":      {call{token: token(one, testbed.TokenOptions{}), cluster: "c1"}, "audience", codes.Unauthenticated},
-		"forged":                 {call{token: forged("isthmus", time.Now().Add(time.Hour)), cluster: "c1"}, "does not accept", codes.Unauthenticated},
-		"plaintext":              {call{token: good, cluster: "c1", plain: true}, "TLS only", codes.Unauthenticated},
-		"no token":               {call{}, "client certificate of the mesh", codes.Unauthenticated},
-		"basic":                  {call{more: metadata.Pairs("authorization", "Basic abc", "clusterid", "c1")}, "Bearer TOKEN", codes.Unauthenticated},
+		"good":               {call{token: good, cluster: "c1"}, "", codes.OK},
+		"bound to a pod":     {call{token: bound, cluster: "c1"}, "", codes.OK},
+		"of another cluster": {call{token: good, cluster: "c2"}, "does not accept", codes.Unauthenticated},
+		"of an unknown cluster": {call{token: good, cluster: "c9"},
+			`no cluster "c9" is attached to this hub: attach it, or give the attached cluster this alias`, codes.Unauthenticated},
+		"of a frozen cluster":   {call{token: good, cluster: "frozen"}, "is frozen", codes.Unavailable},
+		"another cluster's UID": {call{token: good, cluster: "other"}, "another cluster answers", codes.Unavailable},
+		"no link":               {call{token: good, cluster: "linkless"}, "no link", codes.Unavailable},
+		"no cluster":            {call{token: good}, "clusterid is missing", codes.Unauthenticated},
+		"two clusters":          {call{token: good, cluster: "c1", more: metadata.Pairs("clusterid", "c2")}, "once", codes.Unauthenticated},
+		"other audience": {call{token: token(one, testbed.TokenOptions{Audience: "vault"}), cluster: "c1"},
+			"audience", codes.Unauthenticated},
+		"of the API server": {call{token: token(one, testbed.TokenOptions{}), cluster: "c1"}, "audience", codes.Unauthenticated},
+		"forged": {call{token: forged("isthmus", time.Now().Add(time.Hour)), cluster: "c1"},
+			"does not accept", codes.Unauthenticated},
+		"plaintext": {call{token: good, cluster: "c1", plain: true}, "TLS only", codes.Unauthenticated},
+		"no token":  {call{}, "client certificate of the mesh", codes.Unauthenticated},
+		"basic": {call{more: metadata.Pairs("authorization", "Basic abc", "clusterid", "c1")},
+			"Bearer TOKEN", codes.Unauthenticated},
 		"signature of another":   {call{token: swapped(good, bound), cluster: "c1"}, "does not accept", codes.Unauthenticated},
 		"not a JSON Web Token":   {call{token: "abc", cluster: "c1"}, "JSON Web Token", codes.Unauthenticated},
 		"longer than any":        {call{token: Token(strings.Repeat("a.", maxToken)), cluster: "c1"}, "JSON Web Token", codes.Unauthenticated},
@@ -117,7 +121,8 @@ func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
 		switch {
 		case status.Code(err) != c.code || c.want != "" && !strings.Contains(err.Error(), c.want):
 			t.Errorf("%s: %v, want %s %q", name, err, c.code, c.want)
-		case c.want == "" && (got.Workload != workload("shop", "web") || !slices.Equal(got.Clusters, []federation.ClusterID{"c1"}) || got.Certified):
+		case c.want == "" && (got.Workload != workload("shop", "web") || !slices.Equal(got.Clusters, []federation.ClusterID{"c1"}) ||
+			got.Certified):
 			t.Errorf("%s: proves %+v", name, got)
 		case c.want == "" && (got.Pod != map[Token]string{bound: "web-1"}[c.token] || time.Until(got.Ends) > time.Hour+time.Minute):
 			t.Errorf("%s: pod %q, ends %s", name, got.Pod, got.Ends)

@@ -34,7 +34,8 @@ func (s *store) Apply(_ context.Context, r apply.Request) (apply.Result, error) 
 	s.applied = append(s.applied, id)
 	s.mu.Unlock()
 	s.snapshots.Open(federation.ShardKey{Cluster: id, Provider: federation.Operator}).Update(federation.Edit{
-		Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes}}},
+		Clusters: federation.Delta[federation.ClusterID,
+			federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes}}},
 		Identity: &federation.Identity{UID: cmp.Or(s.oneUID, "uid of "+string(id))},
 	})
 	return apply.Result{}, nil
@@ -76,12 +77,14 @@ func attaching(t *testing.T, look attach.Looker) (*attach.Clusters, *store) {
 	s := &store{snapshots: federation.NewAggregate(nil)}
 	return attach.New(attach.Options{
 		Engine: s, Views: emptyView{&config.View{State: config.NewState(config.Options{})}}, Snapshots: s.snapshots, Plans: plan{s.snapshots},
-		Vault: attach.NewVault(nil, keys, "epoch"), Kinds: map[federation.Provider]attach.Kind{federation.Kubernetes: {Look: look, Identified: true}}, Hub: "hub",
+		Vault: attach.NewVault(nil, keys, "epoch"),
+		Kinds: map[federation.Provider]attach.Kind{federation.Kubernetes: {Look: look, Identified: true}}, Hub: "hub",
 	}), s
 }
 
 func request(id string) attach.Request {
-	return attach.Request{ID: federation.ClusterID(id), Provider: federation.Kubernetes, Credentials: attach.Credentials{Values: map[string]kube.Secret{"kubeconfig": kube.NewSecret("x")}}}
+	return attach.Request{ID: federation.ClusterID(id), Provider: federation.Kubernetes,
+		Credentials: attach.Credentials{Values: map[string]kube.Secret{"kubeconfig": kube.NewSecret("x")}}}
 }
 
 // TestAttachingManyTakesAsLongAsTheSlowest: of 100 requests ten are for clusters that
@@ -165,7 +168,8 @@ func (leaving) Leaving(federation.ClusterID, bool) {}
 // TestADetachEndsWhenThePlanHasNothingOfTheCluster: before, its ID would still be taken.
 func TestADetachEndsWhenThePlanHasNothingOfTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		state, _ := config.NewState(config.Options{}).Next([]config.Event{{New: &config.Object{Key: attach.KeyOf("c0"), Manifest: []byte(`{}`)}}}, 1)
+		state, _ := config.NewState(config.Options{}).Next([]config.Event{{New: &config.Object{Key: attach.KeyOf("c0"), Manifest: []byte(`{}`)}}},
+			1)
 		snapshots := federation.NewAggregate(nil)
 		late := latePlan{make(chan struct{})}
 		clusters := attach.New(attach.Options{

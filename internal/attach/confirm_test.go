@@ -26,12 +26,15 @@ func TestF47WhoAClusterWasIsForgottenWhatsoeverItsPhase(t *testing.T) {
 		for _, held := range []bool{true, false} {
 			snapshots := federation.NewAggregate(nil)
 			snapshots.Open(federation.ShardKey{Cluster: "c1", Provider: federation.Operator}).Update(federation.Edit{
-				Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}}},
+				Clusters: federation.Delta[federation.ClusterID,
+					federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}}},
 			})
-			snapshots.Open(federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: phase}})
+			snapshots.Open(federation.ShardKey{Cluster: "c1",
+				Provider: federation.Kubernetes}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: phase}})
 			forgotten := false
 			clusters := attach.New(attach.Options{
-				Views: emptyView{&config.View{State: config.NewState(config.Options{})}}, Snapshots: snapshots, Registries: confirming{held: held}, Hub: "hub",
+				Views: emptyView{&config.View{State: config.NewState(config.Options{})}}, Snapshots: snapshots,
+				Registries: confirming{held: held}, Hub: "hub",
 				Forget: func(context.Context, federation.ClusterID) error { forgotten = true; return nil },
 			})
 			if r, err := clusters.Confirm(t.Context(), "c1"); err != nil || len(r.Errors) > 0 {

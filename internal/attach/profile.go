@@ -90,7 +90,8 @@ func (o ProfileOptions) remote(p profile, tokens map[listwatch.Key]profileToken)
 	token, found := tokens[at]
 	switch {
 	case p.access == "":
-		r.Refused = fmt.Sprintf("its status has no access provider %q; the cluster manager must add one, or set clusterProfiles.provider", o.Provider)
+		r.Refused = fmt.Sprintf("its status has no access provider %q; the cluster manager must add one, or set clusterProfiles.provider",
+			o.Provider)
 	case !found:
 		r.Refused = fmt.Sprintf("there is no Secret %s with the token; create it, or set clusterProfiles.secret", at)
 	case token.value.Reveal() == "":

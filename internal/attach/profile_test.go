@@ -29,18 +29,22 @@ func TestG41WhatAClusterProfileMeans(t *testing.T) {
 		status any
 		want   string // in the reason, or of the kubeconfig's judgement; empty: it is accepted
 	}{
-		"version v1alpha2":                  {"c1", access("accessProviders", "secretreader", server), ""},
-		"version v1alpha1":                  {"c1", access("credentialProviders", "secretreader", server), ""},
-		"no status":                         {"c1", nil, `no access provider "secretreader"`},
-		"another provider":                  {"c1", access("accessProviders", "other", server), `no access provider "secretreader"`},
-		"no token":                          {"c2", access("accessProviders", "secretreader", server), "no Secret fleet/c2-hub"},
-		"an empty token":                    {"empty", access("accessProviders", "secretreader", server), `no token in data["token"]`},
-		"a status of another form":          {"c1", map[string]any{"accessProviders": []any{"text"}}, "no access provider"},
-		"a cluster of another form":         {"c1", access("accessProviders", "secretreader", "text"), "server"},
-		"a server that is not verified":     {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1", "insecure-skip-tls-verify": true}), "insecure-skip-tls-verify"},
-		"a proxy":                           {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1", "proxy-url": "http://p"}), "proxy-url"},
-		"roots in a file":                   {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1", "certificate-authority": "/ca"}), "certificate-authority"},
-		"plain text, which tokens must not": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "http://192.0.2.1"}), "server"},
+		"version v1alpha2":          {"c1", access("accessProviders", "secretreader", server), ""},
+		"version v1alpha1":          {"c1", access("credentialProviders", "secretreader", server), ""},
+		"no status":                 {"c1", nil, `no access provider "secretreader"`},
+		"another provider":          {"c1", access("accessProviders", "other", server), `no access provider "secretreader"`},
+		"no token":                  {"c2", access("accessProviders", "secretreader", server), "no Secret fleet/c2-hub"},
+		"an empty token":            {"empty", access("accessProviders", "secretreader", server), `no token in data["token"]`},
+		"a status of another form":  {"c1", map[string]any{"accessProviders": []any{"text"}}, "no access provider"},
+		"a cluster of another form": {"c1", access("accessProviders", "secretreader", "text"), "server"},
+		"a server that is not verified": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1",
+			"insecure-skip-tls-verify": true}), "insecure-skip-tls-verify"},
+		"a proxy": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1",
+			"proxy-url": "http://p"}), "proxy-url"},
+		"roots in a file": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1",
+			"certificate-authority": "/ca"}), "certificate-authority"},
+		"plain text, which tokens must not": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "http://192.0.2.1"}),
+			"server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": row.object, "namespace": "fleet"}}}

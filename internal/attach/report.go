@@ -65,12 +65,14 @@ func (r *Report) judgeID(why string) {
 func (r *Report) judgeIdentity(request Request, known others) {
 	for id, uid := range known.uids {
 		if uid == r.UID && id != request.ID {
-			r.Addf(DuplicateCluster, apply.Refusal, "this cluster is attached already, as %s: rotate the credentials of that one, or detach it first", id)
+			r.Addf(DuplicateCluster, apply.Refusal,
+				"this cluster is attached already, as %s: rotate the credentials of that one, or detach it first", id)
 			return
 		}
 	}
 	if was := known.uids[request.ID]; was != "" && was != r.UID {
-		r.Addf(OtherCluster, apply.Refusal, "the credentials are for another cluster than %s: if you rebuilt it, detach %s and attach it again; else attach this one under an ID of its own", request.ID, request.ID)
+		r.Addf(OtherCluster, apply.Refusal,
+			"the credentials are for another cluster than %s: if you rebuilt it, detach %s and attach it again; else attach this one under an ID of its own", request.ID, request.ID)
 		return
 	}
 	r.Addf(DuplicateCluster, apply.Info, "no other ID has this cluster")
@@ -92,7 +94,8 @@ func (r *Report) judgeAddresses(request Request, known others) {
 		return
 	case sameAddress:
 		r.Addf(AddressOverlap, apply.Warning,
-			"workloads of this cluster and of %s have the same addresses on network %s, such as %s: give one of them a network of its own", of, network, at)
+			"workloads of this cluster and of %s have the same addresses on network %s, such as %s: give one of them a network of its own",
+			of, network, at)
 		return
 	}
 	r.Addf(AddressOverlap, apply.Info, "no other cluster has its addresses on network %s", network)

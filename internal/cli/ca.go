@@ -54,7 +54,8 @@ change the files or the Secret.`,
 		Example: "  isthmus ca rotate",
 	}
 	r.Bind(cmd.Flags())
-	cmd.Flags().BoolVar(&force, "force", false, "rotate even if the key of a signer cannot be opened; that key is abandoned, and the new root signs at once")
+	cmd.Flags().BoolVar(&force, "force", false,
+		"rotate even if the key of a signer cannot be opened; that key is abandoned, and the new root signs at once")
 	cmd.RunE = session.WithHub(&r, io, func(ctx context.Context, s *session.Session, _ []string) error {
 		outcome, err := s.RotateCertificateAuthority(ctx, force)
 		if err != nil {
@@ -89,7 +90,8 @@ func showAuthority(io cmdutil.Streams, a client.AuthoritySummary) error {
 	if a.Signs {
 		signs = "yes"
 	}
-	if _, err := fmt.Fprintf(io.Out, "trust domain: %s\nsource:       %s\nsigns:        %s\n", a.TrustDomain, strings.ToLower(string(a.Source)), signs); err != nil {
+	if _, err := fmt.Fprintf(io.Out, "trust domain: %s\nsource:       %s\nsigns:        %s\n", a.TrustDomain,
+		strings.ToLower(string(a.Source)), signs); err != nil {
 		return err
 	}
 	if a.Message != nil {
@@ -104,7 +106,8 @@ func showAuthority(io cmdutil.Streams, a client.AuthoritySummary) error {
 		}
 	}
 	for _, s := range a.Signers {
-		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", short(s.Fingerprint), s.Turn, onDay(s.TrustedSince), onDay(s.SigningStartsAt), onDay(s.ExpiresAt)); err != nil {
+		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", short(s.Fingerprint), s.Turn, onDay(s.TrustedSince), onDay(s.SigningStartsAt),
+			onDay(s.ExpiresAt)); err != nil {
 			return err
 		}
 	}
@@ -116,7 +119,8 @@ func showAuthority(io cmdutil.Streams, a client.AuthoritySummary) error {
 	}
 	for _, b := range a.Bundles {
 		for _, root := range b.Roots {
-			if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.TrustDomain, short(root.Fingerprint), onDay(root.ExpiresAt), strings.Join(root.ClusterIDs, ",")); err != nil {
+			if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.TrustDomain, short(root.Fingerprint), onDay(root.ExpiresAt),
+				strings.Join(root.ClusterIDs, ",")); err != nil {
 				return err
 			}
 		}

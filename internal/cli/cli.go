@@ -22,7 +22,8 @@ import (
 // command line (args), cobra reads its flags twice.
 func clientCommands(io cmdutil.Streams, args []string) []*cobra.Command {
 	all := slices.Concat(apply.Commands(io), get.Commands(io), describe.Commands(io), []*cobra.Command{
-		cluster.Command(io), proxy.Command(io), caCommand(io), session.ContextCommand(io), queryCommand(io), completionCommand(io), versionCommand(io),
+		cluster.Command(io), proxy.Command(io), caCommand(io), session.ContextCommand(io), queryCommand(io),
+		completionCommand(io), versionCommand(io),
 	})
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return all

@@ -170,7 +170,8 @@ func errorsOf(answer []byte) error {
 	err := &client.Error{Errors: said.Errors}
 	switch err.Code() {
 	case "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED":
-		return cmdutil.Failed{Code: cmdutil.ExitFailed, Text: strings.TrimSuffix(err.Error(), ".") + "; the page /graphiql of the hub shows what can be asked"}
+		return cmdutil.Failed{Code: cmdutil.ExitFailed, Text: strings.TrimSuffix(err.Error(), ".") +
+			"; the page /graphiql of the hub shows what can be asked"}
 	}
 	return err
 }

@@ -23,7 +23,8 @@ func TestR10HubEndsWithABrokenStore(t *testing.T) {
 		ready: &readiness{draining: make(chan struct{})}, endWithin: 10 * time.Millisecond,
 	}
 	err := h.run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "store: no space left on device") || !strings.Contains(err.Error(), "not all of the hub ended") {
+	if err == nil || !strings.Contains(err.Error(), "store: no space left on device") ||
+		!strings.Contains(err.Error(), "not all of the hub ended") {
 		t.Errorf("it ended with %v", err)
 	}
 }

@@ -123,7 +123,8 @@ func (h *Hub) logStart() {
 	if len(s.Etcd.Endpoints) > 0 {
 		store = strings.Join(s.Etcd.Endpoints, ",")
 	}
-	h.log.Info("the hub starts", slog.String("version", version.Version), slog.String("go", runtime.Version()), slog.String("hub", string(s.ClusterID)),
+	h.log.Info("the hub starts", slog.String("version", version.Version), slog.String("go", runtime.Version()),
+		slog.String("hub", string(s.ClusterID)),
 		slog.String("mode", mode), slog.String("graphql", h.doors.GraphQL.Addr().String()), slog.String("xds", h.doors.XDS.Addr().String()),
 		slog.String("health", h.doors.Health.Addr().String()), slog.String("dir", s.DataDir), slog.String("store", store),
 		slog.String("logLevel", s.Log.Level))

@@ -18,8 +18,10 @@ func TestK10AStartingHubWaitsForKeys(t *testing.T) {
 		a := federation.NewAggregate(nil)
 		w := a.Open(federation.ShardKey{Provider: federation.Operator})
 		key := federation.ObjectKey{Group: jwks.Kind.Group, Kind: jwks.Kind.Name, Namespace: "shop", Name: "tokens"}
-		spec := &security.RequestAuthentication{JwtRules: []*security.JWTRule{{Issuer: "i", JwksUri: "https://a"}, {Issuer: "https://b"}, {Issuer: "i", Jwks: "{}"}}}
-		w.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: {Key: key, Spec: spec}}}})
+		spec := &security.RequestAuthentication{JwtRules: []*security.JWTRule{{Issuer: "i", JwksUri: "https://a"},
+			{Issuer: "https://b"}, {Issuer: "i", Jwks: "{}"}}}
+		w.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+			*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: {Key: key, Spec: spec}}}})
 		waits := func() <-chan struct{} {
 			done := make(chan struct{})
 			go func() { (&readiness{snapshots: a}).waitForKeys(t.Context()); close(done) }()
@@ -35,7 +37,8 @@ func TestK10AStartingHubWaitsForKeys(t *testing.T) {
 			}
 		}
 		tried := func(from federation.KeySource, set federation.KeySet) {
-			w.Update(federation.Edit{KeySets: federation.Delta[federation.KeySource, federation.KeySet]{Set: map[federation.KeySource]federation.KeySet{from: set}}})
+			w.Update(federation.Edit{KeySets: federation.Delta[federation.KeySource,
+				federation.KeySet]{Set: map[federation.KeySource]federation.KeySet{from: set}}})
 			synctest.Wait()
 		}
 		long := waits()

@@ -119,7 +119,8 @@ func (r *rooms) openIdentities(ctx context.Context) (err error) {
 // openClusters attaches the clusters that the settings name, and those of objects.
 func (r *rooms) openClusters(context.Context) (err error) {
 	policy := r.doors.Policy(r.settings.Dev)
-	r.snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Settings: &federation.Settings{Addresses: policy}})
+	settings := federation.Edit{Settings: &federation.Settings{Addresses: policy}}
+	r.snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(settings)
 	r.clusters, err = clusters.New(clusters.Options{
 		Settings: r.settings, Policy: policy, Dir: r.dir.LastKnownGood(), Snapshots: r.snapshots, Identities: r.identities,
 		Known:   func(id federation.ClusterID) clusters.Record { return r.store.Shared(sharedKnown + string(id)) },
@@ -175,10 +176,13 @@ func (r *rooms) openProxies(context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.presence = mesh.Presence{Hub: replica, Leases: r.mesh.Stored, Views: r.mesh.Views.Latest, Shared: len(r.settings.Etcd.Endpoints) > 0, Logger: r.logger}
-	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: healthstore.Store{Hub: replica, Leases: r.mesh.Stored}, Logger: r.logger})
+	r.presence = mesh.Presence{Hub: replica, Leases: r.mesh.Stored, Views: r.mesh.Views.Latest,
+		Shared: len(r.settings.Etcd.Endpoints) > 0, Logger: r.logger}
+	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: healthstore.Store{Hub: replica, Leases: r.mesh.Stored},
+		Logger: r.logger})
 	r.debug = istiodebug.New(istiodebug.Options{
-		Snapshots: r.snapshots, Fleet: r.fleet, Hub: replica, Build: istiodebug.Build{Version: version.Version, Revision: version.Revision(), Go: runtime.Version()},
+		Snapshots: r.snapshots, Fleet: r.fleet, Hub: replica, Build: istiodebug.Build{Version: version.Version,
+			Revision: version.Revision(), Go: runtime.Version()},
 		Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return xds.ConfigDump(r.proxies, stream) },
 	})
 	r.members = registration.New(registration.Options{
@@ -186,8 +190,10 @@ func (r *rooms) openProxies(context.Context) error {
 		Metrics: r.metrics.Registrations, Logger: r.logger,
 	})
 	r.proxies = proxies.New(proxies.Options{
-		Dev: r.settings.Dev, Snapshots: r.snapshots, Fleet: r.fleet, Identities: r.identities, Secrets: r.secrets, Probes: r.probes, Members: r.members,
-		Configuration: mcp.New(mcp.Options{Snapshots: r.snapshots, Views: r.mesh.Views, Kinds: r.mesh.Kinds, Origin: r.mesh.Epoch, Logger: r.logger}), Readers: r.settings.MCPClients,
+		Dev: r.settings.Dev, Snapshots: r.snapshots, Fleet: r.fleet, Identities: r.identities, Secrets: r.secrets,
+		Probes: r.probes, Members: r.members,
+		Configuration: mcp.New(mcp.Options{Snapshots: r.snapshots, Views: r.mesh.Views, Kinds: r.mesh.Kinds, Origin: r.mesh.Epoch,
+			Logger: r.logger}), Readers: r.settings.MCPClients,
 		Debug: r.debug, Inspectors: r.settings.Debug.Clients,
 		Limits: r.settings.Streams, Ready: r.ready.synced, Metrics: r.metrics.XDS, Logger: r.logger,
 	})
@@ -203,7 +209,8 @@ func (r *rooms) assemble() (*assembly, error) {
 		Config: r.mesh.Graph(status.Delivery{Server: r.proxies, Fleet: r.fleet}, objects, r.presence, web.CallerOf),
 		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Clusters: r.attaching, Authority: r.identities,
 	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema})
-	faults := measures.Quarantine{Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies, Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots}
+	faults := measures.Quarantine{Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies,
+		Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots}
 	drains := measures.Drains{Snapshots: r.snapshots, Counts: r.metrics.Drains}
 	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure, drains.Measure, r.measureStore))
 	web.Inspect(health, web.Forwarded(r.debug.Handler(func(q *http.Request) error { return web.FromHere(q, s.Debug.PortForward) })))
@@ -217,7 +224,8 @@ func (r *rooms) assemble() (*assembly, error) {
 		"xds":     r.proxies.Run,
 		"streams": api.Run,
 		"grpc":    r.serveGRPC(),
-		"graphql": serveHTTP(r.limited.GraphQL, pages, server.HTTPOptions{TLS: r.identities.Operators(r.tls()), Drain: s.Drain, Logger: r.logger}),
+		"graphql": serveHTTP(r.limited.GraphQL, pages, server.HTTPOptions{TLS: r.identities.Operators(r.tls()),
+			Drain: s.Drain, Logger: r.logger}),
 	}}
 	all.core["health"] = serveHTTP(r.limited.Health, health, server.HTTPOptions{Drain: time.Second, Logger: r.logger})
 	return all, nil
@@ -226,7 +234,8 @@ func (r *rooms) assemble() (*assembly, error) {
 // core is what goes on until the edge has drained.
 func (r *rooms) core() map[string]func(context.Context) error {
 	resolver := r.snapshots.Open(federation.ShardKey{Provider: "Resolver"})
-	keys := fetch.Options{Snapshots: r.snapshots, To: r.snapshots.Open(federation.ShardKey{Provider: "Keys"}), Metrics: r.metrics.KeySets, Logger: r.logger}
+	keys := fetch.Options{Snapshots: r.snapshots, To: r.snapshots.Open(federation.ShardKey{Provider: "Keys"}),
+		Metrics: r.metrics.KeySets, Logger: r.logger}
 	clock := r.snapshots.Open(federation.ShardKey{Provider: "Clock"})
 	core := map[string]func(context.Context) error{
 		"store":         r.store.Run,

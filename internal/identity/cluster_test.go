@@ -84,8 +84,10 @@ func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 		kubeSecret("token", corev1.SecretTypeServiceAccountToken, map[string][]byte{"tls.crt": cert, "tls.key": key}),
 	)
 	d.run()
-	web, authorities := Ref{Cluster: "c1", Namespace: "edge", Name: "web"}, Ref{Cluster: "c1", Namespace: "edge", Name: "web", Authorities: true}
-	done := []func(){d.secrets.Follow(web), d.secrets.Follow(authorities), d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "token"})}
+	web, authorities := Ref{Cluster: "c1", Namespace: "edge", Name: "web"},
+		Ref{Cluster: "c1", Namespace: "edge", Name: "web", Authorities: true}
+	done := []func(){d.secrets.Follow(web), d.secrets.Follow(authorities),
+		d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "token"})}
 	if !strings.Contains(d.problems(), ProblemMissing+" secret c1/edge/web") {
 		t.Errorf("before a cluster is attached: %q", d.problems())
 	}

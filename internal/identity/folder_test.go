@@ -241,7 +241,8 @@ func TestS31CertificatesThatEndSoonAreShown(t *testing.T) {
 	d.pair("later", testbed.Subject{Name: "c", NotAfter: d.now.Add(15 * 24 * time.Hour)})
 	d.open()
 	all := d.problems()
-	if !strings.Contains(all, ProblemExpires+" secret edge/soon") || !strings.Contains(all, ProblemExpires+" secret edge/over") || strings.Contains(all, "later") {
+	if !strings.Contains(all, ProblemExpires+" secret edge/soon") || !strings.Contains(all, ProblemExpires+" secret edge/over") ||
+		strings.Contains(all, "later") {
 		t.Errorf("problems are %q", all)
 	}
 	if d.secret("over", false) == "" {

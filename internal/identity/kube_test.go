@@ -44,7 +44,8 @@ func gatewayCluster(t *testing.T) (*testbed.Kube, kubernetes.Interface) {
 	for _, name := range []string{"edge", "shop"} {
 		kube.Apply(fmt.Sprintf(edgeNamespaces, name))
 	}
-	made := kube.Do(http.MethodPost, "/api/v1/namespaces/isthmus/serviceaccounts/isthmus-reader/token", []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`))
+	made := kube.Do(http.MethodPost, "/api/v1/namespaces/isthmus/serviceaccounts/isthmus-reader/token",
+		[]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`))
 	var request struct{ Status struct{ Token string } }
 	if err := json.Unmarshal(made.Body, &request); err != nil || request.Status.Token == "" {
 		t.Fatalf("making a token: %v: %s", err, made.Body)
@@ -188,7 +189,8 @@ func TestSecretsManifestGrantsNoMore(t *testing.T) {
 	_, maps := client.CoreV1().ConfigMaps("edge").List(t.Context(), metav1.ListOptions{})
 	_, everywhere := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
 	for what, err := range map[string]error{
-		"getting a Secret": get, "listing ConfigMaps": maps, "listing the Secrets of all namespaces": everywhere, "listing those of another": list("shop", "web"),
+		"getting a Secret": get, "listing ConfigMaps": maps, "listing the Secrets of all namespaces": everywhere,
+		"listing those of another": list("shop", "web"),
 	} {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s gives %v", what, err)

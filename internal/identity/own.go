@@ -146,7 +146,8 @@ func (o *own) sign(ref Ref) (Secret, authority.Leaf, error) {
 		return Secret{}, authority.Leaf{}, err
 	}
 	m := Material{Chain: leaf.Chain, Key: text}
-	o.options.Logger.Info("a proxy got a certificate", slog.String("method", "sds"), slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)),
+	o.options.Logger.Info("a proxy got a certificate", slog.String("method", "sds"), slog.String("node", ref.Node),
+		slog.String("cluster", string(ref.Cluster)),
 		slog.String("workload", ref.Workload), slog.String("serial", leaf.Serial), slog.Time("expires", leaf.Ends))
 	return Secret{Material: m, Fingerprint: m.fingerprint(), Expires: leaf.Ends}, leaf, nil
 }

@@ -229,7 +229,8 @@ func TestRootsOfSeveralTrustDomainsStayApart(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if rootsFor("a.example", map[string][]byte{"a.example": one, "b.example": two}).Fingerprint == rootsFor("a.example", map[string][]byte{"a.example": one, "b.example": one}).Fingerprint {
+	if rootsFor("a.example", map[string][]byte{"a.example": one, "b.example": two}).Fingerprint == rootsFor("a.example",
+		map[string][]byte{"a.example": one, "b.example": one}).Fingerprint {
 		t.Error("another domain's roots make no difference")
 	}
 }

@@ -97,7 +97,8 @@ func (k key) usable() error {
 	const least, most = 1024 / 8, 8192 / 8 // bytes of a modulus
 	switch k.Kty {
 	case "RSA":
-		if n, e := bytesOf(k.N), bytesOf(k.E); len(n) < least || len(n) > most || n[len(n)-1]%2 == 0 || len(e) == 0 || len(e) > 4 || e[len(e)-1]%2 == 0 {
+		if n, e := bytesOf(k.N), bytesOf(k.E); len(n) < least || len(n) > most || n[len(n)-1]%2 == 0 || len(e) == 0 ||
+			len(e) > 4 || e[len(e)-1]%2 == 0 {
 			return errors.New("n and e are not those of an RSA key")
 		}
 	case "EC":

@@ -90,7 +90,8 @@ func seal(config *rest.Config) error {
 		return errors.New("file references are refused")
 	case tls.Insecure:
 		return errors.New("unverified TLS is refused")
-	case config.Impersonate.UserName != "", config.Impersonate.UID != "", len(config.Impersonate.Groups) > 0, len(config.Impersonate.Extra) > 0:
+	case config.Impersonate.UserName != "", config.Impersonate.UID != "", len(config.Impersonate.Groups) > 0,
+		len(config.Impersonate.Extra) > 0:
 		return errors.New("impersonation is refused")
 	case config.Username != "", config.Password != "":
 		return errors.New("basic authentication is refused")

@@ -65,7 +65,8 @@ const kubeSystem = `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ku
 func TestIdentityIsTheUIDOfKubeSystem(t *testing.T) {
 	_, credentials := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+canary || r.UserAgent() != "isthmus" || r.Proto != "HTTP/2.0" ||
-			!strings.Contains(r.Header.Get("Accept"), "protobuf") || r.Header.Get("Accept-Encoding") != "gzip" || r.URL.Path != "/api/v1/namespaces/kube-system" {
+			!strings.Contains(r.Header.Get("Accept"), "protobuf") || r.Header.Get("Accept-Encoding") != "gzip" ||
+			r.URL.Path != "/api/v1/namespaces/kube-system" {
 			http.Error(w, fmt.Sprint(r.Header, r.Proto, r.URL), http.StatusTeapot)
 			return
 		}
@@ -125,7 +126,8 @@ func TestBK08ProxyEnvironmentIsIgnored(t *testing.T) {
 // TestBK18Explain feeds answers of servers that are none. No word of theirs may come back (S40).
 func TestBK18Explain(t *testing.T) {
 	status := func(code int, reason, message string) string {
-		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q,"details":{"kind":%q}}`, code, reason, message, canary)
+		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q,"details":{"kind":%q}}`,
+			code, reason, message, canary)
 	}
 	cases := []struct {
 		name, want string
@@ -140,7 +142,8 @@ func TestBK18Explain(t *testing.T) {
 		{"401 as text", "(401)", TroubleUnauthorized, answer(401, "text/plain", canary)},
 		{"403", "lack a right (403)", TroubleForbidden, answer(403, "application/json", status(403, "Forbidden", canary+"\n\x1b[31m"))},
 		{"403 of RBAC", "list on services of group core", TroubleForbidden, answer(403, "application/json",
-			status(403, "Forbidden", `services is forbidden: User "`+canary+`" cannot list resource "services" in API group "" at the cluster scope`))},
+			status(403, "Forbidden", `services is forbidden: User "`+canary+
+				`" cannot list resource "services" in API group "" at the cluster scope`))},
 		{"404", "(404)", TroubleNotFound, answer(404, "text/html", canary)},
 		{"500", "(500)", TroubleServer, answer(500, "application/json", status(500, "InternalError", canary))},
 		{"teapot", "unexpected status (418)", TroubleNotAPIServer, answer(418, "text/plain", canary)},

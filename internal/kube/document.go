@@ -46,10 +46,12 @@ func document(data []byte, found *findings) *yaml.Node {
 func plainText(data []byte, found *findings) bool {
 	switch {
 	case len(data) > MaxKubeconfig:
-		found.add(CodeTooLarge, "", fmt.Sprintf("the file has more than %d bytes; kubectl config view --raw --minify --flatten makes a small one", MaxKubeconfig))
+		found.add(CodeTooLarge, "", fmt.Sprintf("the file has more than %d bytes; kubectl config view --raw --minify --flatten makes a small one",
+			MaxKubeconfig))
 	case len(bytes.TrimSpace(data)) == 0:
 		found.add(CodeMissing, "", "the file is empty")
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")):
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) || bytes.HasPrefix(data, []byte("\xff\xfe")) ||
+		bytes.HasPrefix(data, []byte("\xfe\xff")):
 		found.add(CodeEncoding, "", "the file starts with a byte order mark; save it as UTF-8 without one")
 	case !utf8.Valid(data) || bytes.ContainsFunc(data, control):
 		found.add(CodeEncoding, "", "the file holds bytes that are no text; a kubeconfig is UTF-8 text")

@@ -48,7 +48,8 @@ func (o onePass) SupportedMediaTypes() []runtime.SerializerInfo {
 type listSerializer struct{ runtime.Serializer }
 
 // Decode is part of runtime.Serializer.
-func (s listSerializer) Decode(data []byte, defaults *apischema.GroupVersionKind, into runtime.Object) (runtime.Object, *apischema.GroupVersionKind, error) {
+func (s listSerializer) Decode(data []byte, defaults *apischema.GroupVersionKind, into runtime.Object) (runtime.Object,
+	*apischema.GroupVersionKind, error) {
 	list, is := into.(*unstructured.UnstructuredList)
 	if !is {
 		return s.Serializer.Decode(data, defaults, into)

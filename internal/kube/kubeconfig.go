@@ -101,7 +101,8 @@ func (k *kubeconfig) pick(wanted string, found *findings) (string, *entry) {
 		}
 	}
 	if name == "" {
-		found.add(CodeContext, "current-context", fmt.Sprintf("the file has %d contexts and no current one; name the context to use", len(k.contexts)))
+		found.add(CodeContext, "current-context",
+			fmt.Sprintf("the file has %d contexts and no current one; name the context to use", len(k.contexts)))
 		return "", nil
 	}
 	context, ok := k.contexts[name]
@@ -131,7 +132,8 @@ func (r *reader) cluster(from entry, options ParseOptions, to *Credentials) {
 	path := from.path + ".cluster."
 	to.Server = serverURL(r.required(from, "cluster", "server"), path+"server", options.AllowLoopback, r.found)
 	if r.truth(from.fields["insecure-skip-tls-verify"], path+"insecure-skip-tls-verify") {
-		r.found.add(CodeInsecureTLS, path+"insecure-skip-tls-verify", "the server's certificate is always verified; give certificate-authority-data instead")
+		r.found.add(CodeInsecureTLS, path+"insecure-skip-tls-verify",
+			"the server's certificate is always verified; give certificate-authority-data instead")
 	}
 	if data := r.base64(from, "cluster", "certificate-authority-data"); data != nil {
 		to.CA = authority(data, path+"certificate-authority-data", options.Now, r.found)
@@ -151,7 +153,8 @@ func (r *reader) user(from entry, options ParseOptions, to *Credentials) {
 	hasCertificate, hasKey := from.fields["client-certificate-data"] != nil, from.fields["client-key-data"] != nil
 	switch {
 	case len(from.fields) == 0 && !from.refused:
-		r.found.add(CodeNoCredentials, from.path+".user", "the user has no credentials; give a token, or client-certificate-data with client-key-data")
+		r.found.add(CodeNoCredentials, from.path+".user",
+			"the user has no credentials; give a token, or client-certificate-data with client-key-data")
 	case hasCertificate && !hasKey:
 		r.found.add(CodeMissing, path+"client-key-data", "a client certificate needs its key")
 	case hasKey && !hasCertificate:

@@ -153,7 +153,8 @@ func TestParseRebuildsAllowedFields(t *testing.T) {
 	if got.Server != "https://api.example.com:6443/k8s/c-1" || got.ServerName != "kubernetes" || got.Context != "c" {
 		t.Errorf("got server %q, name %q, context %q", got.Server, got.ServerName, got.Context)
 	}
-	if string(got.CA) != string(certificate) || string(got.ClientCertificate) != string(certificate) || got.ClientKey.Reveal() != string(keyPEM(t, key)) {
+	if string(got.CA) != string(certificate) || string(got.ClientCertificate) != string(certificate) ||
+		got.ClientKey.Reveal() != string(keyPEM(t, key)) {
 		t.Error("certificates are not those of the file")
 	}
 	if !got.Expires.Equal(expires) {
@@ -165,7 +166,8 @@ func TestParseRebuildsAllowedFields(t *testing.T) {
 }
 
 func TestParseTellsEveryProblem(t *testing.T) {
-	_, err := parse(strings.Replace(withUser("exec: {command: "+canary+"}, tokenFile: /x"), `server: "https`, `proxy-url: p, server: "http`, 1))
+	_, err := parse(strings.Replace(withUser("exec: {command: "+canary+"}, tokenFile: /x"), `server: "https`,
+		`proxy-url: p, server: "http`, 1))
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
 		t.Fatal(err)

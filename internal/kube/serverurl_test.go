@@ -14,12 +14,14 @@ func TestBK06ServerURL(t *testing.T) {
 		"https://user:" + canary + "@a", "https://user@a", "https://a?x=" + canary, "https://a?", "https://a#f", "https://a#",
 		"https://a/..", "https://a/x/../y", "https://a/%2e%2e/x", "https://a//x", "https://a/x%2fy", `https://a/x\y`, "https://a/.",
 		"https://a:0", "https://a:70000", "https://a:", "https://a:https", "https://a:-1",
-		"https://[fe80::1%25eth0]:6443", "https://[fd00::1%25lo]", "https://a b", "https://a_b", "https://münchen.example", "https://a..b", "https://a.",
+		"https://[fe80::1%25eth0]:6443", "https://[fd00::1%25lo]", "https://a b", "https://a_b", "https://münchen.example",
+		"https://a..b", "https://a.",
 		"https://" + strings.Repeat("a.", 130) + "b", "https://a/" + strings.Repeat("x", 3000), "https://[::1", "https://a\x00b", "HTTP://a",
 	} {
 		cases = append(cases, refusal{server, withServer(server), serverField, CodeServerURL})
 	}
-	cases = append(cases, refusal{"empty", withServer(""), serverField, CodeMissing}, refusal{"absent", withCluster(""), serverField, CodeMissing})
+	cases = append(cases, refusal{"empty", withServer(""), serverField, CodeMissing},
+		refusal{"absent", withCluster(""), serverField, CodeMissing})
 	refuses(t, cases)
 }
 

@@ -25,14 +25,19 @@ var importFailures = []string{"conflict", "forbidden", "refused", "unreachable"}
 
 func newClusters(r *prometheus.Registry) *Clusters {
 	return &Clusters{
-		changes: zero(counter(r, "cluster_changes_total", "Requests to attach, rotate, confirm or detach a cluster, by their result.", "action", "outcome"),
+		changes: zero(counter(r, "cluster_changes_total", "Requests to attach, rotate, confirm or detach a cluster, by their result.",
+			"action", "outcome"),
 			[]string{"attach", "rotate", "confirm", "detach"}, []string{"done", "refused", "failed"}),
-		unusable:   counter(r, "cluster_credentials_unusable_total", "Times that the kept credentials of a cluster could not be opened.", "cluster"),
-		expires:    gauge(r, "cluster_credentials_expiry_timestamp_seconds", "When the kept credentials of a cluster end.", "cluster"),
-		remotes:    gauge(r, "cluster_remotes", "Clusters that objects of a cluster name, by the kind of object.", "cluster", "kind"),
-		unreadable: counter(r, "cluster_remotes_unreadable_total", "Times that the objects of a cluster that name others could not be read.", "cluster", "kind"),
-		rootMaps:   gauge(r, "cluster_root_configmaps", "Namespaces of a cluster by the content of their ConfigMap with the roots of the mesh (current, others).", "cluster", "content"),
-		imports:    counter(r, "cluster_serviceimport_writes_total", "ServiceImports that this hub created, changed or deleted in a cluster.", "cluster"),
+		unusable: counter(r, "cluster_credentials_unusable_total",
+			"Times that the kept credentials of a cluster could not be opened.", "cluster"),
+		expires: gauge(r, "cluster_credentials_expiry_timestamp_seconds", "When the kept credentials of a cluster end.", "cluster"),
+		remotes: gauge(r, "cluster_remotes", "Clusters that objects of a cluster name, by the kind of object.", "cluster", "kind"),
+		unreadable: counter(r, "cluster_remotes_unreadable_total", "Times that the objects of a cluster that name others could not be read.",
+			"cluster", "kind"),
+		rootMaps: gauge(r, "cluster_root_configmaps",
+			"Namespaces of a cluster by the content of their ConfigMap with the roots of the mesh (current, others).", "cluster", "content"),
+		imports: counter(r, "cluster_serviceimport_writes_total", "ServiceImports that this hub created, changed or deleted in a cluster.",
+			"cluster"),
 		unimported: counter(r, "cluster_serviceimport_write_failures_total", "Writes of a ServiceImport that failed.", "cluster", "reason"),
 	}
 }

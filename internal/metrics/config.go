@@ -22,10 +22,11 @@ type Config struct {
 func newConfig(r *prometheus.Registry) *Config {
 	m := &Config{
 		counts: map[string]prometheus.Counter{
-			"commits":     counter(r, "config_commits_total", "Changes of the configuration that this hub wrote.").WithLabelValues(),
-			"conflicts":   counter(r, "config_conflicts_total", "Writes that came too late and were computed again.").WithLabelValues(),
-			"orphans":     counter(r, "config_orphans_total", "Staged changes that were never committed and were collected.").WithLabelValues(),
-			"retired":     counter(r, "config_retired_total", "Records and checkpoints that grew older than the history and were removed.").WithLabelValues(),
+			"commits":   counter(r, "config_commits_total", "Changes of the configuration that this hub wrote.").WithLabelValues(),
+			"conflicts": counter(r, "config_conflicts_total", "Writes that came too late and were computed again.").WithLabelValues(),
+			"orphans":   counter(r, "config_orphans_total", "Staged changes that were never committed and were collected.").WithLabelValues(),
+			"retired": counter(r, "config_retired_total",
+				"Records and checkpoints that grew older than the history and were removed.").WithLabelValues(),
 			"checkpoints": counter(r, "config_checkpoints_total", "Checkpoints that this hub made.").WithLabelValues(),
 			"quarantined": counter(r, "config_quarantined_total", "Stored values that were found unusable.").WithLabelValues(),
 		},

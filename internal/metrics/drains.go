@@ -15,7 +15,8 @@ type Drain struct {
 
 func newDrains(r *prometheus.Registry) *Drains {
 	return &Drains{
-		percent:   gauge(r, "drain_percent", "Share of the requests to the endpoints of a Drain that other endpoints get now, in percent.", "drain"),
+		percent: gauge(r, "drain_percent", "Share of the requests to the endpoints of a Drain that other endpoints get now, in percent.",
+			"drain"),
 		endpoints: gauge(r, "drain_endpoints", "Endpoints of services that get fewer requests because of a Drain now.", "drain"),
 		services:  gauge(r, "drain_services", "Services of which a Drain covers endpoints, by state (drained, refused).", "drain", "state"),
 	}

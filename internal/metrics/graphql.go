@@ -20,7 +20,8 @@ type GraphQL struct {
 
 func newGraphQL(r *prometheus.Registry) *GraphQL {
 	m := &GraphQL{
-		requests: counter(r, "graphql_requests_total", "Answered GraphQL requests, by operation; other: refused before the operation was known.", "operation"),
+		requests: counter(r, "graphql_requests_total", "Answered GraphQL requests, by operation; other: refused before the operation was known.",
+			"operation"),
 		errors:   counter(r, "graphql_errors_total", "GraphQL requests whose answer holds an error.", "operation"),
 		duration: latency(r, "graphql_request_seconds", "Time to answer a GraphQL request.", "operation"),
 

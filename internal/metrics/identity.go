@@ -16,12 +16,17 @@ type Identity struct {
 
 func newIdentity(r *prometheus.Registry) *Identity {
 	m := &Identity{
-		proofs:       counter(r, "access_proofs_total", "Callers who showed who they are, by method (certificate, token, none) and outcome (proven, refused, throttled, unproven).", "method", "outcome"),
-		certificates: counter(r, "certificates_total", "Certificates that were asked for, by method (csr, sds) and outcome (signed, refused, limited, failed).", "method", "outcome"),
-		rotations:    counter(r, "authority_rotations_total", "Rotations of the certificate authority that were asked for, by outcome (done, refused, failed).", "outcome"),
-		roots:        gauge(r, "authority_roots", "Roots of the hub's own trust domain.").WithLabelValues(),
-		signerEnds:   gauge(r, "authority_signer_expiry_timestamp_seconds", "When the certificate of the signer ends; absent while nobody signs."),
-		trouble:      gauge(r, "authority_trouble", "1 when the authority's store, source or keys cannot be used.").WithLabelValues(),
+		proofs: counter(r, "access_proofs_total",
+			"Callers who showed who they are, by method (certificate, token, none) and outcome (proven, refused, throttled, unproven).",
+			"method", "outcome"),
+		certificates: counter(r, "certificates_total",
+			"Certificates that were asked for, by method (csr, sds) and outcome (signed, refused, limited, failed).", "method", "outcome"),
+		rotations: counter(r, "authority_rotations_total",
+			"Rotations of the certificate authority that were asked for, by outcome (done, refused, failed).", "outcome"),
+		roots: gauge(r, "authority_roots", "Roots of the hub's own trust domain.").WithLabelValues(),
+		signerEnds: gauge(r, "authority_signer_expiry_timestamp_seconds",
+			"When the certificate of the signer ends; absent while nobody signs."),
+		trouble: gauge(r, "authority_trouble", "1 when the authority's store, source or keys cannot be used.").WithLabelValues(),
 	}
 	zero(m.proofs, []string{"certificate", "token", "none"}, []string{"proven", "refused", "throttled", "unproven"})
 	zero(m.certificates, []string{"csr", "sds"}, []string{"signed", "refused", "limited", "failed"})

@@ -53,7 +53,8 @@ func New() *Metrics {
 
 		Registrations: newRegistrations(registry),
 
-		build:    gauge(registry, "build_info", "1; the labels say what runs: version, commit and version of Go.", "version", "revision", "goversion"),
+		build: gauge(registry, "build_info", "1; the labels say what runs: version, commit and version of Go.",
+			"version", "revision", "goversion"),
 		registry: registry,
 	}
 }

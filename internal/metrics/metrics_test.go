@@ -78,7 +78,8 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 		`isthmus_registry_panics_total{cluster="c1"} 1`,
 		`isthmus_registry_restarts_total{cluster="c1"} 1`,
 		`isthmus_config_commits_total 2`, `isthmus_config_orphans_total 0`, `isthmus_config_revision 12`, `isthmus_config_objects 340`,
-		`isthmus_config_source_revision{source="ETCD"} 12`, `isthmus_config_source_problems{source="ETCD"} 1`, `isthmus_config_source_problems{source="FILE"} 1`,
+		`isthmus_config_source_revision{source="ETCD"} 12`, `isthmus_config_source_problems{source="ETCD"} 1`,
+		`isthmus_config_source_problems{source="FILE"} 1`,
 		`isthmus_config_source_last_update_timestamp_seconds{source="ETCD"} 1.8000000005e+09`,
 		`isthmus_snapshot_version 7`, `isthmus_snapshot_clusters 2`, `isthmus_snapshot_services 30`, `isthmus_snapshot_endpoints 400`,
 		`isthmus_snapshot_next_seconds_count 1`,
@@ -87,7 +88,8 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 		`isthmus_xds_acks_total{type="EDS"} 1`, `isthmus_xds_nacks_total{type="CDS"} 1`, `isthmus_xds_resources_built_total{type="CDS"} 1`,
 		`isthmus_xds_ack_seconds_count{type="EDS"} 1`, `isthmus_xds_events_total{event="build_failed",type="CDS"} 1`,
 		`isthmus_consul_requests_total{cluster="dc1",kind="service"} 2`,
-		`isthmus_graphql_requests_total{operation="query"} 1`, `isthmus_graphql_requests_total{operation="other"} 1`, `isthmus_graphql_errors_total{operation="query"} 1`,
+		`isthmus_graphql_requests_total{operation="query"} 1`, `isthmus_graphql_requests_total{operation="other"} 1`,
+		`isthmus_graphql_errors_total{operation="query"} 1`,
 	)
 }
 
@@ -125,7 +127,8 @@ func TestADetachedClusterIsForgotten(t *testing.T) {
 func TestTwoHubsInOneProcessDoNotMeet(t *testing.T) {
 	one, two := New(), New()
 	one.Registries.Edit("c1")
-	if text := scrape(t, two); strings.Contains(text, `"c1"`) || !strings.Contains(text, "go_goroutines") || !strings.Contains(text, "process_cpu_seconds_total") {
+	if text := scrape(t, two); strings.Contains(text, `"c1"`) || !strings.Contains(text, "go_goroutines") ||
+		!strings.Contains(text, "process_cpu_seconds_total") {
 		t.Error("collectors are shared or missing")
 	}
 }
@@ -141,10 +144,12 @@ func TestR46SeriesAreThereBeforeTheirFirstEvent(t *testing.T) {
 	text := scrape(t, m)
 	wants(t, text, `isthmus_build_info{goversion="go1.30",revision="0a1b2c",version="v1.2.3"} 1`,
 		`isthmus_xds_nacks_total{type="RDS"} 0`, `isthmus_xds_streams{protocol="sotw"} 0`, `isthmus_xds_streams_ended_total{reason="denied"} 0`,
-		`isthmus_xds_events_total{event="build_failed",type="EDS"} 0`, `isthmus_xds_events_total{event="stream_panic",type=""} 0`, `isthmus_xds_push_seconds_count{type="LDS"} 0`,
+		`isthmus_xds_events_total{event="build_failed",type="EDS"} 0`, `isthmus_xds_events_total{event="stream_panic",type=""} 0`,
+		`isthmus_xds_push_seconds_count{type="LDS"} 0`,
 		`isthmus_access_proofs_total{method="token",outcome="refused"} 0`, `isthmus_certificates_total{method="csr",outcome="failed"} 0`,
 		`isthmus_authority_rotations_total{outcome="failed"} 0`, `isthmus_cluster_changes_total{action="attach",outcome="refused"} 0`,
-		`isthmus_graphql_errors_total{operation="mutation"} 0`, `isthmus_graphql_events_total{transport="sse"} 0`, `isthmus_graphql_websocket_closed_total{code="lost"} 0`,
+		`isthmus_graphql_errors_total{operation="mutation"} 0`, `isthmus_graphql_events_total{transport="sse"} 0`,
+		`isthmus_graphql_websocket_closed_total{code="lost"} 0`,
 		`isthmus_registry_panics_total{cluster="c1"} 0`, `isthmus_cluster_credentials_unusable_total{cluster="c1"} 0`,
 	)
 	const expiry = "isthmus_authority_signer_expiry_timestamp_seconds "

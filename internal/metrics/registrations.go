@@ -10,8 +10,10 @@ type Registrations struct {
 
 func newRegistrations(r *prometheus.Registry) *Registrations {
 	return &Registrations{
-		members: gauge(r, "registered_proxies", "Proxies that registered themselves at this hub, and are connected or within their grace period.").WithLabelValues(),
-		refused: zero(counter(r, "registrations_refused_total", "Proxies that may not register themselves, by reason (no_group, other_identity, taken, too_many, invalid, failed).", "reason"),
+		members: gauge(r, "registered_proxies",
+			"Proxies that registered themselves at this hub, and are connected or within their grace period.").WithLabelValues(),
+		refused: zero(counter(r, "registrations_refused_total",
+			"Proxies that may not register themselves, by reason (no_group, other_identity, taken, too_many, invalid, failed).", "reason"),
 			[]string{"no_group", "other_identity", "taken", "too_many", "invalid", "failed"}),
 	}
 }

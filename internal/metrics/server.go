@@ -11,9 +11,13 @@ type Server struct {
 
 func newServer(r *prometheus.Registry) *Server {
 	s := &Server{
-		open:       gauge(r, "connections", "Open connections, by listener (graphql, xds, health).", "listener"),
-		handshakes: counter(r, "tls_handshake_failures_total", "TLS handshakes that failed, by listener (xds) and reason (closed, timeout, not_tls, certificate, rejected, protocol).", "listener", "reason"),
-		refused:    counter(r, "connections_refused_total", "Connections that were closed because of a limit, new or pending, by listener and reason (total, source, descriptors, messages).", "listener", "reason"),
+		open: gauge(r, "connections", "Open connections, by listener (graphql, xds, health).", "listener"),
+		handshakes: counter(r, "tls_handshake_failures_total",
+			"TLS handshakes that failed, by listener (xds) and reason (closed, timeout, not_tls, certificate, rejected, protocol).",
+			"listener", "reason"),
+		refused: counter(r, "connections_refused_total",
+			"Connections that were closed because of a limit, new or pending, by listener and reason (total, source, descriptors, messages).",
+			"listener", "reason"),
 	}
 	for _, listener := range []string{"graphql", "xds", "health"} {
 		s.open.WithLabelValues(listener)

@@ -32,16 +32,19 @@ type Gateway struct {
 
 func newSnapshots(r *prometheus.Registry) *Snapshots {
 	return &Snapshots{
-		version:       gauge(r, "snapshot_version", "Version of the latest snapshot.").WithLabelValues(),
-		services:      gauge(r, "snapshot_services", "Services in the latest snapshot.").WithLabelValues(),
-		endpoints:     gauge(r, "snapshot_endpoints", "Endpoints in the latest snapshot.").WithLabelValues(),
-		clusters:      gauge(r, "snapshot_clusters", "Clusters in the latest snapshot.").WithLabelValues(),
-		next:          latency(r, "snapshot_next_seconds", "Time to make a snapshot from the one before.").WithLabelValues(),
-		gateways:      gauge(r, "gateway_reachable", "Whether probes from a network reach a gateway of another one.", "network", "gateway", "observer"),
-		gatewaysSince: gauge(r, "gateway_verdict_since_timestamp_seconds", "Since when a gateway is, or is not, reachable from a network.", "network", "gateway", "observer"),
-		refused:       gauge(r, "network_gateways_refused", "Gateways of a network, or addresses of them, that are not used.", "network"),
-		quarantined:   gauge(r, "quarantined_objects", "Objects and services over which the hub panicked, or with which it cannot build what proxies get.", "kind"),
-		cutOff:        gauge(r, "network_cut_off", "Whether probes from a network reach no gateway of another one.", "network", "observer"),
+		version:   gauge(r, "snapshot_version", "Version of the latest snapshot.").WithLabelValues(),
+		services:  gauge(r, "snapshot_services", "Services in the latest snapshot.").WithLabelValues(),
+		endpoints: gauge(r, "snapshot_endpoints", "Endpoints in the latest snapshot.").WithLabelValues(),
+		clusters:  gauge(r, "snapshot_clusters", "Clusters in the latest snapshot.").WithLabelValues(),
+		next:      latency(r, "snapshot_next_seconds", "Time to make a snapshot from the one before.").WithLabelValues(),
+		gateways: gauge(r, "gateway_reachable", "Whether probes from a network reach a gateway of another one.",
+			"network", "gateway", "observer"),
+		gatewaysSince: gauge(r, "gateway_verdict_since_timestamp_seconds", "Since when a gateway is, or is not, reachable from a network.",
+			"network", "gateway", "observer"),
+		refused: gauge(r, "network_gateways_refused", "Gateways of a network, or addresses of them, that are not used.", "network"),
+		quarantined: gauge(r, "quarantined_objects",
+			"Objects and services over which the hub panicked, or with which it cannot build what proxies get.", "kind"),
+		cutOff: gauge(r, "network_cut_off", "Whether probes from a network reach no gateway of another one.", "network", "observer"),
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// XDS counts what proxies ask and get. A type is the short name of a resource type: CDS, EDS, LDS, RDS, SDS, NDS, PCDS, or MCP for configuration.
+// XDS counts what proxies ask and get. A type is the short name of a resource type: CDS, EDS, LDS, RDS,
+// SDS, NDS, PCDS, or MCP for configuration.
 type XDS struct {
 	streams *prometheus.GaugeVec
 	ended   *prometheus.CounterVec
@@ -36,15 +37,17 @@ func newXDS(r *prometheus.Registry) *XDS {
 		findings: gauge(r, "xds_findings", "Reasons for which objects, or parts of them, have no effect on connected proxies, by code.", "code"),
 		unknown:  gauge(r, "xds_unknown_name_bytes", "Memory for names that proxies request and for which no resource exists.").WithLabelValues(),
 		streams:  gauge(r, "xds_streams", "Open streams by protocol (sotw, delta).", "protocol"),
-		ended:    counter(r, "xds_streams_ended_total", "Streams that the hub ended because of what the client did, by reason (too_much, malformed, too_slow, denied).", "reason"),
-		pushes:   counter(r, "xds_pushes_total", "Responses that were sent.", "type"),
-		bytes:    counter(r, "xds_sent_bytes_total", "Bytes of the responses that were sent.", "type"),
-		waited:   latency(r, "xds_push_seconds", "Time from a stream's seeing a change to the sending of it.", "type"),
-		acks:     counter(r, "xds_acks_total", "Responses that proxies accepted.", "type"),
-		nacks:    counter(r, "xds_nacks_total", "Responses that proxies refused.", "type"),
-		answers:  latency(r, "xds_ack_seconds", "Time from sending a response to the proxy's accepting it.", "type"),
-		built:    counter(r, "xds_resources_built_total", "Resources that were built, not found ready.", "type"),
-		events:   counter(r, "xds_events_total", "Rare events (stale_request, unknown_type, empty_held, build_failed, untraced_refusal, secret_refused, not_serving, reports_refused); the type is empty where none is meant.", "event", "type"),
+		ended: counter(r, "xds_streams_ended_total",
+			"Streams that the hub ended because of what the client did, by reason (too_much, malformed, too_slow, denied).", "reason"),
+		pushes:  counter(r, "xds_pushes_total", "Responses that were sent.", "type"),
+		bytes:   counter(r, "xds_sent_bytes_total", "Bytes of the responses that were sent.", "type"),
+		waited:  latency(r, "xds_push_seconds", "Time from a stream's seeing a change to the sending of it.", "type"),
+		acks:    counter(r, "xds_acks_total", "Responses that proxies accepted.", "type"),
+		nacks:   counter(r, "xds_nacks_total", "Responses that proxies refused.", "type"),
+		answers: latency(r, "xds_ack_seconds", "Time from sending a response to the proxy's accepting it.", "type"),
+		built:   counter(r, "xds_resources_built_total", "Resources that were built, not found ready.", "type"),
+		events: counter(r, "xds_events_total",
+			"Rare events (stale_request, unknown_type, empty_held, build_failed, untraced_refusal, secret_refused, not_serving, reports_refused); the type is empty where none is meant.", "event", "type"),
 	}
 	m.zero()
 	return m

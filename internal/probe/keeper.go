@@ -218,7 +218,8 @@ func (w *writer) log(now map[federation.VerdictKey]federation.Verdict) {
 	for path, v := range now {
 		w.expectStored(path.Observer)
 		if was, had := w.said[path]; had && was.Reachable != v.Reachable || !had && !v.Reachable {
-			w.k.o.Logger.Info("the verdict on a gateway changed", slog.String("network", string(path.Observer)), slog.String("gateway", path.Gateway.String()), slog.Bool("reachable", v.Reachable))
+			w.k.o.Logger.Info("the verdict on a gateway changed", slog.String("network", string(path.Observer)),
+				slog.String("gateway", path.Gateway.String()), slog.Bool("reachable", v.Reachable))
 		}
 	}
 	w.said = now

@@ -31,7 +31,8 @@ func start(t *testing.T) *rig {
 	r := &rig{mesh: federation.NewAggregate(nil)}
 	r.objects = r.mesh.Open(federation.ShardKey{Provider: federation.External})
 	keeper := New(Options{
-		Snapshots: r.mesh, To: r.mesh.Open(federation.ShardKey{Provider: "Clock"}), Now: r.now, Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Snapshots: r.mesh, To: r.mesh.Open(federation.ShardKey{Provider: "Clock"}), Now: r.now,
+		Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -61,7 +62,8 @@ func (r *rig) drain(ramp string, percent uint32) {
 		e.Objects.Gone = []federation.ObjectKey{key}
 	} else {
 		spec := &federation.DrainObject{Cluster: "c2", Ramp: ramp, Percent: &percent}
-		e.Objects.Set = map[federation.ObjectKey]*federation.Object{key: {Key: key, Digest: fmt.Sprint(ramp, percent, time.Now()), Created: time.Now(), Spec: spec}}
+		e.Objects.Set = map[federation.ObjectKey]*federation.Object{key: {Key: key, Digest: fmt.Sprint(ramp, percent, time.Now()),
+			Created: time.Now(), Spec: spec}}
 	}
 	r.objects.Update(e)
 	synctest.Wait()
@@ -103,8 +105,10 @@ func TestG58TheHubTakesTheSteps(t *testing.T) {
 		}
 		r.drain("", 0)
 		all := r.messages()
-		first, last := "drain started, its ramp goes on object=Drain c2 percent=2 target=40", "drain reached its target object=Drain c2 percent=40 target=40"
-		if len(all) != 21 || all[0] != first || all[1] != "drain took a step object=Drain c2 percent=4 target=40" || all[19] != last || all[20] != "drain ended object=Drain c2" {
+		first, last := "drain started, its ramp goes on object=Drain c2 percent=2 target=40",
+			"drain reached its target object=Drain c2 percent=40 target=40"
+		if len(all) != 21 || all[0] != first || all[1] != "drain took a step object=Drain c2 percent=4 target=40" || all[19] != last ||
+			all[20] != "drain ended object=Drain c2" {
 			t.Errorf("the log has %d lines:\n%s", len(all), strings.Join(all, "\n"))
 		}
 	})
@@ -157,7 +161,8 @@ func TestG58AHubThatComesLate(t *testing.T) {
 		created := time.Now()
 		<-time.NewTimer(10 * time.Minute).C
 		o := &federation.Object{Key: key, Created: created, Spec: &federation.DrainObject{Cluster: "c2", Ramp: "20m"}}
-		mesh.Open(federation.ShardKey{Provider: federation.External}).Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{
+		mesh.Open(federation.ShardKey{Provider: federation.External}).Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+			*federation.Object]{
 			Full: true, Set: map[federation.ObjectKey]*federation.Object{key: o},
 		}})
 		if got := federation.RampOf(o).At(federation.ClockOf(mesh.Latest())); got != 55 {

@@ -30,7 +30,8 @@ func Check(expression string) error {
 		return fmt.Errorf("the regular expression is not RE2: %w", err)
 	}
 	if n := program(re); n > MaxProgram {
-		return fmt.Errorf("the regular expression compiles to about %d RE2 instructions; at most %d are accepted: repeat less, or match a prefix", n, MaxProgram)
+		return fmt.Errorf("the regular expression compiles to about %d RE2 instructions; at most %d are accepted: repeat less, or match a prefix",
+			n, MaxProgram)
 	}
 	if escape := wideEscape.FindStringSubmatch(literals.ReplaceAllString(expression, "")); escape != nil {
 		return fmt.Errorf("the regular expression contains %s, but Envoy matches bytes: write the character itself", escape[1])

@@ -7,7 +7,8 @@ import (
 
 func TestR05ProgramsAreBounded(t *testing.T) {
 	for expression, want := range map[string]string{
-		"/api/v[0-9]+/users/[^/]+": "", `(?i)bearer .+`: "", `\pL+`: "", "a{1000}": "", `^https?://([a-z0-9-]+\.)*example\.com(:\d+)?$`: "", "[^/]*": "",
+		"/api/v[0-9]+/users/[^/]+": "", `(?i)bearer .+`: "", `\pL+`: "", "a{1000}": "",
+		`^https?://([a-z0-9-]+\.)*example\.com(:\d+)?$`: "", "[^/]*": "",
 		".{1,255}": "",
 		"":         "empty", "(": "not RE2", "(?=x)": "not RE2", strings.Repeat("a", 1025): "1025 bytes",
 		strings.Repeat("a{1000}", 100):                          "RE2 instructions",
@@ -32,7 +33,8 @@ func TestR05EscapesOfWideCharacters(t *testing.T) {
 			t.Errorf("%q: %v", expression, err)
 		}
 	}
-	for _, expression := range []string{`\x{ff}`, `\x{0000ff}`, `\xff`, `\377`, `ď`, `[ď-ž]`, `\Q\x{100}\E`, `\Q\x{100}`, `\\x{100}`, `\\777`} {
+	for _, expression := range []string{`\x{ff}`, `\x{0000ff}`, `\xff`, `\377`, `ď`, `[ď-ž]`, `\Q\x{100}\E`,
+		`\Q\x{100}`, `\\x{100}`, `\\777`} {
 		if err := Check(expression); err != nil {
 			t.Errorf("%q: %v", expression, err)
 		}

@@ -74,10 +74,12 @@ func entryOf(p Proxy, s *federation.Snapshot, hub federation.ClusterID, h health
 		spec.ServiceAccount = defaultAccount
 	}
 	if spec.GetServiceAccount() != p.Account {
-		return nil, refuse(OtherIdentity, "WorkloadGroup %s/%s is for the service account %q, and the proxy is proven to be %q", p.Namespace, p.Group, spec.GetServiceAccount(), p.Account)
+		return nil, refuse(OtherIdentity, "WorkloadGroup %s/%s is for the service account %q, and the proxy is proven to be %q", p.Namespace,
+			p.Group, spec.GetServiceAccount(), p.Account)
 	}
 	if domain := s.Read().TrustDomain(hub); p.TrustDomain != domain {
-		return nil, refuse(OtherIdentity, "workloads of groups are of the trust domain %q, and the proxy is proven to be of %q", domain, p.TrustDomain)
+		return nil, refuse(OtherIdentity, "workloads of groups are of the trust domain %q, and the proxy is proven to be of %q",
+			domain, p.TrustDomain)
 	}
 	spec.Address = p.Address.String()
 	if p.Network != "" {

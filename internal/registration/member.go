@@ -206,7 +206,8 @@ func (w *writer) mayHave(p Proxy, there stored) error {
 	case !there.exists, there.node == p.Node, w.replaces != "" && there.node == w.replaces:
 		return nil
 	case !there.leased:
-		return refuse(Taken, "the WorkloadEntry %s/%s was applied: delete it, or take ISTIO_META_AUTO_REGISTER_GROUP from the proxy", p.Namespace, p.key().Name)
+		return refuse(Taken, "the WorkloadEntry %s/%s was applied: delete it, or take ISTIO_META_AUTO_REGISTER_GROUP from the proxy",
+			p.Namespace, p.key().Name)
 	}
 	return taken(p, there.node)
 }
@@ -248,6 +249,7 @@ func (w *writer) release(ctx context.Context, p Proxy) {
 		return
 	}
 	if err := w.keeper.o.Leases.Release(ctx, p.key()); err != nil {
-		w.keeper.o.Logger.Warn("a registration ends later than it should: the store does not delete it", slog.String("object", p.key().Title()), slog.Any("err", err))
+		w.keeper.o.Logger.Warn("a registration ends later than it should: the store does not delete it",
+			slog.String("object", p.key().Title()), slog.Any("err", err))
 	}
 }

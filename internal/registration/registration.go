@@ -125,7 +125,8 @@ func (k *Keeper) Join(p Proxy) (*Membership, error) {
 	case m != nil && m.users > 0:
 		return nil, k.refused(p, taken(p, m.proxy.Node))
 	case k.accounts[p.account()] >= k.o.Members:
-		return nil, k.refused(p, refuse(TooMany, "%d proxies of %s/%s are registered, which is the limit: some must leave first", k.o.Members, p.Namespace, p.Account))
+		return nil, k.refused(p, refuse(TooMany, "%d proxies of %s/%s are registered, which is the limit: some must leave first",
+			k.o.Members, p.Namespace, p.Account))
 	default:
 		m = k.add(p, m)
 	}

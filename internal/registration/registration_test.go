@@ -24,7 +24,8 @@ func TestU07ProxyIsAWorkloadOfItsGroup(t *testing.T) {
 			t.Fatalf("there are %d endpoints", len(all))
 		}
 		e := all[0]
-		got := fmt.Sprint(e.Address, " ", e.Ports, " ", e.Network, " ", e.Locality, " ", e.ServiceAccount, " ", e.Health, " ", e.TLSMode, " ", e.Labels["app"])
+		got := fmt.Sprint(e.Address, " ", e.Ports, " ", e.Network, " ", e.Locality, " ", e.ServiceAccount, " ", e.Health,
+			" ", e.TLSMode, " ", e.Labels["app"])
 		if want := "10.0.0.1 [{http 9090}] site-1 us/b shop/ledger HEALTHY istio ledger"; got != want {
 			t.Errorf("the endpoint is %s, want %s", got, want)
 		}
@@ -109,12 +110,15 @@ func TestU07ClaimsAreRefused(t *testing.T) {
 			want  registration.Reason
 			says  string
 		}{
-			"no such group":                {func(p *registration.Proxy) { p.Group = "other" }, registration.NoGroup, "WorkloadGroup shop/other"},
-			"a group of another namespace": {func(p *registration.Proxy) { p.Namespace = "bank" }, registration.NoGroup, "WorkloadGroup bank/ledger"},
-			"a path as a group":            {func(p *registration.Proxy) { p.Group = "../shop/ledger" }, registration.NoGroup, ""},
-			"another account":              {func(p *registration.Proxy) { p.Account = "web" }, registration.OtherIdentity, `is proven to be "web"`},
-			"another trust domain":         {func(p *registration.Proxy) { p.TrustDomain = "evil.example" }, registration.OtherIdentity, `"evil.example"`},
-			"the address of another proxy": {func(p *registration.Proxy) { p.Address, p.Node = vm("10.0.0.1").Address, "sidecar~10.0.0.1~x.shop~d" }, registration.Taken, "10.0.0.1"},
+			"no such group": {func(p *registration.Proxy) { p.Group = "other" }, registration.NoGroup, "WorkloadGroup shop/other"},
+			"a group of another namespace": {func(p *registration.Proxy) { p.Namespace = "bank" }, registration.NoGroup,
+				"WorkloadGroup bank/ledger"},
+			"a path as a group": {func(p *registration.Proxy) { p.Group = "../shop/ledger" }, registration.NoGroup, ""},
+			"another account":   {func(p *registration.Proxy) { p.Account = "web" }, registration.OtherIdentity, `is proven to be "web"`},
+			"another trust domain": {func(p *registration.Proxy) { p.TrustDomain = "evil.example" },
+				registration.OtherIdentity, `"evil.example"`},
+			"the address of another proxy": {func(p *registration.Proxy) { p.Address, p.Node = vm("10.0.0.1").Address, "sidecar~10.0.0.1~x.shop~d" },
+				registration.Taken, "10.0.0.1"},
 		} {
 			p := vm("10.0.0.2")
 			c.claim(&p)

@@ -141,7 +141,8 @@ func (h *hub) endpoints() []federation.Endpoint {
 // vm is a proxy of the group.
 func vm(address string) registration.Proxy {
 	return registration.Proxy{
-		Node: "sidecar~" + address + "~vm." + "shop~shop.svc.cluster.local", Cluster: "c1", TrustDomain: "cluster.local", Namespace: "shop", Account: "ledger",
+		Node: "sidecar~" + address + "~vm." + "shop~shop.svc.cluster.local", Cluster: "c1", TrustDomain: "cluster.local",
+		Namespace: "shop", Account: "ledger",
 		Group: "ledger", Address: netip.MustParseAddr(address), Identity: true,
 	}
 }

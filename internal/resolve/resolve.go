@@ -175,7 +175,8 @@ func (k *Keeper) take(name federation.Hostname, a *answer, policy federation.Add
 		}
 	}
 	if len(refused) > 0 && !of.refusing {
-		k.options.Logger.Warn("a gateway's name resolves to addresses that may not be used", "name", name, "refused", refused, "kept", len(good) == 0 && len(of.good) > 0)
+		k.options.Logger.Warn("a gateway's name resolves to addresses that may not be used", "name", name, "refused", refused, "kept",
+			len(good) == 0 && len(of.good) > 0)
 	}
 	of.failing, of.refusing, of.due = false, len(refused) > 0, time.Now().Add(k.options.Every)
 	if len(good) > 0 {

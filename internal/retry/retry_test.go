@@ -63,7 +63,8 @@ func TestUntilTriesUntilItSucceeds(t *testing.T) {
 		t.Errorf("done %v after %d tries and %d failures", done, tries, failures)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if b.Until(ctx, func() error { cancel(); return errors.New("ended") }, func(error, time.Duration) { t.Error("the end of a context is reported as a failure") }) {
+	if b.Until(ctx, func() error { cancel(); return errors.New("ended") },
+		func(error, time.Duration) { t.Error("the end of a context is reported as a failure") }) {
 		t.Error("it is done though the context ended")
 	}
 }

@@ -62,7 +62,8 @@ func OpenCertificates(files CertificateFiles, options CertificateOptions) (*Cert
 	}
 	for _, needed := range [][2]string{{"--tls-cert", files.Cert}, {"--tls-key", files.Key}, {"--tls-client-ca", files.ClientCA}} {
 		if needed[1] == "" && (options.Issued == nil || needed[0] == "--tls-client-ca") {
-			return nil, fmt.Errorf("%s is needed: mutual TLS takes --tls-cert, --tls-key and --tls-client-ca together (or --dev without them)", needed[0])
+			return nil, fmt.Errorf("%s is needed: mutual TLS takes --tls-cert, --tls-key and --tls-client-ca together (or --dev without them)",
+				needed[0])
 		}
 	}
 	certificates := &Certificates{files: files, options: options}
@@ -168,7 +169,9 @@ func (c *Certificates) own() (pair []tls.Certificate, from []byte, err error) {
 func (c *Certificates) pair(cert, key []byte) (tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return pair, fmt.Errorf("--tls-cert %s, --tls-key %s: the files are not a PEM certificate and its unencrypted key, or do not belong together", c.files.Cert, c.files.Key)
+		return pair,
+			fmt.Errorf("--tls-cert %s, --tls-key %s: the files are not a PEM certificate and its unencrypted key, or do not belong together",
+				c.files.Cert, c.files.Key)
 	}
 	if now := c.options.Now(); now.After(pair.Leaf.NotAfter) || now.Before(pair.Leaf.NotBefore) {
 		return pair, fmt.Errorf("--tls-cert %s: the certificate is valid from %s to %s, not now", c.files.Cert,

@@ -79,7 +79,8 @@ func (a *authority) issue(t *testing.T, what issue) (cert, key string) {
 	must(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
 	must(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 }
 
 // write puts the three files in a new folder.

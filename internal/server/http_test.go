@@ -148,7 +148,8 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 
 // TestBG13GuardRefusesOtherSites covers rebinding names, foreign origins and preflights (B-G13, B-G14).
 func TestBG13GuardRefusesOtherSites(t *testing.T) {
-	guarded := Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), GuardOptions{Hosts: []string{"hub.internal"}})
+	guarded := Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }),
+		GuardOptions{Hosts: []string{"hub.internal"}})
 	for _, c := range []struct {
 		host, origin string
 		want         int
@@ -222,7 +223,8 @@ func TestR45GuardAllowsTheOriginsThatWereNamed(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	var reasons []string
-	handler := Health(func() (bool, []string) { return len(reasons) == 0, reasons }, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") }))
+	handler := Health(func() (bool, []string) { return len(reasons) == 0, reasons },
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") }))
 	get := func(method, path string) (int, string) {
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))

@@ -49,7 +49,8 @@ func listenTCP(ctx context.Context, addr string, options ListenOptions) (net.Lis
 		return nil, err
 	}
 	if options.LoopbackOnly && !loopback(host) {
-		return nil, errors.New("without TLS only a loopback address or unix:PATH can be used; take 127.0.0.1, or give --tls-cert, --tls-key and --tls-client-ca instead of --dev")
+		return nil,
+			errors.New("without TLS only a loopback address or unix:PATH can be used; take 127.0.0.1, or give --tls-cert, --tls-key and --tls-client-ca instead of --dev")
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {

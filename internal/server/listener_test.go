@@ -52,7 +52,8 @@ func TestBF02Addresses(t *testing.T) {
 // TestBF03DevIsLoopbackOnly: plaintext never leaves the machine.
 func TestBF03DevIsLoopbackOnly(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:15010", ":15010", "[::]:15010", "10.1.2.3:15010", "[::ffff:10.0.0.1]:15010"} {
-		if _, err := listen(t, addr, ListenOptions{LoopbackOnly: true}); err == nil || !strings.Contains(err.Error(), "loopback") || !strings.Contains(err.Error(), "--dev") {
+		if _, err := listen(t, addr, ListenOptions{LoopbackOnly: true}); err == nil || !strings.Contains(err.Error(), "loopback") ||
+			!strings.Contains(err.Error(), "--dev") {
 			t.Errorf("%s: got %v", addr, err)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 func web() Import {
-	return Import{Spec: Spec{Type: "ClusterSetIP", IPs: []string{"240.241.0.1"}, Ports: []Port{{"http", "TCP", 80}}}, Clusters: []string{"c1", "c2"}}
+	return Import{Spec: Spec{Type: "ClusterSetIP", IPs: []string{"240.241.0.1"}, Ports: []Port{{"http", "TCP", 80}}},
+		Clusters: []string{"c1", "c2"}}
 }
 
 // TestG70WhatIsDoneAboutAServiceImport, by what is exported, what is there, and who made it.
@@ -84,7 +85,8 @@ func TestG70AnImportIsOfTheExportedService(t *testing.T) {
 	s := federation.Empty()
 	for id, said := range map[federation.ClusterID]*federation.Shard{
 		"c2": shard(federation.Port{Name: "http", Number: 80, Protocol: federation.HTTP}),
-		"c1": shard(federation.Port{Name: "http", Number: 80, Protocol: federation.HTTP}, federation.Port{Name: "dns", Number: 53, Protocol: federation.UDP}),
+		"c1": shard(federation.Port{Name: "http", Number: 80, Protocol: federation.HTTP},
+			federation.Port{Name: "dns", Number: 53, Protocol: federation.UDP}),
 	} {
 		e := federation.Edit{Source: federation.ShardKey{Cluster: id, Provider: federation.Kubernetes}}
 		e.Services.Set = map[federation.ServiceKey]*federation.Shard{service: said}
@@ -102,7 +104,8 @@ func TestG70AnImportIsOfTheExportedService(t *testing.T) {
 		t.Error(d)
 	}
 	for host, want := range map[federation.Hostname]bool{
-		service.Hostname: true, "web.shop.svc.cluster.local": false, "a.web.shop.svc.clusterset.local": false, ".shop.svc.clusterset.local": false,
+		service.Hostname: true, "web.shop.svc.cluster.local": false, "a.web.shop.svc.clusterset.local": false,
+		".shop.svc.clusterset.local":     false,
 		"web.other.svc.clusterset.local": false, "clusterset.local": false,
 	} {
 		if _, is := keyOf(federation.ServiceKey{Hostname: host, Namespace: "shop"}); is != want {
@@ -138,7 +141,8 @@ func TestG78AnImportHasTheAffinityOfTheOldestExport(t *testing.T) {
 			t.Fatal(err)
 		}
 		spec := written.Object["spec"].(map[string]any)
-		got, err := json.Marshal(map[string]any{"sessionAffinity": spec["sessionAffinity"], "sessionAffinityConfig": spec["sessionAffinityConfig"]})
+		got, err := json.Marshal(map[string]any{"sessionAffinity": spec["sessionAffinity"],
+			"sessionAffinityConfig": spec["sessionAffinityConfig"]})
 		if err != nil || string(got) != c.want {
 			t.Errorf("the import says %s, want %s (%v)", got, c.want, err)
 		}

@@ -152,7 +152,8 @@ func readScalar(n *yaml.Node, to reflect.Value, path string) error {
 	case to.Kind() == reflect.Bool:
 		what, ok = "true or false", ok && tag == "!!bool"
 	}
-	if plain := (yaml.Node{Kind: yaml.ScalarNode, Value: n.Value}); !ok || to.Kind() != reflect.String && plain.Decode(to.Addr().Interface()) != nil {
+	if plain := (yaml.Node{Kind: yaml.ScalarNode, Value: n.Value}); !ok || to.Kind() != reflect.String &&
+		plain.Decode(to.Addr().Interface()) != nil {
 		return wrongAt(n, "%s must be %s", path, what)
 	}
 	if to.Kind() == reflect.String {

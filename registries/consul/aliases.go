@@ -77,8 +77,9 @@ func sortTags(found []*instance, report *report) (shared []string, partial map[s
 		delete(partial, tag)
 	}
 	if len(shared) > mostShared || len(some) > mostTags {
-		report.ofService("LIMIT", "Tags", fmt.Sprintf("%d tags are carried by all of its instances, of which the first %d are names, and %d by some, of which the first %d are",
-			len(shared), mostShared, len(some), mostTags))
+		report.ofService("LIMIT", "Tags",
+			fmt.Sprintf("%d tags are carried by all of its instances, of which the first %d are names, and %d by some, of which the first %d are",
+				len(shared), mostShared, len(some), mostTags))
 	}
 	for _, tag := range some[min(len(some), mostTags):] {
 		delete(partial, tag)

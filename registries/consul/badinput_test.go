@@ -55,14 +55,17 @@ func registerBad(r *rig) {
 	for i := range many {
 		many[i] = fmt.Sprintf("k%d=%s", i, strings.Repeat("v", 300))
 	}
-	r.register("tags", "tags", "10.0.6.1", 80, withTags(append(many, "", "a\nb", strings.Repeat("t", 300_000), "protocol=http", "protocol|grpc")...)) // B-C6
-	for i, weight := range []int{-1, 70000, 5} {                                                                                                      // B-C7
+	r.register("tags", "tags", "10.0.6.1", 80,
+		withTags(append(many, "", "a\nb", strings.Repeat("t", 300_000), "protocol=http", "protocol|grpc")...)) // B-C6
+	for i, weight := range []int{-1, 70000,
+		5} { // B-C7
 		r.register("weights", fmt.Sprintf("weight-%d", i), fmt.Sprintf("10.0.7.%d", i+1), 80, withWeights(weight))
 	}
 	r.register("reserved", "reserved", "10.0.8.1", 80, withMeta("cluster-id", "c9", "network", "n9")) // B-C8
 	r.register("renamed-from", "renamed", "10.0.9.1", 80)                                             // B-C9
 	r.register("renamed-to", "renamed", "10.0.9.1", 80)
-	r.register("proxy", "proxy", "10.0.14.1", 80, map[string]any{"Kind": "connect-proxy", "Proxy": map[string]any{"DestinationServiceName": "good"}}) // B-C14
+	r.register("proxy", "proxy", "10.0.14.1", 80,
+		map[string]any{"Kind": "connect-proxy", "Proxy": map[string]any{"DestinationServiceName": "good"}}) // B-C14
 }
 
 func TestBC01ToBC14InARealConsul(t *testing.T) {
@@ -90,7 +93,8 @@ func TestBC01ToBC14InARealConsul(t *testing.T) {
 	for _, p := range []string{
 		"PORT_INVALID instance port-0", "PORT_INVALID instance port-1", "PORT_INVALID instance port-2",
 		"ADDRESS_INVALID instance address-0", "ADDRESS_INVALID instance address-1", "ADDRESS_INVALID instance address-2",
-		"NAME_INVALID Service a_b", "NAME_INVALID Service a.b", "NAME_INVALID Service größe", `NAME_INVALID Service "bell\a"`, "NAME_INVALID Service ..%2f",
+		"NAME_INVALID Service a_b", "NAME_INVALID Service a.b", "NAME_INVALID Service größe", `NAME_INVALID Service "bell\a"`,
+		"NAME_INVALID Service ..%2f",
 		"NAME_CONFLICT Service Twice", "NAME_CONFLICT Service twice", "SOCKET_REFUSED instance socket",
 		"PROTOCOL_CONFLICT Service tags", "LABEL_IGNORED Service tags", "LABEL_IGNORED Service reserved",
 	} {
@@ -126,7 +130,8 @@ func TestVirtualAddressesOfARealConsul(t *testing.T) {
 	}})
 	r.Put("/v1/catalog/register", map[string]any{
 		"Node": "sick", "Address": "10.0.0.3", "Service": map[string]any{"ID": "sick", "Service": "sick", "Port": 80},
-		"Checks": []map[string]any{{"CheckID": "sick", "ServiceID": "sick", "Name": "sick", "Status": "critical", "Output": strings.Repeat("o", 100_000)}},
+		"Checks": []map[string]any{{"CheckID": "sick", "ServiceID": "sick", "Name": "sick", "Status": "critical",
+			"Output": strings.Repeat("o", 100_000)}},
 	})
 	heard, _ := registrytest.Start(t, r)
 	v := heard.WaitPhase(t, federation.Ready)
@@ -136,7 +141,8 @@ func TestVirtualAddressesOfARealConsul(t *testing.T) {
 	if s := v.Services[r.Key("native")]; s == nil || len(s.VIPs) != 1 || !strings.HasPrefix(s.VIPs[0].String(), "240.") {
 		t.Errorf("the service with Consul's own virtual address is %+v", s)
 	}
-	if s := v.Services[r.Key("sick")]; s == nil || s.Endpoints[0].Health != federation.Unhealthy || s.Endpoints[0].Address.String() != "10.0.0.3" {
+	if s := v.Services[r.Key("sick")]; s == nil || s.Endpoints[0].Health != federation.Unhealthy ||
+		s.Endpoints[0].Address.String() != "10.0.0.3" {
 		t.Errorf("the critical instance is %+v", s)
 	}
 	if v.Services[r.Key("consul")] != nil {

@@ -27,7 +27,9 @@ func many(n, size int) func(http.ResponseWriter, *http.Request) {
 			if i > 0 {
 				_, _ = fmt.Fprint(w, ",")
 			}
-			_, err := fmt.Fprintf(w, `{"Node":{"ID":"n-1","Node":"n1","Address":"10.0.0.1","Datacenter":"dc1"},"Service":{"ID":"web-%d","Service":"web","Port":80,"Address":"10.1.%d.%d","Meta":{"a":%q},"Weights":{"Passing":1,"Warning":1}},"Checks":[]}`,
+			_,
+				err := fmt.Fprintf(w,
+				`{"Node":{"ID":"n-1","Node":"n1","Address":"10.0.0.1","Datacenter":"dc1"},"Service":{"ID":"web-%d","Service":"web","Port":80,"Address":"10.1.%d.%d","Meta":{"a":%q},"Weights":{"Passing":1,"Warning":1}},"Checks":[]}`,
 				i, i/250, i%250+1, strings.Repeat("x", size))
 			if err != nil {
 				return // the client hangs up
@@ -118,8 +120,9 @@ func instancesOf(name string, n int, tags ...string) string {
 				own = append(own, fmt.Sprintf("%q", tag))
 			}
 		}
-		all = append(all, fmt.Sprintf(`{"Node":{"ID":"n-1","Node":"n1","Datacenter":"dc1"},"Service":{"ID":"%s-%d","Service":%q,"Port":80,"Address":"10.1.%d.%d","Tags":[%s]}}`,
-			name, i, name, i/250, i%250+1, strings.Join(own, ",")))
+		all = append(all,
+			fmt.Sprintf(`{"Node":{"ID":"n-1","Node":"n1","Datacenter":"dc1"},"Service":{"ID":"%s-%d","Service":%q,"Port":80,"Address":"10.1.%d.%d","Tags":[%s]}}`,
+				name, i, name, i/250, i%250+1, strings.Join(own, ",")))
 	}
 	return "[" + strings.Join(all, ",") + "]"
 }
@@ -150,7 +153,8 @@ func TestR06WhatIsMadeOfAnswersIsBounded(t *testing.T) {
 			v := heard.Wait(t, "the end of the sync", func(v registrytest.View) bool {
 				return v.Status.Phase == federation.Failed || v.Status.Phase == federation.Ready
 			})
-			if want := fmt.Sprintf("more than %d bytes, its limit", test.limit); v.Status.Phase != federation.Failed || !strings.Contains(v.Status.Message, want) {
+			if want := fmt.Sprintf("more than %d bytes, its limit", test.limit); v.Status.Phase != federation.Failed ||
+				!strings.Contains(v.Status.Message, want) {
 				t.Errorf("it is %+v with %d services, want that it says %q", v.Status, len(v.Services), want)
 			}
 			heard = answering(t, federation.Limits{Bytes: 4 * test.limit}, 1, func(name string) string { return instancesOf(name, 200, "a", "b") })

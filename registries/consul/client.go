@@ -237,7 +237,8 @@ func read(res *http.Response, path string, counted io.Reader, v any) (answer, er
 		return answer{}, fmt.Errorf("reading an answer of consul: %w", err)
 	}
 	if len(body) > maxAnswer {
-		return answer{}, &unreadable{msg: fmt.Sprintf("the answer to %s is larger than %d MiB: remove what is not needed from Consul", plain(path), maxAnswer>>20)}
+		return answer{}, &unreadable{msg: fmt.Sprintf("the answer to %s is larger than %d MiB: remove what is not needed from Consul",
+			plain(path), maxAnswer>>20)}
 	}
 	if err := json.Unmarshal(body, v); err != nil {
 		return answer{}, &unreadable{msg: "the answer is not what Consul's API promises: " + jsonTrouble(err)}
@@ -272,7 +273,8 @@ func (c *client) status(res *http.Response) error {
 	head, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 	switch {
 	case res.StatusCode == http.StatusForbidden:
-		return &refusal{denied: true, msg: "consul answers 403: it does not know the token or the token lacks rights; write a token with service_prefix \"\" and node_prefix \"\" read to tokenFile"}
+		return &refusal{denied: true,
+			msg: "consul answers 403: it does not know the token or the token lacks rights; write a token with service_prefix \"\" and node_prefix \"\" read to tokenFile"}
 	case res.StatusCode == http.StatusUnauthorized && bytes.Contains(head, []byte("ACL support disabled")):
 		return &noACL{}
 	case res.StatusCode == http.StatusUnauthorized:
@@ -281,7 +283,8 @@ func (c *client) status(res *http.Response) error {
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 		return &busy{after: min(time.Duration(max(seconds, 0))*time.Second, time.Minute)}
 	case res.StatusCode >= 300 && res.StatusCode < 400:
-		return &refusal{msg: fmt.Sprintf("consul answers %d, a redirect, which is not followed; name the agent itself in consul.address", res.StatusCode)}
+		return &refusal{msg: fmt.Sprintf("consul answers %d, a redirect, which is not followed; name the agent itself in consul.address",
+			res.StatusCode)}
 	case bytes.Contains(head, []byte("No path to datacenter")):
 		return fmt.Errorf("reading from consul: it knows no way to datacenter %s; see consul.datacenter", quote(c.dc))
 	case slices.ContainsFunc(leaderless, func(phrase string) bool { return bytes.Contains(head, []byte(phrase)) }):

@@ -85,7 +85,8 @@ type rootList struct {
 
 func parseRoots(said *rootList) (*connectRoots, error) {
 	if said.TrustDomain == "" || len(said.Roots) == 0 || len(said.Roots) > maxRoots {
-		return nil, fmt.Errorf("it lists %d roots of Connect, of the trust domain %s; there are 1 to %d, of one", len(said.Roots), quote(said.TrustDomain), maxRoots)
+		return nil, fmt.Errorf("it lists %d roots of Connect, of the trust domain %s; there are 1 to %d, of one", len(said.Roots),
+			quote(said.TrustDomain), maxRoots)
 	}
 	all := &connectRoots{trustDomain: said.TrustDomain}
 	for _, root := range said.Roots {

@@ -40,5 +40,6 @@ func (s *session) named(ctx context.Context, err error) error {
 	if rest := len(hidden) - len(shown); rest > 0 {
 		more = fmt.Sprintf(" and %d more", rest)
 	}
-	return &refusal{blind: true, msg: fmt.Sprintf("%s; hidden from it: %s%s, of which what was known is kept", r.msg, strings.Join(shown, ", "), more)}
+	return &refusal{blind: true, msg: fmt.Sprintf("%s; hidden from it: %s%s, of which what was known is kept", r.msg,
+		strings.Join(shown, ", "), more)}
 }

@@ -16,7 +16,8 @@ import (
 // what it lists is not read.
 func TestR84IdentitiesAreBounded(t *testing.T) {
 	server := func(id, dc string) string {
-		return fmt.Sprintf(`{"Node":{"ID":%q,"Node":"n1","Address":"10.0.0.1","Datacenter":%q},"Service":{"ID":"consul","Service":"consul"}}`, id, dc)
+		return fmt.Sprintf(`{"Node":{"ID":%q,"Node":"n1","Address":"10.0.0.1","Datacenter":%q},"Service":{"ID":"consul","Service":"consul"}}`,
+			id, dc)
 	}
 	crowd := make([]string, maxServers+1)
 	for i := range crowd {

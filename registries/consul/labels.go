@@ -111,7 +111,8 @@ func (t *translator) networkOf(in *instance, report *report) federation.NetworkI
 	case own == "":
 		return t.network
 	case !isLabelValue(own):
-		report.ofInstance(in.id, "NETWORK_INVALID", keyNetwork, quote(own)+" is not the name of a network (63 letters, digits, '-', '_', '.'); the cluster's network is used")
+		report.ofInstance(in.id, "NETWORK_INVALID", keyNetwork,
+			quote(own)+" is not the name of a network (63 letters, digits, '-', '_', '.'); the cluster's network is used")
 		return t.network
 	}
 	return federation.NetworkID(own)

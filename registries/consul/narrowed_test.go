@@ -53,7 +53,8 @@ func TestR84ANarrowedPolicyNamesWhatIsHidden(t *testing.T) {
 	p.set(noWebRules)
 	before := r.asked(CountCanary)
 	v := staleBy(t, heard, "hidden")
-	if !strings.Contains(v.Status.Message, `hidden from it: "web-000", "web-001", "web-002", "web-003", "web-004" and 2 more`) || strings.Contains(v.Status.Message, "other") {
+	if !strings.Contains(v.Status.Message, `hidden from it: "web-000", "web-001", "web-002", "web-003", "web-004" and 2 more`) ||
+		strings.Contains(v.Status.Message, "other") {
 		t.Errorf("the status says %q", v.Status.Message)
 	}
 	if sent, round := int(c.proofs.Load())-before, 1+len(tables); sent > 2*round {

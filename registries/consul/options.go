@@ -127,10 +127,13 @@ func New(o Options) (*Registry, error) {
 		return nil, fmt.Errorf("setting up cluster %q: %w", o.Cluster, err)
 	}
 	if base.Scheme == "http" && o.Workloads != nil && o.Workloads.Tokens && !isLocal(base.Hostname()) {
-		return nil, fmt.Errorf("setting up cluster %q: consul.workloads.tokens: http:// would send tokens of workloads in plain text to another machine; use https://", o.Cluster)
+		return nil,
+			fmt.Errorf("setting up cluster %q: consul.workloads.tokens: http:// would send tokens of workloads in plain text to another machine; use https://", o.Cluster)
 	}
 	if base.Scheme == "http" && hasToken && !isLocal(base.Hostname()) {
-		return nil, fmt.Errorf("setting up cluster %q: consul.address: http:// would send the token in plain text to another machine; use https://", o.Cluster)
+		return nil,
+			fmt.Errorf("setting up cluster %q: consul.address: http:// would send the token in plain text to another machine; use https://",
+				o.Cluster)
 	}
 	if base.Scheme == "http" && o.TLS != nil {
 		return nil, fmt.Errorf("setting up cluster %q: consul.tls: needs an address that starts with https://", o.Cluster)
@@ -139,7 +142,8 @@ func New(o Options) (*Registry, error) {
 	case !isLabel(o.InstancePort):
 		return nil, fmt.Errorf("setting up cluster %q: consul.instancePort: must be all, first, or the name of a port in lower case", o.Cluster)
 	case o.ServicePort != 0 && o.InstancePort == AllPorts:
-		return nil, fmt.Errorf("setting up cluster %q: consul.servicePort: is the number of one port; set consul.instancePort to first or to the name of a port", o.Cluster)
+		return nil,
+			fmt.Errorf("setting up cluster %q: consul.servicePort: is the number of one port; set consul.instancePort to first or to the name of a port", o.Cluster)
 	}
 	names, err := parseNaming(o)
 	if err != nil {
@@ -163,7 +167,8 @@ func New(o Options) (*Registry, error) {
 
 // newClient has o.MaxPolls connections of its own.
 func newClient(o Options, base *url.URL) *client {
-	return &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults(), used: o.Used}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
+	return &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults(),
+		used: o.Used}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
 		Transport: newTransport(o, base.Scheme == "https"),
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

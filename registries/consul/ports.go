@@ -55,7 +55,8 @@ func portsOf(e *entry, id string, report *report) ([]port, bool) {
 		}
 		name := strings.ToLower(p.Name)
 		if name != "" && !isLabel(name) {
-			report.ofService("PORT_NAME_INVALID", "Ports", "the port name "+quote(p.Name)+" of instance "+plain(id)+" is no DNS label (letters, digits and hyphens, at most 63); the port is used without it")
+			report.ofService("PORT_NAME_INVALID", "Ports", "the port name "+quote(p.Name)+" of instance "+plain(id)+
+				" is no DNS label (letters, digits and hyphens, at most 63); the port is used without it")
 			name = ""
 		}
 		if number := uint16(p.Port); !slices.ContainsFunc(out, func(o port) bool { return o.number == number }) {
@@ -130,7 +131,8 @@ func agreed(found []*instance, key string, report *report) string {
 	case 1:
 		return said[0]
 	}
-	report.ofService("PORT_SETTING_CONFLICT", key, fmt.Sprintf("its instances say %q; the setting of the datacenter is used", said[:min(len(said), 5)]))
+	report.ofService("PORT_SETTING_CONFLICT", key, fmt.Sprintf("its instances say %q; the setting of the datacenter is used",
+		said[:min(len(said), 5)]))
 	return ""
 }
 
@@ -182,7 +184,8 @@ func choose(found []*instance, name string, report *report) map[*instance]port {
 			i = slices.IndexFunc(in.ports, isNamed)
 		}
 		if i < 0 {
-			report.ofInstance(in.id, "PORT_MISSING", "Ports", "it has no port named "+quote(name)+", which other instances of the service have; nothing is sent to it")
+			report.ofInstance(in.id, "PORT_MISSING", "Ports", "it has no port named "+quote(name)+
+				", which other instances of the service have; nothing is sent to it")
 			continue
 		}
 		chosen[in] = in.ports[i]

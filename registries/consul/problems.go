@@ -38,10 +38,12 @@ func (r *report) problems() []federation.Problem {
 		for _, s := range r.dropped[:min(3, len(r.dropped))] {
 			shown = append(shown, quote(s))
 		}
-		r.ofService("LABEL_IGNORED", "Tags and Meta", fmt.Sprintf("%d entries make no label and are not used: %s", len(r.dropped), strings.Join(shown, ", ")))
+		r.ofService("LABEL_IGNORED", "Tags and Meta", fmt.Sprintf("%d entries make no label and are not used: %s",
+			len(r.dropped), strings.Join(shown, ", ")))
 	}
 	slices.SortFunc(r.found, func(a, b federation.Problem) int {
-		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field),
+			cmp.Compare(a.Message, b.Message))
 	})
 	r.found = slices.CompactFunc(r.found, func(a, b federation.Problem) bool {
 		return a.Code == b.Code && a.Object == b.Object && a.Field == b.Field

@@ -109,7 +109,8 @@ func (g *guard) check(ctx context.Context, token bool) error {
 	}
 	if g.id.known() && !g.id.same(found) {
 		return &refusal{other: true, msg: fmt.Sprintf(
-			"another Consul answers (%s instead of %s); what was known is kept; confirm the cluster or correct consul.address", quote(found.String()), quote(g.id.String()))}
+			"another Consul answers (%s instead of %s); what was known is kept; confirm the cluster or correct consul.address",
+			quote(found.String()), quote(g.id.String()))}
 	}
 	g.id = found
 	if token {
@@ -225,7 +226,8 @@ func (g *guard) tokenSelf(ctx context.Context) error {
 }
 
 func noRights() error {
-	return &refusal{blind: true, msg: `permission: the token may not see all services and nodes, so that its answers cannot be used; write a token with service_prefix "" and node_prefix "" read to tokenFile`}
+	return &refusal{blind: true,
+		msg: `permission: the token may not see all services and nodes, so that its answers cannot be used; write a token with service_prefix "" and node_prefix "" read to tokenFile`}
 }
 
 // edit is how the hub gets the identity.

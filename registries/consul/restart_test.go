@@ -79,13 +79,14 @@ func (h *supervised) start(t *testing.T) (stop func()) {
 	t.Helper()
 	h.Aggregate = federation.NewAggregate(nil)
 	h.Supervisor = registries.New(registries.Options{Aggregate: h.Aggregate, Dir: h.dir, Grace: time.Hour})
-	h.Attach(registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Consul}, Open: func(known federation.Identity) (registries.Registry, error) {
-		r, err := New(Options{Cluster: "c1", Address: h.address, Expect: known.UID, Wait: time.Second})
-		if err != nil {
-			return nil, err
-		}
-		return provider.Running{Active: r.Activity, Do: func(ctx context.Context, to registries.Sink) error { return r.Run(ctx, to) }}, nil
-	}})
+	h.Attach(registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Consul},
+		Open: func(known federation.Identity) (registries.Registry, error) {
+			r, err := New(Options{Cluster: "c1", Address: h.address, Expect: known.UID, Wait: time.Second})
+			if err != nil {
+				return nil, err
+			}
+			return provider.Running{Active: r.Activity, Do: func(ctx context.Context, to registries.Sink) error { return r.Run(ctx, to) }}, nil
+		}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
@@ -158,7 +159,8 @@ func TestR84AServiceThatCannotBeReadAtARestartStays(t *testing.T) {
 	r.register("other", "other-1", "10.0.0.6", 80)
 	r.register("more", "more-1", "10.0.0.7", 80)
 	stop = h.start(t)
-	s := h.wait(t, "the list without the services that fail", func(s seen) bool { return s.status.Phase == federation.Ready && s.status.Message != "" })
+	s := h.wait(t, "the list without the services that fail",
+		func(s seen) bool { return s.status.Phase == federation.Ready && s.status.Message != "" })
 	all["db"], all["other"], all["more"] = 2, 1, 1
 	if !maps.Equal(s.endpoints, all) || len(s.workloads) != 8 {
 		t.Errorf("the hub has %v and %v, want %v", s.endpoints, s.workloads, all)

@@ -211,7 +211,8 @@ func TestBC12RedirectsAreNotFollowed(t *testing.T) {
 	defer other.Close()
 	s, heard := startScripted(t)
 	s.set(101, func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, other.URL, http.StatusFound) })
-	v := heard.Wait(t, "the problem of web, which names the redirect", func(v registrytest.View) bool { return problemOf(v, "web", "redirect") })
+	v := heard.Wait(t, "the problem of web, which names the redirect",
+		func(v registrytest.View) bool { return problemOf(v, "web", "redirect") })
 	if !webAt("10.0.0.1")(v) || v.Status.Phase != federation.Ready && !isSilence(v.Status) {
 		t.Errorf("a redirect left %+v and %+v", v.Status, v.Services[webKey])
 	}

@@ -85,7 +85,8 @@ func TestSeed55OneOfAHundredChanges(t *testing.T) {
 		t.Fatalf("%d edits, want the full one and one for each change", len(edits))
 	}
 	e := edits[1]
-	if e.Services.Full || len(e.Services.Set) != 1 || len(e.Services.Gone) != 0 || e.Services.Set[r.Key("web-042")] == nil || len(e.Workloads.Set) != 1 || len(e.Problems.Set) != 0 {
+	if e.Services.Full || len(e.Services.Set) != 1 || len(e.Services.Gone) != 0 || e.Services.Set[r.Key("web-042")] == nil ||
+		len(e.Workloads.Set) != 1 || len(e.Problems.Set) != 0 {
 		t.Errorf("the edit of one change is %+v", e)
 	}
 }
@@ -156,7 +157,8 @@ func TestRequestBudgetOfAHundredChanges(t *testing.T) {
 	}
 	until(t, "the end of one wait", func() bool { return time.Since(began) > 31*time.Second })
 	asked = r.asked(CountHealth, CountServices) - before
-	t.Logf("%d services and %d changes within one wait: %d requests, canary and token %d", services, changes, asked, r.asked(CountCanary, CountToken))
+	t.Logf("%d services and %d changes within one wait: %d requests, canary and token %d", services, changes, asked,
+		r.asked(CountCanary, CountToken))
 	if asked > budget+rounds(1) && !stopped(heard) {
 		t.Errorf("%d services and %d changes cost %d requests within one wait, want at most %d", services, changes, asked, budget)
 	}

@@ -70,7 +70,8 @@ func (c shape) RoundTrip(q *http.Request) (*http.Response, error) {
 		}
 		body = "{" + strings.Join(names, ",") + "}"
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"X-Consul-Index": {"7"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"X-Consul-Index": {"7"}},
+		Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
 // published keeps the snapshot that the hub derives from what a registry reports.
@@ -125,7 +126,8 @@ func TestR06TheCountIsWhatTheHubKeeps(t *testing.T) {
 			n := int64(c.services * c.instances)
 			t.Logf("for each instance %d bytes are counted of %d (%.2f)", counted/n, grown/n, float64(counted)/float64(grown))
 			if counted < grown*3/4 || counted > grown*5/4 {
-				t.Errorf("for each instance %d bytes are counted, and the heap grew by %d; want that they differ by a quarter at most", counted/n, grown/n)
+				t.Errorf("for each instance %d bytes are counted, and the heap grew by %d; want that they differ by a quarter at most",
+					counted/n, grown/n)
 			}
 			runtime.KeepAlive(s)
 			runtime.KeepAlive(sink)

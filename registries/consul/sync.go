@@ -110,8 +110,12 @@ func (r *Registry) translated(t *translator, name string, entries []entry) (o *o
 	if hit == nil {
 		return o, nil
 	}
-	r.log.Error("leaving a service as it was: the hub panicked over it", "object", "Service "+plain(name), "panic", fmt.Sprint(hit.value), "stack", string(hit.stack))
-	return nil, &unreadable{fault: true, msg: fmt.Sprintf("the hub cannot process this service, which is a fault of the hub; report it with the stack in the hub's log (%.200v)", hit.value)}
+	r.log.Error("leaving a service as it was: the hub panicked over it", "object", "Service "+plain(name), "panic",
+		fmt.Sprint(hit.value), "stack", string(hit.stack))
+	return nil,
+		&unreadable{fault: true,
+			msg: fmt.Sprintf("the hub cannot process this service, which is a fault of the hub; report it with the stack in the hub's log (%.200v)",
+				hit.value)}
 }
 
 // sync proves the source, reads everything and says it as one full edit. An

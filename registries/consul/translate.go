@@ -107,7 +107,8 @@ func (t *translator) instances(name string, entries []entry, report *report) []*
 	}
 	found = withoutNames(found, report)
 	slices.SortFunc(found, func(a, b *instance) int {
-		return cmp.Or(a.address.Compare(b.address), slices.CompareFunc(a.ports, b.ports, comparePorts), cmp.Compare(a.workload.Name, b.workload.Name))
+		return cmp.Or(a.address.Compare(b.address), slices.CompareFunc(a.ports, b.ports, comparePorts),
+			cmp.Compare(a.workload.Name, b.workload.Name))
 	})
 	return found
 }
@@ -132,7 +133,8 @@ func (t *translator) instance(name string, e *entry, report *report) *instance {
 		return nil
 	}
 	if in.address, ok = address(e.rawAddress()); !ok {
-		report.ofInstance(in.id, "ADDRESS_INVALID", "Address", quote(e.rawAddress())+" is neither an IP address nor a DNS name; the instance is not used")
+		report.ofInstance(in.id, "ADDRESS_INVALID", "Address",
+			quote(e.rawAddress())+" is neither an IP address nor a DNS name; the instance is not used")
 		return nil
 	}
 	var ignored []string
@@ -181,7 +183,8 @@ func withoutNames(found []*instance, report *report) []*instance {
 	}
 	return slices.DeleteFunc(found, func(in *instance) bool {
 		if !isIP(in) {
-			report.ofInstance(in.id, "ADDRESS_INVALID", "Address", "is a DNS name, while other instances have IP addresses; the instance is not used")
+			report.ofInstance(in.id, "ADDRESS_INVALID", "Address",
+				"is a DNS name, while other instances have IP addresses; the instance is not used")
 		}
 		return !isIP(in)
 	})

@@ -73,8 +73,10 @@ func TestTranslate(t *testing.T) {
 		in   []entry
 		want string
 	}{
-		{"plain", []entry{at("a", "10.0.0.1", 80)}, "CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"node address", []entry{at("a", "", 80)}, "CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.9 [{http 80}] HEALTHY w=1 /dc1\n"},
+		{"plain", []entry{at("a", "10.0.0.1", 80)},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n"},
+		{"node address", []entry{at("a", "", 80)},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.9 [{http 80}] HEALTHY w=1 /dc1\n"},
 		{
 			"two ports",
 			[]entry{at("a", "10.0.0.1", 80), at("b", "10.0.0.2", 81, meta("protocol", "grpc"))},
@@ -97,7 +99,8 @@ func TestTranslate(t *testing.T) {
 		},
 		{
 			"B-C2 addresses",
-			[]entry{at("a", "not an ip; $(x)", 80), at("b", "fe80::1%eth0", 80), at("c", "010.0.0.1", 80), at("d", "1.2.3", 80), at("e", "::ffff:10.0.0.5", 80)},
+			[]entry{at("a", "not an ip; $(x)", 80), at("b", "fe80::1%eth0", 80), at("c", "010.0.0.1", 80), at("d", "1.2.3", 80),
+				at("e", "::ffff:10.0.0.5", 80)},
 			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.5 [{http 80}] HEALTHY w=1 /dc1\n! ADDRESS_INVALID instance a Address\n! ADDRESS_INVALID instance b Address\n! ADDRESS_INVALID instance c Address\n! ADDRESS_INVALID instance d Address\n",
 		},
 		{
@@ -110,7 +113,8 @@ func TestTranslate(t *testing.T) {
 			[]entry{at("a", "db.example.org", 80), at("b", "10.0.0.1", 80)},
 			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n! ADDRESS_INVALID instance a Address\n",
 		},
-		{"B-C5 socket", []entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Service.SocketPath = "/var/run/docker.sock" })}, "! SOCKET_REFUSED instance a SocketPath\n"},
+		{"B-C5 socket", []entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Service.SocketPath = "/var/run/docker.sock" })},
+			"! SOCKET_REFUSED instance a SocketPath\n"},
 		{
 			"B-C7 weights",
 			[]entry{at("a", "10.0.0.1", 80, passing(-1)), at("b", "10.0.0.2", 80, passing(70000)), at("c", "10.0.0.3", 80, passing(7))},
@@ -122,11 +126,15 @@ func TestTranslate(t *testing.T) {
 			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n! WEIGHT_ALL_ZERO Service web Weights\n",
 		},
 		{"B-C10 health", []entry{
-			at("a", "10.0.0.1", 80, checked("x", "passing")), at("b", "10.0.0.2", 80, checked("x", "warning")), at("c", "10.0.0.3", 80, checked("x", "critical")),
-			at("d", "10.0.0.4", 80, checked("x", "passing"), checked("y", "odd")), at("e", "10.0.0.5", 80, checked("_service_maintenance:e", "critical")), at("f", "10.0.0.6", 80, checked("serfHealth", "critical")),
-		}, "CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.3 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.4 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.5 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.6 [{http 80}] UNHEALTHY w=1 /dc1\n"},
+			at("a", "10.0.0.1", 80, checked("x", "passing")), at("b", "10.0.0.2", 80, checked("x", "warning")),
+			at("c", "10.0.0.3", 80, checked("x", "critical")),
+			at("d", "10.0.0.4", 80, checked("x", "passing"), checked("y", "odd")),
+			at("e", "10.0.0.5", 80, checked("_service_maintenance:e", "critical")), at("f", "10.0.0.6", 80, checked("serfHealth", "critical")),
+		},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.3 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.4 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.5 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.6 [{http 80}] UNHEALTHY w=1 /dc1\n"},
 		{"B-C14 kinds", []entry{
-			at("a", "10.0.0.1", 80, func(e *entry) { e.Service.Kind = api.ServiceKindConnectProxy }), at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Kind = api.ServiceKindMeshGateway }),
+			at("a", "10.0.0.1", 80, func(e *entry) { e.Service.Kind = api.ServiceKindConnectProxy }),
+			at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Kind = api.ServiceKindMeshGateway }),
 			at("c", "10.0.0.3", 80, func(e *entry) { e.Service.Kind = "new-kind" }),
 			{},
 			{Node: &api.Node{}},
@@ -163,7 +171,8 @@ func TestTranslate(t *testing.T) {
 		},
 		{
 			"locality",
-			[]entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Node.Locality = &api.Locality{Region: "r", Zone: "z"} }), at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Locality = &api.Locality{Region: "s"} })},
+			[]entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Node.Locality = &api.Locality{Region: "r", Zone: "z"} }),
+				at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Locality = &api.Locality{Region: "s"} })},
 			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 r/z\n10.0.0.2 [{http 80}] HEALTHY w=1 s\n",
 		},
 		{"several ports of an instance", []entry{at("a", "10.0.0.1", 0, func(e *entry) {
@@ -205,7 +214,8 @@ func TestBC06BC08LabelsAreBounded(t *testing.T) {
 		many[i] = fmt.Sprintf("k%03d=%s", i, strings.Repeat("x", 300))
 	}
 	huge := "big=" + strings.Repeat("y", 900_000)
-	bad := []string{"", "new\nline", "ключ=1", "a b=1", "=1", "|", "network|n9", "topology.istio.io/cluster|c9", "isthmus.dev/x=1", huge, "bell=\a"}
+	bad := []string{"", "new\nline", "ключ=1", "a b=1", "=1", "|", "network|n9", "topology.istio.io/cluster|c9",
+		"isthmus.dev/x=1", huge, "bell=\a"}
 	got, ignored := labels(map[string]string{"cluster-id": "c9", "version": "v2"}, append(bad, "version|v1", "topology.istio.io/network|n2"))
 	if len(got) != 2 || got["version"] != "v2" || got[keyNetwork] != "n2" {
 		t.Errorf("labels are %v, want the version of the meta and the network", got)
@@ -228,7 +238,8 @@ func TestWorkloadsAnswerByAddress(t *testing.T) {
 	tr := testTranslator(t, Options{Network: "n1", Namespace: "shop"})
 	o := tr.service("web", []entry{at("a", "10.0.0.1", 80, tags("version|v1")), at("b", "10.0.0.2", 80, tags(keyNetwork+"|n2"))})
 	w := o.workloads[federation.WorkloadKey{Namespace: "shop", Name: "web/node-a/a"}]
-	if w == nil || !slices.Equal(w.Addresses, []netip.Addr{netip.MustParseAddr("10.0.0.1")}) || w.Network != "n1" || w.Labels["version"] != "v1" || w.Locality.Zone != "dc1" {
+	if w == nil || !slices.Equal(w.Addresses, []netip.Addr{netip.MustParseAddr("10.0.0.1")}) || w.Network != "n1" ||
+		w.Labels["version"] != "v1" || w.Locality.Zone != "dc1" {
 		t.Errorf("the workload of instance a is %+v", w)
 	}
 	if w := o.workloads[federation.WorkloadKey{Namespace: "shop", Name: "web/node-b/b"}]; w == nil || w.Network != "n2" {
@@ -243,10 +254,12 @@ func TestWorkloadsAnswerByAddress(t *testing.T) {
 // than it names without a word.
 func TestF88NetworkThatIsNoneIsSaid(t *testing.T) {
 	tr := testTranslator(t, Options{Network: "n1"})
-	for name, want := range map[string]string{"n2": "n2", "Net_2.west": "Net_2.west", "n 2": "", "-n2": "", "a/b": "", strings.Repeat("n", 64): ""} {
+	for name, want := range map[string]string{"n2": "n2", "Net_2.west": "Net_2.west", "n 2": "", "-n2": "",
+		"a/b": "", strings.Repeat("n", 64): ""} {
 		o := tr.service("web", []entry{at("a", "10.0.0.1", 80, tags(keyNetwork+"|"+name))})
 		got := o.shard.Endpoints[0].Network
-		said := slices.ContainsFunc(o.problems, func(p federation.Problem) bool { return p.Code == "NETWORK_INVALID" && p.Object == "instance a" })
+		said := slices.ContainsFunc(o.problems,
+			func(p federation.Problem) bool { return p.Code == "NETWORK_INVALID" && p.Object == "instance a" })
 		if want == "" && (got != "n1" || !said) || want != "" && (string(got) != want || said) {
 			t.Errorf("%q: the endpoint is in %q, problems %+v", name, got, o.problems)
 		}
@@ -254,7 +267,8 @@ func TestF88NetworkThatIsNoneIsSaid(t *testing.T) {
 }
 
 func FuzzTranslate(f *testing.F) {
-	f.Add("web", `[{"Node":{"ID":"i","Node":"n","Address":"10.0.0.1","Datacenter":"dc1"},"Service":{"ID":"web-1","Service":"web","Tags":["a|b","c=d","e"],"Meta":{"protocol":"grpc"},"Port":80,"Weights":{"Passing":1,"Warning":1},"TaggedAddresses":{"virtual":{"Address":"240.0.0.1"}}},"Checks":[{"CheckID":"x","Status":"passing"}]}]`)
+	f.Add("web",
+		`[{"Node":{"ID":"i","Node":"n","Address":"10.0.0.1","Datacenter":"dc1"},"Service":{"ID":"web-1","Service":"web","Tags":["a|b","c=d","e"],"Meta":{"protocol":"grpc"},"Port":80,"Weights":{"Passing":1,"Warning":1},"TaggedAddresses":{"virtual":{"Address":"240.0.0.1"}}},"Checks":[{"CheckID":"x","Status":"passing"}]}]`)
 	f.Add("WEB_", `[{"Service":{"Port":-5}},{"Node":{},"Service":{"Ports":[{"Port":99999}],"Weights":{"Passing":-1}}},null,{}]`)
 	f.Fuzz(func(t *testing.T, name, body string) {
 		var entries []entry

@@ -280,7 +280,8 @@ func TestTLSAndHTTP2ShareConnections(t *testing.T) {
 
 func TestConsulWithFewerConnections(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, testbed.ConsulOptions{Config: map[string]any{"limits": map[string]any{"http_max_conns_per_client": 30}}}, Options{SweepEvery: 2 * time.Second})
+	r := startRig(t, testbed.ConsulOptions{Config: map[string]any{"limits": map[string]any{"http_max_conns_per_client": 30}}},
+		Options{SweepEvery: 2 * time.Second})
 	r.fill("web", 60)
 	heard, _ := registrytest.Start(t, r)
 	v := heard.Wait(t, "fewer long polls", func(v registrytest.View) bool {

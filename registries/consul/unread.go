@@ -85,7 +85,8 @@ func (s *session) spoilt(name string, odd *unreadable) *offer {
 		outcome = "it stays as it was when the hub last read it, and is not served if that never was"
 	}
 	o.odd = odd
-	o.problems = slices.DeleteFunc(slices.Clone(o.problems), func(p federation.Problem) bool { return p.Code == codeUnreadable || p.Code == codeFault })
+	o.problems = slices.DeleteFunc(slices.Clone(o.problems),
+		func(p federation.Problem) bool { return p.Code == codeUnreadable || p.Code == codeFault })
 	o.problems = append(o.problems, federation.Problem{Code: odd.code(), Object: "Service " + plain(name), Message: odd.msg + "; " + outcome})
 	return o
 }

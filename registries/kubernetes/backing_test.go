@@ -56,7 +56,8 @@ func TestR80NeverPlainBecauseThePodIsUnknown(t *testing.T) {
 	change := func(document, old, now string) func(*testing.T, *model) {
 		return object(strings.Replace(document, old, now, 1))
 	}
-	elsewhere := strings.NewReplacer("uid: p1", "uid: p2", "10.1.0.7", "10.1.0.8", "serviceAccountName: web", "serviceAccountName: later").Replace(securedPod)
+	elsewhere := strings.NewReplacer("uid: p1", "uid: p2", "10.1.0.7", "10.1.0.8", "serviceAccountName: web",
+		"serviceAccountName: later").Replace(securedPod)
 	noSlice := func(_ *testing.T, m *model) { m.remove(kindSlices, key{Namespace: "shop", Name: "s"}) }
 	type step struct {
 		does func(*testing.T, *model)
@@ -71,8 +72,9 @@ func TestR80NeverPlainBecauseThePodIsUnknown(t *testing.T) {
 			{noSlice, "none"},
 			{object(endpointsOf(namesPod)), "none"}, // what is known ends with the endpoint
 		},
-		"SliceFirst":              {{object(endpointsOf(namesPod)), "none"}, {object(securedPod), "TLS shop/web"}},
-		"FailedInAServersOwnWord": {{object(securedPod), "none"}, {object(endpointsOf(namesPod)), "TLS shop/web"}, {change(securedPod, "Running", "Failed"), "TLS shop/web"}},
+		"SliceFirst": {{object(endpointsOf(namesPod)), "none"}, {object(securedPod), "TLS shop/web"}},
+		"FailedInAServersOwnWord": {{object(securedPod), "none"}, {object(endpointsOf(namesPod)), "TLS shop/web"},
+			{change(securedPod, "Running", "Failed"), "TLS shop/web"}},
 		"AnotherUIDAtTheAddress": {
 			{object(securedPod), "none"},
 			{change(endpointsOf(namesPod), "uid: p1", "uid: p0"), "TLS shop/web"},
@@ -81,11 +83,13 @@ func TestR80NeverPlainBecauseThePodIsUnknown(t *testing.T) {
 			{object(securedPod), "none"},
 			{object(endpointsOf(namesPod)), "TLS shop/web"},
 			{object(elsewhere), "TLS shop/web"},
-			{change(endpointsOf(namesPod), "10.1.0.7], targetRef: {kind: Pod, name: web-1, uid: p1", "10.1.0.8], targetRef: {kind: Pod, name: web-1, uid: p2"), "TLS shop/later"},
+			{change(endpointsOf(namesPod), "10.1.0.7], targetRef: {kind: Pod, name: web-1, uid: p1",
+				"10.1.0.8], targetRef: {kind: Pod, name: web-1, uid: p2"), "TLS shop/later"},
 		},
 		"LaterPodNotSeenYet": {
 			{object(securedPod), "none"},
-			{change(endpointsOf(namesPod), "10.1.0.7], targetRef: {kind: Pod, name: web-1, uid: p1", "10.1.0.8], targetRef: {kind: Pod, name: web-1, uid: p2"), "none"},
+			{change(endpointsOf(namesPod), "10.1.0.7], targetRef: {kind: Pod, name: web-1, uid: p1",
+				"10.1.0.8], targetRef: {kind: Pod, name: web-1, uid: p2"), "none"},
 			{object(elsewhere), "TLS shop/later"},
 		},
 		"FoundByItsAddress": {
@@ -172,7 +176,8 @@ func TestR80RealPodsGoBeforeTheirSlice(t *testing.T) {
 	r := newRig(t, testbed.KubeOptions{})
 	const pods = 12
 	pod := func(i int) string {
-		return strings.Replace(podManifest(fmt.Sprint("web-", i), fmt.Sprint("10.44.1.", i)), "labels: {", "labels: {security.istio.io/tlsMode: istio, ", 1)
+		return strings.Replace(podManifest(fmt.Sprint("web-", i), fmt.Sprint("10.44.1.", i)), "labels: {",
+			"labels: {security.istio.io/tlsMode: istio, ", 1)
 	}
 	slice := func(name string, from, to int) string {
 		var endpoints []string
@@ -209,7 +214,8 @@ func TestR80RealPodsGoBeforeTheirSlice(t *testing.T) {
 	for i := 2; i < pods; i++ {
 		r.kube.Do("DELETE", fmt.Sprintf("/api/v1/namespaces/%s/pods/web-%d?gracePeriodSeconds=0", testNamespace, i), nil)
 	}
-	heard.Wait(t, "the pods to go, and their endpoints to stay", func(v registrytest.View) bool { return len(v.Workloads) == 0 && endpoints(pods-1)(v) })
+	heard.Wait(t, "the pods to go, and their endpoints to stay",
+		func(v registrytest.View) bool { return len(v.Workloads) == 0 && endpoints(pods-1)(v) })
 	r.kube.Apply(slice("web-b", 50, 51))
 	r.kube.Apply(pod(50))
 	r.kube.ApplyStatus(pod(50))

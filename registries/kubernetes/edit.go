@@ -32,7 +32,8 @@ func (m *model) edit(full bool) (federation.Edit, bool) {
 		e.Problems = federation.Delta[string, federation.Problem]{Full: true, Set: maps.Clone(m.problems.now)}
 		return e, true
 	}
-	return e, e.Identity != nil || len(e.Services.Set)+len(e.Services.Gone)+len(e.Workloads.Set)+len(e.Workloads.Gone)+len(e.Problems.Set)+len(e.Problems.Gone) > 0
+	return e, e.Identity != nil || len(e.Services.Set)+len(e.Services.Gone)+len(e.Workloads.Set)+len(e.Workloads.Gone)+
+		len(e.Problems.Set)+len(e.Problems.Gone) > 0
 }
 
 func (m *model) editService(k key, in endpointContext, d *federation.Delta[federation.ServiceKey, *federation.Shard]) {

@@ -125,19 +125,22 @@ func TestStatusOfTheLink(t *testing.T) {
 		{"an answer", []event{probed{uid: "u1"}}, federation.Syncing, ""},
 		{"lists, and one kind is not watched yet", append(lists(1), all(nil)[1:]...), federation.Syncing, ""},
 		{"all watched", all(nil), federation.Ready, ""},
-		{"one watch broke", []event{followed{kind: kindPods, err: listwatch.AccessError{Verb: "watch", Resource: "pods", Err: errors.New("it broke")}}}, federation.Stale, "watch pods: it broke"},
+		{"one watch broke", []event{followed{kind: kindPods, err: listwatch.AccessError{Verb: "watch", Resource: "pods",
+			Err: errors.New("it broke")}}}, federation.Stale, "watch pods: it broke"},
 		{"it is back", []event{followed{kind: kindPods}}, federation.Ready, ""},
 		{"the probe fails, sessions end", append(all(listwatch.ErrRelist), probed{err: cut}), federation.Stale, "the link is cut"},
 		{"the probe is back, watches are not", []event{probed{uid: "u1"}}, federation.Stale, "the link is cut"},
 		{"all are back", all(nil), federation.Ready, ""},
 		{"a group is missing", []event{followed{kind: kindSlices, err: missing}}, federation.Held, "does not offer endpointslices"},
 		{"it is back", []event{followed{kind: kindSlices}}, federation.Ready, ""},
-		{"another version each time", append(all(listwatch.ErrRelist), probed{err: listwatch.UnsteadyError{Versions: "1, 2, 3"}}), federation.Held, "another version each time it is asked (1, 2, 3)"},
+		{"another version each time", append(all(listwatch.ErrRelist), probed{err: listwatch.UnsteadyError{Versions: "1, 2, 3"}}),
+			federation.Held, "another version each time it is asked (1, 2, 3)"},
 		{"it is steady", append([]event{probed{uid: "u1"}}, all(nil)...), federation.Ready, ""},
 		{"another cluster", []event{probed{err: listwatch.ForeignError{Want: "u1", Have: "u2"}}}, federation.Held, "another cluster"},
 	} {
 		told(f, heard, step.events...)
-		if s := heard.View().Status; s.Phase != step.phase || !strings.Contains(s.Message, step.message) || step.message == "" && s.Message != "" {
+		if s := heard.View().Status; s.Phase != step.phase || !strings.Contains(s.Message, step.message) ||
+			step.message == "" && s.Message != "" {
 			t.Errorf("%s: %+v", step.name, s)
 		}
 	}

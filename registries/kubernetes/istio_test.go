@@ -22,7 +22,8 @@ func TestR85TrafficDistributionByAnnotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, strings.NewReplacer("namespace: shop}", "namespace: shop, annotations: {networking.istio.io/traffic-distribution: "+test.annotation+"}}", "spec: {", "spec: {"+test.field).Replace(plainService))
+			world(t, m, strings.NewReplacer("namespace: shop}", "namespace: shop, annotations: {networking.istio.io/traffic-distribution: "+
+				test.annotation+"}}", "spec: {", "spec: {"+test.field).Replace(plainService))
 			e, want := full(m), map[string]string{}
 			if got := shardOf(t, e, "web.shop.svc.cluster.local").TrafficDistribution; got != test.want {
 				t.Errorf("it is %q, want %q", got, test.want)
@@ -39,7 +40,8 @@ func TestR85TrafficDistributionByAnnotation(t *testing.T) {
 // themselves, and follows the annotation.
 func TestR85TrafficDistributionOfTheNamespace(t *testing.T) {
 	space := func(name, wish string) *defaults {
-		return parseDefaults(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotationDistribution: wish}}})
+		return parseDefaults(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Annotations: map[string]string{annotationDistribution: wish}}})
 	}
 	own := strings.NewReplacer("name: web", "name: own", "spec: {", "spec: {trafficDistribution: PreferClose, ").Replace(plainService)
 	m := newModel("")
@@ -59,7 +61,8 @@ func TestR85TrafficDistributionOfTheNamespace(t *testing.T) {
 	m.set(space("shop", "prefersamezone"))
 	want("PreferSameZone")
 	m.set(space("shop", "Nearby"))
-	wantProblems(t, full(m), map[string]string{"Namespace shop metadata.annotations[networking.istio.io/traffic-distribution]": `"Nearby" is not known`})
+	wantProblems(t, full(m),
+		map[string]string{"Namespace shop metadata.annotations[networking.istio.io/traffic-distribution]": `"Nearby" is not known`})
 	m.remove(kindNamespaces, key{Name: "shop"})
 	want("")
 	wantProblems(t, full(m), map[string]string{})
@@ -92,7 +95,8 @@ func TestR85RealNamespacesSayTheDistribution(t *testing.T) {
 // TestR85Localities: the pod's own label, else the node's labels, of which the
 // older names count where the newer ones are missing.
 func TestR85Localities(t *testing.T) {
-	older := strings.NewReplacer("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone").Replace(nodeYAML)
+	older := strings.NewReplacer("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/zone").Replace(nodeYAML)
 	labelled := func(locality string) string {
 		return strings.Replace(podYAML, "labels: {", "labels: {istio-locality: "+locality+", ", 1)
 	}
@@ -100,15 +104,17 @@ func TestR85Localities(t *testing.T) {
 		node, pod string
 		want      federation.Locality
 	}{
-		"Node":         {nodeYAML, podYAML, federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
-		"OlderLabels":  {older, podYAML, federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
-		"NewerFirst":   {strings.Replace(nodeYAML, "labels: {", "labels: {failure-domain.beta.kubernetes.io/zone: old, ", 1), podYAML, federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
+		"Node":        {nodeYAML, podYAML, federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
+		"OlderLabels": {older, podYAML, federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
+		"NewerFirst": {strings.Replace(nodeYAML, "labels: {", "labels: {failure-domain.beta.kubernetes.io/zone: old, ", 1), podYAML,
+			federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
 		"PodsOwn":      {nodeYAML, labelled("r9.z9.s9"), federation.Locality{Region: "r9", Zone: "z9", SubZone: "s9"}},
 		"RegionAndSub": {nodeYAML, labelled("r9"), federation.Locality{Region: "r9"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, strings.Join([]string{plainService, test.node, test.pod, sliceOf("s", "addressType: IPv4\nendpoints: [{addresses: [10.1.0.7], zone: eu-9, targetRef: {kind: Pod, name: web-1}}]")}, "---\n"))
+			world(t, m, strings.Join([]string{plainService, test.node, test.pod,
+				sliceOf("s", "addressType: IPv4\nendpoints: [{addresses: [10.1.0.7], zone: eu-9, targetRef: {kind: Pod, name: web-1}}]")}, "---\n"))
 			e := full(m)
 			endpoint := shardOf(t, e, "web.shop.svc.cluster.local").Endpoints[0]
 			workload := e.Workloads.Set[federation.WorkloadKey{Namespace: "shop", Name: "web-1"}]
@@ -122,12 +128,14 @@ func TestR85Localities(t *testing.T) {
 // TestR85UDPOnATCPPort: a UDP port on the number of a TCP port is reported.
 func TestR85UDPOnATCPPort(t *testing.T) {
 	m := newModel("")
-	world(t, m, strings.Replace(plainService, "port: 80}", "port: 80, appProtocol: udp}, {name: dns, port: 53, protocol: UDP, appProtocol: udp}", 1))
+	world(t, m, strings.Replace(plainService, "port: 80}",
+		"port: 80, appProtocol: udp}, {name: dns, port: 53, protocol: UDP, appProtocol: udp}", 1))
 	e := full(m)
 	if p := shardOf(t, e, "web.shop.svc.cluster.local").Ports[0]; p.Protocol != federation.HTTP {
 		t.Errorf("the port is %+v", p)
 	}
-	wantProblems(t, e, map[string]string{"Service shop/web spec.ports[0].appProtocol": `"udp" is not known for a port of this protocol; the port is treated as HTTP`})
+	wantProblems(t, e,
+		map[string]string{"Service shop/web spec.ports[0].appProtocol": `"udp" is not known for a port of this protocol; the port is treated as HTTP`})
 }
 
 // What an account has that may see no namespace but kube-system.

@@ -60,7 +60,8 @@ func (l *link) status() (federation.RegistryStatus, bool) {
 	case listwatch.Untrusted(err):
 		now = federation.RegistryStatus{Phase: federation.Held, Message: err.Error()}
 	case err != nil && l.strange(err):
-		now = federation.RegistryStatus{Phase: federation.Held, Message: listwatch.Message(err, l.explain) + "; it did before: nothing of it is used until it does again, or an operator confirms the cluster"}
+		now = federation.RegistryStatus{Phase: federation.Held, Message: listwatch.Message(err, l.explain) +
+			"; it did before: nothing of it is used until it does again, or an operator confirms the cluster"}
 	case err != nil && !l.synced && (listwatch.Definite(err) || listwatch.Limited(err)):
 		now = federation.RegistryStatus{Phase: federation.Failed, Message: listwatch.Message(err, l.explain)}
 	case err != nil:

@@ -31,7 +31,8 @@ func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {
 	var refused *kube.Refusal
 	if errors.As(err, &refused) {
 		for _, e := range wrongKubeconfig(refused) {
-			report.Findings = append(report.Findings, apply.Finding{Code: string(e.Code), Severity: apply.Refusal, Field: e.Field, Message: e.Message})
+			report.Findings = append(report.Findings, apply.Finding{Code: string(e.Code), Severity: apply.Refusal,
+				Field: e.Field, Message: e.Message})
 		}
 		return report
 	}
@@ -90,12 +91,14 @@ func (s *server) version(ctx context.Context) bool {
 	case err != nil || major != 1:
 		s.report.Addf(attach.APIVersion, apply.Warning, "the server says no version that is known here")
 	case minor < oldest:
-		s.report.Addf(attach.APIVersion, apply.Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached", major, minor, oldest)
+		s.report.Addf(attach.APIVersion, apply.Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached",
+			major, minor, oldest)
 	default:
 		s.report.Addf(attach.APIVersion, apply.Info, "Kubernetes %d.%d", major, minor)
 	}
 	if again, _, err := s.getVersion(ctx); err != nil || again != version {
-		s.report.Addf(attach.APIUnstable, apply.Refusal, "the server says another version each time it is asked: attach the cluster when its upgrade is over")
+		s.report.Addf(attach.APIUnstable, apply.Refusal,
+			"the server says another version each time it is asked: attach the cluster when its upgrade is over")
 	}
 	s.clock(asked, date)
 	return true
@@ -125,7 +128,8 @@ func (s *server) clock(asked, date time.Time) {
 	// The server's second lies between the question and the answer.
 	skew := max(time.Until(date), asked.Add(-time.Second).Sub(date), 0)
 	if skew > maxSkew {
-		s.report.Addf(attach.Clock, apply.Warning, "the clocks of the hub and of the cluster are %s apart: tokens and certificates may be refused; set them", skew.Round(time.Second))
+		s.report.Addf(attach.Clock, apply.Warning,
+			"the clocks of the hub and of the cluster are %s apart: tokens and certificates may be refused; set them", skew.Round(time.Second))
 		return
 	}
 	s.report.Addf(attach.Clock, apply.Info, "the clocks agree")
@@ -176,9 +180,11 @@ func (s *server) identity(ctx context.Context) {
 	list, err := s.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem, Limit: 1})
 	switch {
 	case err != nil:
-		s.report.Addf(attach.DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s", kube.Explain(err))
+		s.report.Addf(attach.DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s",
+			kube.Explain(err))
 	case len(list.Items) == 0 || list.Items[0].UID == "":
-		s.report.Addf(attach.DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: it does not show the namespace kube-system")
+		s.report.Addf(attach.DuplicateCluster, apply.Refusal,
+			"the cluster cannot be told from others: it does not show the namespace kube-system")
 	default:
 		s.report.UID = string(list.Items[0].UID)
 		s.report.Network = cmp.Or(federation.NetworkID(list.Items[0].Labels[labelNetwork]), s.istioNetwork(ctx))

@@ -72,7 +72,8 @@ func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
 		p.mu.Lock()
 		return nil, request.Context().Err()
 	case probing && p.busy:
-		return answer(http.StatusTooManyRequests, io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`))), nil
+		return answer(http.StatusTooManyRequests,
+			io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`))), nil
 	case watching && p.closes:
 		return answer(http.StatusOK, io.NopCloser(strings.NewReader(""))), nil
 	case watching:
@@ -86,7 +87,8 @@ func (p *paced) RoundTrip(request *http.Request) (*http.Response, error) {
 	if p.service != "" && strings.HasSuffix(request.URL.Path, "/services") {
 		items = fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"suite","resourceVersion":"5"}}`, p.service)
 	}
-	return answer(http.StatusOK, io.NopCloser(strings.NewReader(fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, p.version, items)))), nil
+	return answer(http.StatusOK, io.NopCloser(strings.NewReader(fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"},"items":[%s]}`,
+		p.version, items)))), nil
 }
 
 func answer(status int, body io.ReadCloser) *http.Response {

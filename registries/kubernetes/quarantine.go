@@ -28,7 +28,8 @@ type subject struct {
 }
 
 func (p subject) String() string {
-	names := [kinds]string{kindServices: "Service", kindSlices: "EndpointSlice", kindPods: "Pod", kindNodes: "Node", kindNamespaces: "Namespace", kindNamespace: "Namespace", kindIstioNamespace: "Namespace"}
+	names := [kinds]string{kindServices: "Service", kindSlices: "EndpointSlice", kindPods: "Pod", kindNodes: "Node",
+		kindNamespaces: "Namespace", kindNamespace: "Namespace", kindIstioNamespace: "Namespace"}
 	if p.kind >= kindNodes {
 		return names[p.kind] + " " + p.k.Name
 	}
@@ -78,7 +79,8 @@ func (m *model) quarantine(at subject, cause any, stack []byte) {
 
 // blame makes the panic a problem of the object.
 func (m *model) blame(owner, field string, at subject, cause any, stack []byte) {
-	m.log.Error("leaving an object of a cluster as it was: the hub panicked over it", slog.String("object", at.String()), slog.Any("panic", cause), slog.String("stack", string(stack)))
+	m.log.Error("leaving an object of a cluster as it was: the hub panicked over it", slog.String("object", at.String()),
+		slog.Any("panic", cause), slog.String("stack", string(stack)))
 	m.problems.set(owner, []federation.Problem{{
 		Code: codeFault, Object: at.String(), Field: field,
 		Message: fmt.Sprintf("the hub cannot process this object, which is a fault of the hub; what was known of it stays in use; report it with the stack in the hub's log (%.200v)", cause),

@@ -59,7 +59,8 @@ func TestR12PoisonObjects(t *testing.T) {
 		}
 	}
 	r.kube.Apply(
-		serviceManifest("web", "ports: [{name: http, port: 80}]"), suiteSlice("web-1", "web", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.1]}]"),
+		serviceManifest("web", "ports: [{name: http, port: 80}]"),
+		suiteSlice("web-1", "web", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.1]}]"),
 		serviceManifest("later", "ports: [{name: http, port: 81}]"), serviceManifest("poison-service", "ports: [{name: http, port: 80}]"),
 		suiteSlice("poison-slice", "web", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.66]}]"),
 		podManifest("poison-pod", "10.44.0.67"), "apiVersion: v1\nkind: Node\nmetadata: {name: poison-node}\n",
@@ -80,9 +81,11 @@ func TestR12PoisonObjects(t *testing.T) {
 	}
 
 	later.Store(true)
-	r.kube.Apply(serviceManifest("later", "ports: [{name: http, port: 82}]"), suiteSlice("web-2", "web", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.2]}]"))
+	r.kube.Apply(serviceManifest("later", "ports: [{name: http, port: 82}]"),
+		suiteSlice("web-2", "web", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.2]}]"))
 	heard.Wait(t, "changes of others", endpoints(2))
-	v := heard.Wait(t, "a problem of the object that changed", func(v registrytest.View) bool { return slices.Contains(faults(v), "Service suite/later") })
+	v := heard.Wait(t, "a problem of the object that changed",
+		func(v registrytest.View) bool { return slices.Contains(faults(v), "Service suite/later") })
 	if s := v.Services[serviceKey("later")]; s == nil || s.Ports[0].Number != 81 {
 		t.Errorf("what was known of it is now %+v", s)
 	}

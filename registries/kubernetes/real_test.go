@@ -28,18 +28,23 @@ func TestRealObjects(t *testing.T) {
 		serviceManifest("dual", "ipFamilyPolicy: RequireDualStack, ports: [{name: grpc, port: 80}]"),
 		serviceManifest("headless", "clusterIP: None, publishNotReadyAddresses: true, ports: [{name: tcp, port: 5432}]"),
 		serviceManifest("node", "type: NodePort, ports: [{name: a, port: 80, appProtocol: kubernetes.io/h2c}]"),
-		serviceManifest("balanced", "type: LoadBalancer, trafficDistribution: PreferClose, externalIPs: [10.96.7.1], ports: [{name: d, port: 53, protocol: UDP}, {name: dt, port: 53}, {name: s, port: 99, protocol: SCTP}]"),
+		serviceManifest("balanced",
+			"type: LoadBalancer, trafficDistribution: PreferClose, externalIPs: [10.96.7.1], ports: [{name: d, port: 53, protocol: UDP}, {name: dt, port: 53}, {name: s, port: 99, protocol: SCTP}]"),
 		serviceManifest("outside", "type: ExternalName, externalName: api.example.com, ports: [{name: https, port: 443}]"),
 		serviceManifest("address", "type: ExternalName, externalName: 169.254.169.254"),
 		serviceManifest("strange", "ports: [{name: http, port: 80}]"),
 		podManifest("plain-1", "10.44.0.1"),
-		suiteSlice("plain-1", "plain", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.1], nodeName: n1, targetRef: {kind: Pod, name: plain-1, namespace: suite}}]"),
-		suiteSlice("headless-1", "headless", "addressType: IPv4\nports: [{name: tcp, port: 5432}]\nendpoints: [{addresses: [10.44.0.2], hostname: db-0, conditions: {ready: false}}]"),
-		suiteSlice("strange-1", "strange", "addressType: IPv4\nports: [{name: http, port: 8080}, {name: zero, port: 0}, {name: big, port: 70000}, {name: nil}]\nendpoints: [{addresses: [10.0.0.01]}, {addresses: [10.44.0.3], zone: \"a/../b c\\n\"}, {addresses: [10.44.0.3], conditions: {ready: false}}, {addresses: [10.96.7.1]}, {addresses: [100.100.100.200]}, {addresses: [10.44.0.4], targetRef: {kind: Pod, name: x, namespace: other}}]"),
+		suiteSlice("plain-1", "plain",
+			"addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.1], nodeName: n1, targetRef: {kind: Pod, name: plain-1, namespace: suite}}]"),
+		suiteSlice("headless-1", "headless",
+			"addressType: IPv4\nports: [{name: tcp, port: 5432}]\nendpoints: [{addresses: [10.44.0.2], hostname: db-0, conditions: {ready: false}}]"),
+		suiteSlice("strange-1", "strange",
+			"addressType: IPv4\nports: [{name: http, port: 8080}, {name: zero, port: 0}, {name: big, port: 70000}, {name: nil}]\nendpoints: [{addresses: [10.0.0.01]}, {addresses: [10.44.0.3], zone: \"a/../b c\\n\"}, {addresses: [10.44.0.3], conditions: {ready: false}}, {addresses: [10.96.7.1]}, {addresses: [100.100.100.200]}, {addresses: [10.44.0.4], targetRef: {kind: Pod, name: x, namespace: other}}]"),
 		suiteSlice("strange-2", "strange", "addressType: FQDN\nports: []\nendpoints: [{addresses: [metadata.google.internal]}]"),
 		suiteSlice("orphan-1", "nobody", "addressType: IPv4\nports: []\nendpoints: [{addresses: [10.44.0.9]}]"),
 	)
-	r.kube.ApplyStatus(podManifest("plain-1", "10.44.0.1"), serviceManifest("balanced", "ports: []")+"status: {loadBalancer: {ingress: [{ip: 127.0.0.1}]}}\n")
+	r.kube.ApplyStatus(podManifest("plain-1", "10.44.0.1"), serviceManifest("balanced", "ports: []")+
+		"status: {loadBalancer: {ingress: [{ip: 127.0.0.1}]}}\n")
 	heard, _ := registrytest.Start(t, r)
 	v := heard.WaitPhase(t, federation.Ready)
 	shard := func(name string) *federation.Shard {
@@ -52,20 +57,23 @@ func TestRealObjects(t *testing.T) {
 
 	plain := shard("plain")
 	wantEndpoints(t, plain, []federation.Endpoint{{
-		Address: ip("10.44.0.1"), Ports: []federation.EndpointPort{{Name: "http", Number: 8080}}, Network: federation.DefaultNetwork, Health: federation.Healthy,
+		Address: ip("10.44.0.1"), Ports: []federation.EndpointPort{{Name: "http", Number: 8080}}, Network: federation.DefaultNetwork,
+		Health:   federation.Healthy,
 		Locality: federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack"}, Labels: map[string]string{"app": "plain"},
 		ServiceAccount: testNamespace + "/runner", Workload: testNamespace + "/plain-1", UID: plain.Endpoints[0].UID,
 	}})
 	if !slices.Equal(plain.VIPs, []netip.Prefix{netip.MustParsePrefix("10.96.7.1/32")}) || plain.UID == "" || plain.Created.IsZero() {
 		t.Errorf("plain: %+v", plain)
 	}
-	if sel := plain.Selector; sel == nil || sel.Labels["app"] != "plain" || sel.TargetNames["http"] != "web" || !slices.Equal(sel.Providers, []federation.Provider{federation.External}) {
+	if sel := plain.Selector; sel == nil || sel.Labels["app"] != "plain" || sel.TargetNames["http"] != "web" ||
+		!slices.Equal(sel.Providers, []federation.Provider{federation.External}) {
 		t.Errorf("selector of plain: %+v", sel)
 	}
 	if d := shard("dual"); len(d.VIPs) != 2 || d.VIPs[0].Addr().Is4() == d.VIPs[1].Addr().Is4() || d.Ports[0].Protocol != federation.GRPC {
 		t.Errorf("dual: %+v", d)
 	}
-	if h := shard("headless"); h.Resolution != federation.Passthrough || len(h.VIPs) != 0 || h.Endpoints[0].Health != federation.Healthy || h.Endpoints[0].Hostname != "db-0" {
+	if h := shard("headless"); h.Resolution != federation.Passthrough || len(h.VIPs) != 0 || h.Endpoints[0].Health != federation.Healthy ||
+		h.Endpoints[0].Hostname != "db-0" {
 		t.Errorf("headless: %+v", h)
 	}
 	if n := shard("node"); len(n.VIPs) != 1 || n.Ports[0].Protocol != federation.HTTP2 {
@@ -81,7 +89,8 @@ func TestRealObjects(t *testing.T) {
 		t.Errorf("address: %+v", a)
 	}
 	if got, want := shown(shard("strange")), []string{
-		"10.44.0.3 [{http 8080}] HEALTHY", "10.44.0.3 [{http 8080}] UNHEALTHY", "10.44.0.4 [{http 8080}] HEALTHY", "100.100.100.200 [{http 8080}] HEALTHY",
+		"10.44.0.3 [{http 8080}] HEALTHY", "10.44.0.3 [{http 8080}] UNHEALTHY", "10.44.0.4 [{http 8080}] HEALTHY",
+		"100.100.100.200 [{http 8080}] HEALTHY",
 	}; !slices.Equal(got, want) {
 		t.Errorf("strange: %q", got)
 	}
@@ -97,7 +106,8 @@ func TestRealObjects(t *testing.T) {
 		"EndpointSlice suite/strange-1 endpoints[5].targetRef.namespace": `"other"`,
 		"EndpointSlice suite/strange-2 addressType":                      "FQDN",
 	})
-	if w := v.Workloads[federation.WorkloadKey{Namespace: testNamespace, Name: "plain-1"}]; w == nil || w.Probes[0].Port != 8080 || w.ManagementPorts[0].Number != 8080 || w.Health != federation.Healthy {
+	if w := v.Workloads[federation.WorkloadKey{Namespace: testNamespace, Name: "plain-1"}]; w == nil || w.Probes[0].Port != 8080 ||
+		w.ManagementPorts[0].Number != 8080 || w.Health != federation.Healthy {
 		t.Errorf("workload %+v", w)
 	}
 
@@ -105,7 +115,8 @@ func TestRealObjects(t *testing.T) {
 	heard.Wait(t, "the network of kube-system", func(v registrytest.View) bool {
 		return v.Identity.Network == "west" && v.Services[serviceKey("plain")].Endpoints[0].Network == "west"
 	})
-	r.kube.Apply(suiteSlice("strange-1", "strange", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.3]}]"))
+	r.kube.Apply(suiteSlice("strange-1", "strange",
+		"addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.3]}]"))
 	heard.Wait(t, "the problems to heal", func(v registrytest.View) bool {
 		for name := range v.Problems {
 			if strings.Contains(name, "strange-1") {

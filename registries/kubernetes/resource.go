@@ -45,12 +45,15 @@ func resources(c clientset.Interface, domain string) []resource {
 	core, discovery := c.CoreV1(), c.DiscoveryV1()
 	return []resource{
 		define(kindServices, "services", core.Services(all), func(in *corev1.Service) object { return parseService(in, domain) }),
-		define(kindSlices, "endpointslices.discovery.k8s.io", discovery.EndpointSlices(all), func(in *discoveryv1.EndpointSlice) object { return parseSlice(in) }),
+		define(kindSlices, "endpointslices.discovery.k8s.io", discovery.EndpointSlices(all),
+			func(in *discoveryv1.EndpointSlice) object { return parseSlice(in) }),
 		define(kindPods, "pods", core.Pods(all), func(in *corev1.Pod) object { return parsePod(in) }).only(alive()),
 		define(kindNodes, "nodes", core.Nodes(), func(in *corev1.Node) object { return parseNode(in) }),
 		define(kindNamespaces, "namespaces", core.Namespaces(), func(in *corev1.Namespace) object { return parseDefaults(in) }).optional(),
-		define(kindNamespace, "namespaces", core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) }).only(listwatch.Named(system)),
-		define(kindIstioNamespace, "namespaces", core.Namespaces(), func(in *corev1.Namespace) object { return parseNamespace(in) }).only(listwatch.Named(istioSystem)).optional(),
+		define(kindNamespace, "namespaces", core.Namespaces(),
+			func(in *corev1.Namespace) object { return parseNamespace(in) }).only(listwatch.Named(system)),
+		define(kindIstioNamespace, "namespaces", core.Namespaces(),
+			func(in *corev1.Namespace) object { return parseNamespace(in) }).only(listwatch.Named(istioSystem)).optional(),
 	}
 }
 

@@ -48,7 +48,8 @@ func (s *server) rights(ctx context.Context) bool {
 	case err != nil:
 		return s.unsaid(err)
 	case wide:
-		s.report.Addf(attach.RightsTooWide, apply.Warning, "the account may do everything in the cluster; reading is enough: give the hub an account of its own")
+		s.report.Addf(attach.RightsTooWide, apply.Warning,
+			"the account may do everything in the cluster; reading is enough: give the hub an account of its own")
 	default:
 		s.report.Addf(attach.RightsTooWide, apply.Info, "the account may not do everything")
 	}

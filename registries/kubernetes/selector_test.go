@@ -16,14 +16,18 @@ func TestServicesSelectWorkloadEntries(t *testing.T) {
 		spec string
 		want *federation.Selector
 	}{
-		"no selector":        {"ports: [{name: http, port: 80}]", nil},
-		"empty selector":     {"selector: {}, ports: [{name: http, port: 80}]", nil},
-		"same port":          {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: 80}]", &federation.Selector{Labels: app, Providers: external}},
-		"no targetPort":      {"selector: {app: web}, ports: [{port: 80}]", &federation.Selector{Labels: app, Providers: external}},
-		"numeric targetPort": {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}, {name: grpc, port: 90, targetPort: 90}]", &federation.Selector{Labels: app, Providers: external, TargetPorts: map[string]uint16{"http": 8080}}},
-		"named targetPort":   {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}]", &federation.Selector{Labels: app, Providers: external, TargetNames: map[string]string{"http": "web"}}},
-		"port left out":      {"selector: {app: web}, ports: [{name: a, port: 80}, {name: a, port: 81, targetPort: 8081}]", &federation.Selector{Labels: app, Providers: external}},
-		"external name":      {"type: ExternalName, externalName: api.example.com, selector: {app: web}", nil},
+		"no selector":    {"ports: [{name: http, port: 80}]", nil},
+		"empty selector": {"selector: {}, ports: [{name: http, port: 80}]", nil},
+		"same port": {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: 80}]",
+			&federation.Selector{Labels: app, Providers: external}},
+		"no targetPort": {"selector: {app: web}, ports: [{port: 80}]", &federation.Selector{Labels: app, Providers: external}},
+		"numeric targetPort": {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}, {name: grpc, port: 90, targetPort: 90}]",
+			&federation.Selector{Labels: app, Providers: external, TargetPorts: map[string]uint16{"http": 8080}}},
+		"named targetPort": {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}]",
+			&federation.Selector{Labels: app, Providers: external, TargetNames: map[string]string{"http": "web"}}},
+		"port left out": {"selector: {app: web}, ports: [{name: a, port: 80}, {name: a, port: 81, targetPort: 8081}]",
+			&federation.Selector{Labels: app, Providers: external}},
+		"external name": {"type: ExternalName, externalName: api.example.com, selector: {app: web}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
@@ -40,14 +44,17 @@ func TestServicesSelectWorkloadEntries(t *testing.T) {
 // listens; a port that only a pod could resolve is not served.
 func TestServiceSelectsAWorkloadEntryOfTheHub(t *testing.T) {
 	m := newModel("")
-	world(t, m, meta1+"spec: {clusterIP: 10.96.0.9, selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}, {name: grpc, port: 90, targetPort: 9090}, {name: admin, port: 91, targetPort: admin}]}")
+	world(t, m,
+		meta1+
+			"spec: {clusterIP: 10.96.0.9, selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}, {name: grpc, port: 90, targetPort: 9090}, {name: admin, port: 91, targetPort: admin}]}")
 	e := full(m)
 	e.Source = federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes}
 	s, _ := federation.Next(federation.Empty(), e)
 	s, changes := federation.Next(s, federation.Edit{
 		Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
 		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
-			{Namespace: "shop", Name: "vm"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}, Labels: map[string]string{"app": "web"}, Ports: []federation.EndpointPort{{Name: "web", Number: 8080}}},
+			{Namespace: "shop", Name: "vm"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}, Labels: map[string]string{"app": "web"},
+				Ports: []federation.EndpointPort{{Name: "web", Number: 8080}}},
 		}},
 	})
 	if changes.Reasons() != federation.ReasonEndpoints {
@@ -83,7 +90,8 @@ func TestHealthOfPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, "kind: Pod\nmetadata: {name: web-1, namespace: shop, labels: {security.istio.io/tlsMode: disabled}"+test.meta+"}\nstatus: {podIP: 10.1.0.7, "+test.status+"}")
+			world(t, m, "kind: Pod\nmetadata: {name: web-1, namespace: shop, labels: {security.istio.io/tlsMode: disabled}"+test.meta+
+				"}\nstatus: {podIP: 10.1.0.7, "+test.status+"}")
 			w := full(m).Workloads.Set[federation.WorkloadKey{Namespace: "shop", Name: "web-1"}]
 			if w == nil || w.Health != test.want || w.TLSMode != "disabled" || len(w.Ports) != 0 {
 				t.Errorf("workload is %+v, want %s", w, test.want)

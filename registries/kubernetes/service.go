@@ -75,10 +75,12 @@ func parseService(in *corev1.Service, domain string) *service {
 // DestinationRules to say, as in Istio.
 func noteUnsupported(in *corev1.Service, n *notes) {
 	if policy := in.Spec.InternalTrafficPolicy; policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal {
-		n.Add(codeInternalPolicy, "spec.internalTrafficPolicy", "%s is not supported: callers on every node are sent to the endpoints of all nodes; trafficDistribution keeps them in a zone", *policy)
+		n.Add(codeInternalPolicy, "spec.internalTrafficPolicy",
+			"%s is not supported: callers on every node are sent to the endpoints of all nodes; trafficDistribution keeps them in a zone", *policy)
 	}
 	if in.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		n.Add(codeAffinity, "spec.sessionAffinity", "%s is not supported: proxies choose an endpoint for each request or connection; a DestinationRule with consistentHash.useSourceIp keeps clients", in.Spec.SessionAffinity)
+		n.Add(codeAffinity, "spec.sessionAffinity",
+			"%s is not supported: proxies choose an endpoint for each request or connection; a DestinationRule with consistentHash.useSourceIp keeps clients", in.Spec.SessionAffinity)
 	}
 }
 
@@ -230,7 +232,8 @@ func (s *service) external(name string, n *notes) {
 		n.Add(codeExternal, field, "it is empty; write the DNS name of which the service is an alias")
 		return
 	case err == nil:
-		n.Add(codeExternal, field, "%s is an IP address; write a DNS name, or use a Service without selector and an EndpointSlice", federation.Quote(name))
+		n.Add(codeExternal, field, "%s is an IP address; write a DNS name, or use a Service without selector and an EndpointSlice",
+			federation.Quote(name))
 		return
 	case name == string(s.service.Hostname):
 		n.Add(codeExternal, field, "the service names itself; write the name of something else")
@@ -241,7 +244,8 @@ func (s *service) external(name string, n *notes) {
 	}
 	s.shard.ExternalName = federation.Hostname(name)
 	if _, _, inMesh := strings.Cut(name, ".svc."); len(s.shard.Ports) == 0 && !inMesh {
-		n.Add(codeNoPorts, "spec.ports", "it has none, so that connections to %s are those to an unknown host; declare its ports", federation.Quote(name))
+		n.Add(codeNoPorts, "spec.ports", "it has none, so that connections to %s are those to an unknown host; declare its ports",
+			federation.Quote(name))
 	}
 	e := federation.Endpoint{Address: federation.HostAddress(name), Health: federation.Healthy}
 	for _, p := range s.shard.Ports {
@@ -273,7 +277,8 @@ func servicePorts(in []corev1.ServicePort, n *notes) []federation.Port {
 			n.Add(codePort, field, "number or name was used before in this service; this port is left out")
 		default:
 			if p.AppProtocol != nil && !fits(*p.AppProtocol, protocol) {
-				n.Add(codeAppProtocol, field+".appProtocol", "%s is not known for a port of this protocol; the port is treated as %s", federation.Quote(*p.AppProtocol), protocol)
+				n.Add(codeAppProtocol, field+".appProtocol", "%s is not known for a port of this protocol; the port is treated as %s",
+					federation.Quote(*p.AppProtocol), protocol)
 			}
 			seen[this] = true
 			out = append(out, federation.Port{Name: p.Name, Number: number, Protocol: protocol, Undeclared: undeclared(protocol, p, number)})

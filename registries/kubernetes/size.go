@@ -27,12 +27,14 @@ func (r *record) size() int64 {
 }
 
 func (s *service) size() int64 {
-	n := s.record.size() + serviceSize + federation.LabelsSize(s.shard.Labels) + federation.TextSize(string(s.service.Hostname), s.shard.UID) + federation.TextSize(s.shard.ExportTo...)
+	n := s.record.size() + serviceSize + federation.LabelsSize(s.shard.Labels) + federation.TextSize(string(s.service.Hostname), s.shard.UID) +
+		federation.TextSize(s.shard.ExportTo...)
 	for _, p := range s.shard.Ports {
 		n += servicePortSize + federation.TextSize(p.Name)
 	}
 	if s.shard.Selector != nil {
-		n += federation.LabelsSize(s.shard.Selector.Labels) + federation.LabelsSize(s.shard.Selector.TargetNames) + int64(len(s.shard.Selector.TargetPorts))*addressSize
+		n += federation.LabelsSize(s.shard.Selector.Labels) + federation.LabelsSize(s.shard.Selector.TargetNames) +
+			int64(len(s.shard.Selector.TargetPorts))*addressSize
 	}
 	return n + int64(len(s.shard.External)+len(s.shard.VIPs))*addressSize
 }
@@ -53,7 +55,8 @@ func (s *slice) size() int64 {
 }
 
 func (p *pod) size() int64 {
-	n := p.record.size() + podSize + federation.LabelsSize(p.labels) + federation.TextSize(p.uid, p.account, p.node) + int64(len(p.ips))*addressSize
+	n := p.record.size() + podSize + federation.LabelsSize(p.labels) + federation.TextSize(p.uid, p.account, p.node) +
+		int64(len(p.ips))*addressSize
 	for i := range p.probes {
 		n += probeSize + federation.TextSize(p.probes[i].Container, p.probes[i].Path, p.probes[i].Service)
 	}

@@ -78,7 +78,9 @@ func (c shape) fill(t *testing.T, m *model) {
 				m.set(parsePod(decoded[corev1.Pod](t, c.pod(pod, n))))
 				target = fmt.Sprintf(`,"targetRef":{"kind":"Pod","namespace":"shop","name":%q,"uid":"8f6d1a2c-0000-4000-8000-%012d"}`, pod, n)
 			}
-			endpoints = append(endpoints, fmt.Sprintf(`{"addresses":[%q],"nodeName":"node-%d","zone":"west-%d","conditions":{"ready":true,"serving":true}%s}`, address(n), n%100, n%3, target))
+			endpoints = append(endpoints,
+				fmt.Sprintf(`{"addresses":[%q],"nodeName":"node-%d","zone":"west-%d","conditions":{"ready":true,"serving":true}%s}`,
+					address(n), n%100, n%3, target))
 			n++
 			if len(endpoints) == 100 || i == c.pods-1 {
 				m.set(parseSlice(decoded[discoveryv1.EndpointSlice](t, fmt.Sprintf(
@@ -130,7 +132,8 @@ func TestR06TheCountIsWhatTheHubKeeps(t *testing.T) {
 			n := int64(counted.Objects)
 			t.Logf("for each object %d bytes are counted of %d (%.2f)", counted.Bytes/n, grown/n, float64(counted.Bytes)/float64(grown))
 			if counted.Bytes < grown*3/4 || counted.Bytes > grown*5/4 {
-				t.Errorf("for each object %d bytes are counted, and the heap grew by %d; want that they differ by a quarter at most", counted.Bytes/n, grown/n)
+				t.Errorf("for each object %d bytes are counted, and the heap grew by %d; want that they differ by a quarter at most",
+					counted.Bytes/n, grown/n)
 			}
 			runtime.KeepAlive(m)
 			runtime.KeepAlive(snapshot)

@@ -46,7 +46,8 @@ func parseSlice(in *discoveryv1.EndpointSlice) *slice {
 	}
 	n := notesOn("EndpointSlice", out.k)
 	if in.AddressType != discoveryv1.AddressTypeIPv4 && in.AddressType != discoveryv1.AddressTypeIPv6 {
-		n.Add(codeAddressType, "addressType", "%s is not used; write IPv4 or IPv6 addresses, or a Service of type ExternalName", federation.Quote(string(in.AddressType)))
+		n.Add(codeAddressType, "addressType", "%s is not used; write IPv4 or IPv6 addresses, or a Service of type ExternalName",
+			federation.Quote(string(in.AddressType)))
 		out.problems = n.All()
 		return out
 	}
@@ -97,7 +98,8 @@ func (e *sliceEndpoint) target(ref *corev1.ObjectReference, namespace, field str
 		return
 	}
 	if ref.Namespace != "" && ref.Namespace != namespace {
-		n.Add(codeTarget, field+".targetRef.namespace", "%s is not the slice's own namespace; labels and service account of that pod are not used", federation.Quote(ref.Namespace))
+		n.Add(codeTarget, field+".targetRef.namespace",
+			"%s is not the slice's own namespace; labels and service account of that pod are not used", federation.Quote(ref.Namespace))
 		return
 	}
 	e.pod, e.podUID = ref.Name, string(ref.UID)

@@ -17,7 +17,8 @@ spec: {clusterIPs: [10.96.0.9], ports: [{name: http, port: 80}]}
 
 // sliceOf is a slice of shop/web with the given rest.
 func sliceOf(name, rest string) string {
-	return "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: " + name + ", namespace: shop, labels: {kubernetes.io/service-name: web}}\n" + rest + "\n"
+	return "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: " + name +
+		", namespace: shop, labels: {kubernetes.io/service-name: web}}\n" + rest + "\n"
 }
 
 // TestStrangeSlices has what a real API server accepts, and what it does not
@@ -30,33 +31,48 @@ func TestStrangeSlices(t *testing.T) {
 		problems    map[string]string
 	}{
 		{
-			"BO1_Ports", v4 + "ports: [{name: a, port: 0}, {name: b, port: 70000}, {name: c}, {port: 8080}, {name: http, port: 8080}, {name: http, port: 8081}, {name: s, port: 9, protocol: SCTP}, {name: u, port: 53, protocol: UDP}, {name: n, port: -5}]\nendpoints: [{addresses: [10.1.0.1]}]",
+			"BO1_Ports",
+			v4 +
+				"ports: [{name: a, port: 0}, {name: b, port: 70000}, {name: c}, {port: 8080}, {name: http, port: 8080}, {name: http, port: 8081}, {name: s, port: 9, protocol: SCTP}, {name: u, port: 53, protocol: UDP}, {name: n, port: -5}]\nendpoints: [{addresses: [10.1.0.1]}]",
 			[]string{"10.1.0.1 [{http 8080} {u 53}] HEALTHY"},
-			map[string]string{"ports[0].port": "0 is not a port", "ports[1].port": "70000 is not a port", "ports[2].port": "no number", "ports[3].name": "must name", "ports[5].name": "used before", "ports[8].port": "-5"},
+			map[string]string{"ports[0].port": "0 is not a port", "ports[1].port": "70000 is not a port", "ports[2].port": "no number",
+				"ports[3].name": "must name", "ports[5].name": "used before", "ports[8].port": "-5"},
 		},
-		{"BO1_OnePortWithoutName", v4 + "ports: [{port: 8080}]\nendpoints: [{addresses: [10.1.0.1]}]", []string{"10.1.0.1 [{ 8080}] HEALTHY"}, nil},
+		{"BO1_OnePortWithoutName", v4 + "ports: [{port: 8080}]\nendpoints: [{addresses: [10.1.0.1]}]",
+			[]string{"10.1.0.1 [{ 8080}] HEALTHY"}, nil},
 		{"BO1_NoPorts", v4 + "ports: []\nendpoints: [{addresses: [10.1.0.1]}]", []string{"10.1.0.1 [] HEALTHY"}, nil},
 		{
-			"BO2_Addresses", v4 + "endpoints: [{addresses: [10.0.0.01]}, {addresses: ['']}, {addresses: ['not an ip']}, {addresses: [10.1.0.2]}, {addresses: []}, {addresses: [10.96.0.9]}, {addresses: ['fd00::1']}]",
+			"BO2_Addresses",
+			v4 +
+				"endpoints: [{addresses: [10.0.0.01]}, {addresses: ['']}, {addresses: ['not an ip']}, {addresses: [10.1.0.2]}, {addresses: []}, {addresses: [10.96.0.9]}, {addresses: ['fd00::1']}]",
 			[]string{"10.1.0.2 [] HEALTHY"},
 			map[string]string{
-				"endpoints[0].addresses[0]": "usual form", "endpoints[1].addresses[0]": "usual form", "endpoints[2].addresses[0]": "usual form", "endpoints[4].addresses": "empty",
+				"endpoints[0].addresses[0]": "usual form", "endpoints[1].addresses[0]": "usual form", "endpoints[2].addresses[0]": "usual form",
+				"endpoints[4].addresses":    "empty",
 				"endpoints[5].addresses[0]": "address of service shop/web", "endpoints[6].addresses[0]": "no IPv4 address",
 			},
 		},
-		{"BO2_Zone", "addressType: IPv6\nendpoints: [{addresses: ['fe80::1%eth0']}, {addresses: ['::ffff:10.0.0.1']}, {addresses: ['fd00::1', 'fd00::2']}]", []string{"fd00::1 [] HEALTHY"}, map[string]string{
-			"endpoints[0].addresses[0]": "with a zone", "endpoints[1].addresses[0]": "no IPv6 address",
-		}},
+		{"BO2_Zone",
+			"addressType: IPv6\nendpoints: [{addresses: ['fe80::1%eth0']}, {addresses: ['::ffff:10.0.0.1']}, {addresses: ['fd00::1', 'fd00::2']}]",
+			[]string{"fd00::1 [] HEALTHY"}, map[string]string{
+				"endpoints[0].addresses[0]": "with a zone", "endpoints[1].addresses[0]": "no IPv6 address",
+			}},
 		{"BO4_FQDN", "addressType: FQDN\nendpoints: [{addresses: [metadata.google.internal]}]", nil, map[string]string{"addressType": "FQDN"}},
-		{"BO9_Zones", v4 + `endpoints: [{addresses: [10.1.0.1], zone: "a/../b c\n"}, {addresses: [10.1.0.2], zone: "` + strings.Repeat("z", 64) + `"}]`, []string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY"}, map[string]string{
+		{"BO9_Zones", v4 + `endpoints: [{addresses: [10.1.0.1], zone: "a/../b c\n"}, {addresses: [10.1.0.2], zone: "` + strings.Repeat("z", 64) +
+			`"}]`, []string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY"}, map[string]string{
 			"endpoints[0].zone": `"a/../b c\n"`, "endpoints[1].zone": "(63 letters",
 		}},
-		{"TargetElsewhere", v4 + "endpoints: [{addresses: [10.1.0.1], targetRef: {kind: Pod, name: web-1, namespace: other}}, {addresses: [10.1.0.2], targetRef: {kind: Node, name: n1}}]", []string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY"}, map[string]string{
-			"endpoints[0].targetRef.namespace": `"other"`,
-		}},
+		{"TargetElsewhere",
+			v4 +
+				"endpoints: [{addresses: [10.1.0.1], targetRef: {kind: Pod, name: web-1, namespace: other}}, {addresses: [10.1.0.2], targetRef: {kind: Node, name: n1}}]", []string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY"}, map[string]string{
+				"endpoints[0].targetRef.namespace": `"other"`,
+			}},
 		{
-			"Conditions", v4 + "endpoints: [{addresses: [10.1.0.1], conditions: {}}, {addresses: [10.1.0.2], conditions: {ready: true}}, {addresses: [10.1.0.3], conditions: {ready: false}}, {addresses: [10.1.0.4], conditions: {ready: false, serving: true, terminating: true}}, {addresses: [10.1.0.5], conditions: {ready: false, serving: false, terminating: true}}, {addresses: [10.1.0.6], conditions: {ready: false, serving: true}}]",
-			[]string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY", "10.1.0.3 [] UNHEALTHY", "10.1.0.4 [] DRAINING", "10.1.0.5 [] UNHEALTHY", "10.1.0.6 [] UNHEALTHY"},
+			"Conditions",
+			v4 +
+				"endpoints: [{addresses: [10.1.0.1], conditions: {}}, {addresses: [10.1.0.2], conditions: {ready: true}}, {addresses: [10.1.0.3], conditions: {ready: false}}, {addresses: [10.1.0.4], conditions: {ready: false, serving: true, terminating: true}}, {addresses: [10.1.0.5], conditions: {ready: false, serving: false, terminating: true}}, {addresses: [10.1.0.6], conditions: {ready: false, serving: true}}]",
+			[]string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY", "10.1.0.3 [] UNHEALTHY", "10.1.0.4 [] DRAINING",
+				"10.1.0.5 [] UNHEALTHY", "10.1.0.6 [] UNHEALTHY"},
 			nil,
 		},
 	} {
@@ -87,7 +103,8 @@ func shown(s *federation.Shard) []string {
 
 func TestPublishNotReadyAddresses(t *testing.T) {
 	m := newModel("")
-	world(t, m, strings.Replace(plainService, "spec: {", "spec: {publishNotReadyAddresses: true, ", 1)+"---\n"+sliceOf("s", "addressType: IPv4\nendpoints: [{addresses: [10.1.0.1], conditions: {ready: false}}, {addresses: [10.1.0.2], conditions: {ready: false, serving: true, terminating: true}}]"))
+	world(t, m, strings.Replace(plainService, "spec: {", "spec: {publishNotReadyAddresses: true, ", 1)+"---\n"+sliceOf("s",
+		"addressType: IPv4\nendpoints: [{addresses: [10.1.0.1], conditions: {ready: false}}, {addresses: [10.1.0.2], conditions: {ready: false, serving: true, terminating: true}}]"))
 	want := []string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] DRAINING"}
 	if got := shown(shardOf(t, full(m), "web.shop.svc.cluster.local")); !slices.Equal(got, want) {
 		t.Errorf("endpoints %q, want %q", got, want)
@@ -126,7 +143,8 @@ func TestTargetsThatDoNotFit(t *testing.T) {
 	e := full(m)
 	wantEndpoints(t, shardOf(t, e, "web.shop.svc.cluster.local"), []federation.Endpoint{
 		{
-			Address: ip("10.1.0.7"), Network: "default", Health: federation.Healthy, ServiceAccount: "shop/web", TLSMode: "istio", Workload: "shop/web-1", UID: "p1",
+			Address: ip("10.1.0.7"), Network: "default", Health: federation.Healthy, ServiceAccount: "shop/web", TLSMode: "istio",
+			Workload: "shop/web-1", UID: "p1",
 			Labels: map[string]string{"app": "web", "version": "v1", "security.istio.io/tlsMode": "istio"},
 		},
 		{Address: ip("10.9.9.9"), Network: "default", Health: federation.Healthy, ServiceAccount: "shop/web", TLSMode: "istio"},
@@ -209,7 +227,8 @@ func TestProblemsOfOneObjectAreBounded(t *testing.T) {
 	m := newModel("")
 	world(t, m, plainService+"---\n"+sliceOf("s", "addressType: IPv4\nendpoints: ["+strings.Repeat("{addresses: [x]}, ", 500)+"]"))
 	e := full(m)
-	if n := len(e.Problems.Set); n != federation.MostProblems+1 || !strings.HasPrefix(e.Problems.Set["EndpointSlice shop/s (more)"].Message, "484 ") {
+	if n := len(e.Problems.Set); n != federation.MostProblems+1 ||
+		!strings.HasPrefix(e.Problems.Set["EndpointSlice shop/s (more)"].Message, "484 ") {
 		t.Errorf("%d problems: %v", n, e.Problems.Set)
 	}
 }

@@ -113,12 +113,14 @@ func TestServiceTypes(t *testing.T) {
 		{"DualStack", "clusterIPs: [10.96.0.9, 'fd00:96::9']", federation.ClientSideLB, []string{"10.96.0.9/32", "fd00:96::9/128"}, nil},
 		{"Headless", "clusterIP: None, clusterIPs: [None]", federation.Passthrough, nil, nil},
 		{"NodePort", "type: NodePort, clusterIPs: [10.96.0.9]", federation.ClientSideLB, []string{"10.96.0.9/32"}, nil},
-		{"LoadBalancer", "type: LoadBalancer, clusterIPs: [10.96.0.9], externalIPs: [127.0.0.1]", federation.ClientSideLB, []string{"10.96.0.9/32"}, nil},
+		{"LoadBalancer", "type: LoadBalancer, clusterIPs: [10.96.0.9], externalIPs: [127.0.0.1]", federation.ClientSideLB,
+			[]string{"10.96.0.9/32"}, nil},
 		{"ExternalName", "type: ExternalName, externalName: API.example.com.", federation.DNSLB, nil, []string{"api.example.com"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, meta1+"spec: {"+test.spec+", ports: [{name: http, port: 80, targetPort: 8080}]}\nstatus: {loadBalancer: {ingress: [{ip: 169.254.169.254}]}}")
+			world(t, m, meta1+"spec: {"+test.spec+
+				", ports: [{name: http, port: 80, targetPort: 8080}]}\nstatus: {loadBalancer: {ingress: [{ip: 169.254.169.254}]}}")
 			e := full(m)
 			wantProblems(t, e, nil)
 			s := shardOf(t, e, "web.shop.svc.cluster.local")
@@ -147,14 +149,16 @@ func TestServiceTypes(t *testing.T) {
 
 func TestExternalNameRefused(t *testing.T) {
 	for name, part := range map[string]string{
-		"127.0.0.1": "IP address", "fd00::1": "IP address", "web.shop.svc.cluster.local": "names itself", "Web.Shop.svc.cluster.local.": "names itself",
-		"": "empty", "a b": "no DNS name", "x\u0000y": "no DNS name",
+		"127.0.0.1": "IP address", "fd00::1": "IP address", "web.shop.svc.cluster.local": "names itself",
+		"Web.Shop.svc.cluster.local.": "names itself",
+		"":                            "empty", "a b": "no DNS name", "x\u0000y": "no DNS name",
 	} {
 		s := parseService(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: name},
 		}, "cluster.local")
-		if len(s.shard.Endpoints) != 0 || len(s.problems) != 1 || !strings.Contains(s.problems[0].Message, part) || s.problems[0].Field != "spec.externalName" {
+		if len(s.shard.Endpoints) != 0 || len(s.problems) != 1 || !strings.Contains(s.problems[0].Message, part) ||
+			s.problems[0].Field != "spec.externalName" {
 			t.Errorf("%q: %v, %v", name, s.shard.Endpoints, s.problems)
 		}
 	}
@@ -254,8 +258,10 @@ func TestBO8PortsOfAService(t *testing.T) {
 		t.Errorf("ports %v", got)
 	}
 	wantProblems(t, e, map[string]string{
-		"Service shop/Web spec.ports[3].protocol": "SCTP", "Service shop/Web spec.ports[4].name": "must name", "Service shop/Web spec.ports[5].port": "0 is not a port",
-		"Service shop/Web spec.ports[6].port": "70000", "Service shop/Web spec.ports[7]": "used before", "Service shop/Web spec.ports[8]": "used before",
+		"Service shop/Web spec.ports[3].protocol": "SCTP", "Service shop/Web spec.ports[4].name": "must name",
+		"Service shop/Web spec.ports[5].port": "0 is not a port",
+		"Service shop/Web spec.ports[6].port": "70000", "Service shop/Web spec.ports[7]": "used before",
+		"Service shop/Web spec.ports[8]":             "used before",
 		"Service shop/Web spec.ports[9].appProtocol": "treated as TCP",
 	})
 }
@@ -387,8 +393,10 @@ func TestSeed02EndpointsOfPods(t *testing.T) {
 	ports := []federation.EndpointPort{{Name: "http", Number: 8080}, {Name: "admin", Number: 9001}}
 	want := []federation.Endpoint{
 		{
-			Address: ip("10.1.0.7"), Ports: ports, Network: "net-1", Locality: federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}, Health: federation.Healthy,
-			Labels: map[string]string{"app": "web", "version": "v1", "security.istio.io/tlsMode": "istio"}, ServiceAccount: "shop/web", TLSMode: "istio", Workload: "shop/web-1", UID: "p1",
+			Address: ip("10.1.0.7"), Ports: ports, Network: "net-1", Locality: federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"},
+			Health: federation.Healthy,
+			Labels: map[string]string{"app": "web", "version": "v1", "security.istio.io/tlsMode": "istio"}, ServiceAccount: "shop/web",
+			TLSMode: "istio", Workload: "shop/web-1", UID: "p1",
 		},
 		{Address: ip("10.1.0.8"), Ports: ports, Network: "net-1", Locality: federation.Locality{Zone: "eu-2"}, Health: federation.Draining},
 		{Address: ip("10.1.0.9"), Ports: ports, Network: "net-1", Health: federation.Unhealthy},
@@ -409,7 +417,8 @@ func TestSeed02EndpointsOfPods(t *testing.T) {
 			{Kind: "readiness", Container: "side", Protocol: "HTTPS", Port: 8443, Path: "/"},
 		},
 		ManagementPorts: []federation.Port{
-			{Name: "mgmt-8086", Number: 8086, Protocol: federation.HTTP}, {Name: "mgmt-8080", Number: 8080, Protocol: federation.TCP}, {Name: "mgmt-8443", Number: 8443, Protocol: federation.HTTPS},
+			{Name: "mgmt-8086", Number: 8086, Protocol: federation.HTTP}, {Name: "mgmt-8080", Number: 8080, Protocol: federation.TCP},
+			{Name: "mgmt-8443", Number: 8443, Protocol: federation.HTTPS},
 		},
 	}
 	if w == nil || !w.Equal(wantWorkload) {
@@ -459,7 +468,8 @@ func sorted(in []string) string {
 // TestR82ExternalNamesWithoutPorts: one that may be a service of a cluster takes the
 // ports of its target; any other is reported.
 func TestR82ExternalNamesWithoutPorts(t *testing.T) {
-	for target, reported := range map[string]bool{"Web.shop.svc.cluster.local.": false, "web.shop.svc.other.domain": false, "db.example.com": true} {
+	for target, reported := range map[string]bool{"Web.shop.svc.cluster.local.": false, "web.shop.svc.other.domain": false,
+		"db.example.com": true} {
 		s := parseService(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alias"},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: target},

@@ -84,11 +84,13 @@ func compareTrust(domain, roots string, bundles map[string][]byte) (severity app
 	theirs, ours := certificatesIn([]byte(roots)), certificatesIn(bundles[domain])
 	switch {
 	case len(ours) == 0:
-		return apply.Warning, "workloads of the cluster are of trust domain " + quoted(domain) + ", for which the hub has no roots: name them in identity.bundles, or proxies do not trust them"
+		return apply.Warning, "workloads of the cluster are of trust domain " + quoted(domain) +
+			", for which the hub has no roots: name them in identity.bundles, or proxies do not trust them"
 	case slices.ContainsFunc(theirs, func(c *x509.Certificate) bool { return slices.ContainsFunc(ours, c.Equal) }):
 		return apply.Info, "the cluster and the hub have the same roots for trust domain " + quoted(domain)
 	}
-	return apply.Refusal, "trust domain " + quoted(domain) + " has other roots in the cluster than here: two meshes of one name cannot be told apart; give one of them another trust domain, or add the cluster's roots to identity.bundles"
+	return apply.Refusal, "trust domain " + quoted(domain) +
+		" has other roots in the cluster than here: two meshes of one name cannot be told apart; give one of them another trust domain, or add the cluster's roots to identity.bundles"
 }
 
 func quoted(text string) string { return fmt.Sprintf("%.253q", text) }

@@ -87,7 +87,8 @@ func place(text, field string, n *notes) string {
 	if text == "" || labelValue(text) {
 		return text
 	}
-	n.Add(codeLocality, field, "%s is no valid label value (63 letters, digits, '-', '_', '.'); it is left out of the locality", federation.Quote(text))
+	n.Add(codeLocality, field, "%s is no valid label value (63 letters, digits, '-', '_', '.'); it is left out of the locality",
+		federation.Quote(text))
 	return ""
 }
 

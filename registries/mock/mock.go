@@ -109,13 +109,14 @@ func (r *Registry) workloads() map[federation.WorkloadKey]*federation.Workload {
 	for s := range names {
 		for v := range versions {
 			all[federation.WorkloadKey{Namespace: "default", Name: workloadName(s, v)}] = &federation.Workload{
-				Addresses:       []netip.Addr{r.address(s+1, v+1)},
-				Network:         r.network,
-				Locality:        r.locality(v),
-				Labels:          labels(s, v),
-				ServiceAccount:  names[s],
-				Probes:          []federation.Probe{{Kind: "readiness", Container: names[s], Protocol: "HTTP", Port: 3333, Path: "/ready"}},
-				ManagementPorts: []federation.Port{{Name: "http", Number: 3333, Protocol: federation.HTTP}, {Name: "custom", Number: 9999, Protocol: federation.TCP}},
+				Addresses:      []netip.Addr{r.address(s+1, v+1)},
+				Network:        r.network,
+				Locality:       r.locality(v),
+				Labels:         labels(s, v),
+				ServiceAccount: names[s],
+				Probes:         []federation.Probe{{Kind: "readiness", Container: names[s], Protocol: "HTTP", Port: 3333, Path: "/ready"}},
+				ManagementPorts: []federation.Port{{Name: "http", Number: 3333, Protocol: federation.HTTP},
+					{Name: "custom", Number: 9999, Protocol: federation.TCP}},
 			}
 		}
 	}

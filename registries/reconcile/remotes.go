@@ -34,7 +34,8 @@ func (r *Reconciler) Unreadable(holder federation.ClusterID, by attach.Carrier, 
 		of := in.Remotes[h]
 		of.Asked = of.Asked || unasked
 		of.Unreadable = why
-		r.o.Logger.Warn(fmt.Sprintf("the %s that name clusters are not read; those that were named stay", carriers[by].plural), "cluster", holder, "reason", why)
+		r.o.Logger.Warn(fmt.Sprintf("the %s that name clusters are not read; those that were named stay", carriers[by].plural),
+			"cluster", holder, "reason", why)
 		r.o.Metrics.RemotesUnreadable(holder, carriers[by].noun)
 		in.Remotes[h] = of
 	})
@@ -63,7 +64,8 @@ func (r *Reconciler) claim(h Holder, named attach.Remote) Claim {
 		}
 		why = err.Error()
 	}
-	return Refuse(id, federation.ClusterSpec{Provider: federation.Kubernetes}, fmt.Sprintf("%s %s of cluster %s: %s", carriers[h.By].noun, named.Object, h.Cluster, why))
+	return Refuse(id, federation.ClusterSpec{Provider: federation.Kubernetes}, fmt.Sprintf("%s %s of cluster %s: %s", carriers[h.By].noun,
+		named.Object, h.Cluster, why))
 }
 
 // logNamed tells what the objects of a holder name now, and what no more.
@@ -79,7 +81,8 @@ func (r *Reconciler) logNamed(h Holder, before, now []Entry) {
 	}
 	for _, e := range before {
 		if !names(now, e) {
-			r.o.Logger.Info(fmt.Sprintf("detaching a cluster: no %s names it any more", noun), "cluster", e.Key, "holder", h.Cluster, "object", e.Object)
+			r.o.Logger.Info(fmt.Sprintf("detaching a cluster: no %s names it any more", noun), "cluster", e.Key,
+				"holder", h.Cluster, "object", e.Object)
 		}
 	}
 	r.o.Metrics.Remotes(h.Cluster, noun, len(now))

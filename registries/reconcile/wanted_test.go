@@ -50,7 +50,8 @@ type says struct {
 
 func (s says) inputs() Inputs {
 	in := Inputs{
-		Hub: "hub", Namespaces: map[attach.Carrier]string{attach.Secrets: "istio-system", attach.Profiles: "fleet"}, Config: s.config, Sample: s.sample, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{},
+		Hub: "hub", Namespaces: map[attach.Carrier]string{attach.Secrets: "istio-system", attach.Profiles: "fleet"}, Config: s.config,
+		Sample: s.sample, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{},
 		Remotes: map[Holder]Remotes{}, FolderLooked: true, FolderRead: !s.folderUnread, ObjectsLooked: !s.notLooked,
 	}
 	for _, c := range s.folder {
@@ -111,8 +112,10 @@ func TestWantedClusters(t *testing.T) {
 			[]string{"attach a 1 of config; attach b 2 of folder; attach c 3 of object; attach d 4 of Secrets of a"},
 		},
 		"the config file comes before the folder, Cluster objects and Secrets": {
-			[]says{{config: []Claim{named("a", "1"), named("x", "1")}, folder: one("x", "2"), objects: one("x", "3"), secrets: of("a", secret("4", "x"))}},
-			[]string{"attach a 1 of config; attach x 1 of config; x: " + duplicate + "--kubeconfig-dir; x: " + duplicate + "a Cluster object; x: " + duplicate + "the Secret istio-system/s of cluster a"},
+			[]says{{config: []Claim{named("a", "1"), named("x", "1")}, folder: one("x", "2"), objects: one("x", "3"),
+				secrets: of("a", secret("4", "x"))}},
+			[]string{"attach a 1 of config; attach x 1 of config; x: " + duplicate + "--kubeconfig-dir; x: " + duplicate + "a Cluster object; x: " +
+				duplicate + "the Secret istio-system/s of cluster a"},
 		},
 		"of two lines of the config file the first has the ID": {
 			[]says{{config: []Claim{named("x", "1"), named("x", "2")}}},
@@ -142,14 +145,16 @@ func TestWantedClusters(t *testing.T) {
 			[]string{"attach x 1 of folder", "refuse x: bad"},
 		},
 		"an operator who takes an ID from a Secret confirms the cluster": {
-			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x"))}, {config: one("a", "1"), secrets: of("a", secret("2", "x")), objects: one("x", "3")}},
+			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x"))},
+				{config: one("a", "1"), secrets: of("a", secret("2", "x")), objects: one("x", "3")}},
 			[]string{
 				"attach a 1 of config; attach x 2 of Secrets of a",
 				"x stays; attach x 3 of object confirmed; x: " + duplicate + "the Secret istio-system/s of cluster a",
 			},
 		},
 		"a Secret that takes an ID from an operator confirms nothing": {
-			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x")), objects: one("x", "3")}, {config: one("a", "1"), secrets: of("a", secret("2", "x"))}},
+			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x")), objects: one("x", "3")},
+				{config: one("a", "1"), secrets: of("a", secret("2", "x"))}},
 			[]string{
 				"attach a 1 of config; attach x 3 of object; x: " + duplicate + "the Secret istio-system/s of cluster a",
 				"x stays; attach x 2 of Secrets of a; x: no problem",
@@ -164,16 +169,19 @@ func TestWantedClusters(t *testing.T) {
 			[]string{"attach a 1 of config; attach x 2 of Secrets of a"},
 		},
 		"entries that cannot be clusters are problems of the cluster with the Secrets": {
-			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "No.ID", "hub", "x"))}, {config: one("a", "1"), secrets: of("a", secret("2", "x"))}},
+			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "No.ID", "hub", "x"))},
+				{config: one("a", "1"), secrets: of("a", secret("2", "x"))}},
 			[]string{
 				`attach a 1 of config; a: REMOTE_SECRET_INVALID data["No.ID"]; a: REMOTE_SECRET_INVALID data["hub"]; attach x 2 of Secrets of a`,
 				"a: no problem; a: no problem",
 			},
 		},
 		"ClusterProfiles come after Secrets, and both of one cluster count": {
-			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x")), profiles: of("a", secret("3", "x", "y", "No.ID"))}, {config: one("a", "1"), profiles: of("a", secret("3", "x"))}},
+			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x")), profiles: of("a", secret("3", "x", "y", "No.ID"))},
+				{config: one("a", "1"), profiles: of("a", secret("3", "x"))}},
 			[]string{
-				"attach a 1 of config; a: CLUSTER_PROFILE_INVALID metadata.name; attach x 2 of Secrets of a; x: " + duplicate + "the ClusterProfile istio-system/s of cluster a; attach y 3 of ClusterProfiles of a",
+				"attach a 1 of config; a: CLUSTER_PROFILE_INVALID metadata.name; attach x 2 of Secrets of a; x: " + duplicate +
+					"the ClusterProfile istio-system/s of cluster a; attach y 3 of ClusterProfiles of a",
 				"detach y; a: no problem; x stays; attach x 3 of ClusterProfiles of a; x: no problem",
 			},
 		},
@@ -245,7 +253,8 @@ func TestTooManyRemotes(t *testing.T) {
 // TestWantedDoesNotDependOnTheOrderOfMaps: the same inputs have the same plan.
 func TestWantedDoesNotDependOnTheOrderOfMaps(t *testing.T) {
 	in := says{
-		config: one("a", "1"), folder: []Claim{named("b", "1", "k"), named("c", "1", "k")}, objects: []Claim{named("b", "2"), named("d", "2", "k")},
+		config: one("a", "1"), folder: []Claim{named("b", "1", "k"), named("c", "1", "k")},
+		objects: []Claim{named("b", "2"), named("d", "2", "k")},
 		secrets: of("a", secret("3", "b", "c", "e")),
 	}.inputs()
 	var first []string

@@ -116,7 +116,8 @@ func (r *Recorder) Wait(t testing.TB, what string, fulfilled func(View) bool) Vi
 		select {
 		case <-changed:
 		case <-limit.C:
-			t.Fatalf("waited %v for: %s\nstatus: %+v\n%d services, %d workloads, problems: %v", Patience, what, view.Status, len(view.Services), len(view.Workloads), view.Problems)
+			t.Fatalf("waited %v for: %s\nstatus: %+v\n%d services, %d workloads, problems: %v", Patience, what, view.Status, len(view.Services),
+				len(view.Workloads), view.Problems)
 		}
 	}
 }

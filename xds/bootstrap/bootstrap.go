@@ -129,7 +129,8 @@ func (o *Options) check() error {
 	}
 	need("hub-ca, cert, key", files == 0 || files == 3, "give all three for mutual TLS, or none for a hub with --dev")
 	need("hub", files == 3 || o.Hub.local(), "plaintext goes to a loopback address or a socket only; give hub-ca, cert and key")
-	need("admin", o.Admin == (Endpoint{}) || o.Admin.local(), "use a loopback address, unix:PATH or none: every client that reaches it can do everything")
+	need("admin", o.Admin == (Endpoint{}) || o.Admin.local(),
+		"use a loopback address, unix:PATH or none: every client that reaches it can do everything")
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(wrong...)
 }

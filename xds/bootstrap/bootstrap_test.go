@@ -105,7 +105,8 @@ func TestS55BootstrapsAreHardened(t *testing.T) {
 		for _, want := range []string{
 			"envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.global_downstream_max_connections",
 			"stop_accepting_connections", "per_connection_buffer_limit_bytes: 32768", "initial_stream_window_size: 65536",
-			"initial_connection_window_size: 1048576", "max_concurrent_streams: 100", "connection_keepalive", "tls_minimum_protocol_version: TLSv1_2",
+			"initial_connection_window_size: 1048576", "max_concurrent_streams: 100", "connection_keepalive",
+			"tls_minimum_protocol_version: TLSv1_2",
 			"match_typed_subject_alt_names", "exact: hub.example", "address: 127.0.0.1",
 		} {
 			if !strings.Contains(text, want) {
@@ -126,7 +127,8 @@ func TestP29GatewaysProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 		services := b.GetHdsConfig().GetGrpcServices()
-		if got := len(services) == 1 && services[0].GetEnvoyGrpc().GetClusterName() == b.GetStaticResources().GetClusters()[0].GetName(); got != want {
+		if got := len(services) == 1 &&
+			services[0].GetEnvoyGrpc().GetClusterName() == b.GetStaticResources().GetClusters()[0].GetName(); got != want {
 			t.Errorf("%s probes: %t, want %t", kind, got, want)
 		}
 	}

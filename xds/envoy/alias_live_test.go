@@ -17,7 +17,8 @@ func TestR82RequestsToAnExternalNameReachAStrictService(t *testing.T) {
 	shard := database("db-0=10.7.0.2")
 	shard.Resolution, shard.VIPs = federation.ClientSideLB, vips("10.96.0.1/32")
 	world := newWorld().attach("c1", "").say("c1", key(databaseHost), shard).
-		say("c1", key("alias.shop.svc.cluster.local"), externalName(databaseHost, federation.Port{Name: "http", Number: 8080, Protocol: federation.HTTP})).
+		say("c1", key("alias.shop.svc.cluster.local"),
+			externalName(databaseHost, federation.Port{Name: "http", Number: 8080, Protocol: federation.HTTP})).
 		say("c1", key("noport.shop.svc.cluster.local"), externalName("alias.shop.svc.cluster.local")).snapshot
 	server, _ := pod(t, network, "10.7.0.2", nil)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "db", Namespace: server, HTTP: []int{8080}, TCP: []int{9000}})

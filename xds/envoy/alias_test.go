@@ -44,9 +44,11 @@ func TestR82AnExternalNameIsAnotherNameOfAService(t *testing.T) {
 		say("c1", key("alias.shop.svc.cluster.local"), externalName(webKey.Hostname, port80)).
 		say("c1", key("noport.shop.svc.cluster.local"), externalName(webKey.Hostname)).
 		say("c1", key("chain.shop.svc.cluster.local"), externalName("noport.shop.svc.cluster.local")).
-		config(t, "kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [old.example.com], http: [{route: [{destination: {host: alias.shop.svc.cluster.local}}]}]}")
+		config(t,
+			"kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [old.example.com], http: [{route: [{destination: {host: alias.shop.svc.cluster.local}}]}]}")
 	for _, domain := range []string{
-		"alias.shop.svc.cluster.local", "alias.shop", "alias", "noport.shop.svc.cluster.local", "noport", "chain.shop.svc.cluster.local", "chain", "old.example.com",
+		"alias.shop.svc.cluster.local", "alias.shop", "alias", "noport.shop.svc.cluster.local", "noport", "chain.shop.svc.cluster.local",
+		"chain", "old.example.com",
 	} {
 		if got := routesTo(t, w, client(t), domain); got != webCluster {
 			t.Errorf("requests to %s go to %q", domain, got)
@@ -120,7 +122,8 @@ func TestR82ALongChainOfExternalNamesEnds(t *testing.T) {
 func TestR82AVirtualServiceForAnAliasIsItsOwnHost(t *testing.T) {
 	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).say("c1", key("api.shop.svc.cluster.local"), httpOn(80)).
 		say("c1", key("alias.shop.svc.cluster.local"), externalName(webKey.Hostname)).
-		config(t, "kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [alias.shop.svc.cluster.local], http: [{route: [{destination: {host: api.shop.svc.cluster.local}}]}]}")
+		config(t,
+			"kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [alias.shop.svc.cluster.local], http: [{route: [{destination: {host: api.shop.svc.cluster.local}}]}]}")
 	if got := routesTo(t, w, client(t), "alias"); got != "outbound|80||api.shop.svc.cluster.local" {
 		t.Errorf("requests to the alias go to %q", got)
 	}
@@ -140,7 +143,8 @@ func TestR82ANameIsOneHost(t *testing.T) {
 		say("c1", federation.ServiceKey{Hostname: alias, Namespace: "other"}, httpOn(80, "10.1.0.7/32")).
 		config(t, "kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: ["+alias+", "+shared+"], http: [{timeout: 3s}]}")
 	for domain, want := range map[string]string{
-		alias: "outbound|80||" + alias, shared: "outbound|80||api.shop.svc.cluster.local", "web": webCluster, "api": "outbound|80||api.shop.svc.cluster.local",
+		alias: "outbound|80||" + alias, shared: "outbound|80||api.shop.svc.cluster.local", "web": webCluster,
+		"api": "outbound|80||api.shop.svc.cluster.local",
 	} {
 		if got := routesTo(t, w, client(t), domain); got != want {
 			t.Errorf("requests to %s go to %q, want %s", domain, got, want)

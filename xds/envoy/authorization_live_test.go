@@ -58,7 +58,8 @@ spec:
   rules: [{to: [{operation: {notPaths: [/hidden*]}}], from: [{source: {remoteIpBlocks: [10.7.0.30]}}]}]`
 
 // proxied is a pod whose sidecar has an identity.
-func proxied(t *testing.T, network *testbed.Network, authority *testbed.Authority, address, account string, s *federation.Snapshot) (*testbed.Namespace, *testbed.Envoy) {
+func proxied(t *testing.T, network *testbed.Network, authority *testbed.Authority, address, account string,
+	s *federation.Snapshot) (*testbed.Namespace, *testbed.Envoy) {
 	t.Helper()
 	ns := testbed.NewNamespace(t, account)
 	ns.Join(network, address)
@@ -66,7 +67,8 @@ func proxied(t *testing.T, network *testbed.Network, authority *testbed.Authorit
 		"CLUSTER_ID": "c1", "IDENTITY_SOURCE": "ads", "LABELS": map[string]any{"app": account},
 	})
 	chain, key := authority.Issue(testbed.Subject{Hosts: []string{"spiffe://cluster.local/ns/shop/sa/" + account}})
-	config := withSecrets(t, sidecarConfig(t, n, s), transport.KeyMaterial{Chain: chain, Key: key, Bundles: map[string][]byte{"cluster.local": authority.PEM}})
+	config := withSecrets(t, sidecarConfig(t, n, s), transport.KeyMaterial{Chain: chain, Key: key,
+		Bundles: map[string][]byte{"cluster.local": authority.PEM}})
 	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "sidecar-" + account, Config: config, Namespace: ns})
 	proxy.WaitReady(time.Minute)
 	ns.Capture(testbed.ProxyUID)
@@ -172,7 +174,8 @@ func TestK02GatewaysAllowAndDeny(t *testing.T) {
 	w := newWorld().attach("c1", "").config(t, callRules)
 	ns := testbed.NewNamespace(t, "gateway")
 	ns.Join(network, "10.7.0.8")
-	n := parse(t, "router~10.7.0.8~gw.edge~edge.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": "ingress"}})
+	n := parse(t, "router~10.7.0.8~gw.edge~edge.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": "ingress"}})
 	gateway := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "gateway", Config: sidecarConfig(t, n, w.snapshot), Namespace: ns})
 	gateway.WaitReady(time.Minute)
 	known, _ := pod(t, network, "10.7.0.30", nil)

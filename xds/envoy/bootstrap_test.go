@@ -87,7 +87,8 @@ func takeFileSecrets(t testing.TB, socket *corev3.TransportSocket) {
 		socket.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: pack(t, wrapping)}
 	case socket.GetTypedConfig().UnmarshalTo(tls) == nil:
 		common := tls.GetCommonTlsContext()
-		for _, secret := range append(common.GetTlsCertificateSdsSecretConfigs(), common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig()) {
+		for _, secret := range append(common.GetTlsCertificateSdsSecretConfigs(),
+			common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig()) {
 			if secret != nil {
 				secret.SdsConfig = &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: "/dev/null"}}}
 			}
@@ -117,7 +118,8 @@ func routesListener(t testing.TB, routes *routev3.RouteConfiguration, address st
 			Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: pack(t, &hcmv3.HttpConnectionManager{
 				StatPrefix:     "routes",
 				RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes},
-				HttpFilters:    []*hcmv3.HttpFilter{{Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(t, &routerv3.Router{})}}},
+				HttpFilters: []*hcmv3.HttpFilter{{Name: "router",
+					ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(t, &routerv3.Router{})}}},
 			})},
 		}}}},
 	}

@@ -18,8 +18,9 @@ func (w *world) entries(hosts []federation.Hostname, shards ...*federation.Shard
 		set[key(hosts[i])] = s
 	}
 	return w.apply(federation.Edit{
-		Source:   federation.ShardKey{Cluster: "hub", Provider: federation.External},
-		Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
+		Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
+		Clusters: federation.Delta[federation.ClusterID,
+			federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
 		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: set},
 	})
 }

@@ -13,7 +13,8 @@ import (
 // keeps x-forwarded-client-cert and appends what Istio's sidecar does. Elsewhere it removes it.
 func TestU28WorkloadsGetWhatGatewaysSayAboutClients(t *testing.T) {
 	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080)))
-	n := parse(t, "sidecar~10.7.0.2~web-1.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop", "IDENTITY_SOURCE": "ads"})
+	n := parse(t, "sidecar~10.7.0.2~web-1.shop~shop.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop", "IDENTITY_SOURCE": "ads"})
 	certified, plain := 0, 0
 	for _, r := range build(t, envoy.ListenerType, n, w.snapshot) {
 		for _, chain := range r.message.(*listenerv3.Listener).GetFilterChains() {

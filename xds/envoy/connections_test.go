@@ -56,7 +56,8 @@ func TestR20AWildcardRouteTakesTheHostsThatItCovers(t *testing.T) {
 		config(t, `kind: VirtualService
 metadata: {name: wiki, namespace: shop}
 spec: {hosts: ["*.wiki.example"], tls: [{match: [{sniHosts: ["*.wiki.example"]}], route: [{destination: {host: egress.shop, port: {number: 8443}}}]}]}`)
-	expectChains(t, w, "0.0.0.0_443", "*.wiki.example -> outbound|8443||egress.shop", "other.example -> outbound|443||other.example", "-> PassthroughCluster")
+	expectChains(t, w, "0.0.0.0_443", "*.wiki.example -> outbound|8443||egress.shop", "other.example -> outbound|443||other.example",
+		"-> PassthroughCluster")
 }
 
 // TestR20RoutesAreForPortsOfTheirProtocol: tls routes hold for ports that speak TLS, tcp
@@ -79,9 +80,11 @@ func TestR25AddressesOfAnEntryOfTheMeshAreCaptured(t *testing.T) {
 	entry := tcp(5432, federation.TCP, "10.50.0.0/16", "10.60.0.1/32")
 	entry.Resolution = federation.Passthrough
 	w := newWorld().apply(federation.Edit{
-		Source:   federation.ShardKey{Cluster: "hub", Provider: federation.External},
-		Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
-		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key("db.shop"): entry}},
+		Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
+		Clusters: federation.Delta[federation.ClusterID,
+			federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
+		Services: federation.Delta[federation.ServiceKey,
+			*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key("db.shop"): entry}},
 	})
 	expectChains(t, w, "10.60.0.1_5432", "-> outbound|5432||db.shop")
 	expectChains(t, w, "0.0.0.0_5432", "10.50.0.0/16 -> outbound|5432||db.shop", "-> PassthroughCluster")
@@ -93,7 +96,8 @@ func TestR25RoutesForAPartOfABlock(t *testing.T) {
 	db, other := external(5432, federation.TCP, "192.0.2.1"), external(5432, federation.TCP, "192.0.2.2")
 	db.VIPs, other.VIPs = vips("198.51.100.0/25"), vips("203.0.113.1/32")
 	for _, subnet := range []string{"198.51.100.0/28", "198.51.100.64/28", "198.51.100.7/32"} {
-		w := newWorld().attach("c1", "").say("c1", key("db.example"), db).say("c1", key("other.example"), other).config(t, fmt.Sprintf(`kind: VirtualService
+		w := newWorld().attach("c1", "").say("c1", key("db.example"), db).say("c1", key("other.example"), other).config(t,
+			fmt.Sprintf(`kind: VirtualService
 metadata: {name: db, namespace: shop}
 spec: {hosts: [db.example], tcp: [{match: [{destinationSubnets: [%q]}], route: [{destination: {host: other.example}}]}]}`, subnet))
 		expectChains(t, w, "0.0.0.0_5432", "198.51.100.0/25 -> outbound|5432||db.example",
@@ -122,8 +126,9 @@ func TestR25AnEntryWithoutResolutionIsAnsweredWithItsAddresses(t *testing.T) {
 		shards[key(host)] = shard
 	}
 	w := newWorld().attach("c1", "").apply(federation.Edit{
-		Source:   federation.ShardKey{Cluster: "hub", Provider: federation.External},
-		Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
+		Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
+		Clusters: federation.Delta[federation.ClusterID,
+			federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
 		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: shards},
 	})
 	if got := answered(t, w, "c1"); got != "in.example 198.51.100.1, out.example 198.51.100.2" {

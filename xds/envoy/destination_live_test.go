@@ -274,7 +274,8 @@ func TestRulesDoWhatTheySay(t *testing.T) {
 			t.Errorf("%d of 20 requests over two endpoints are answered by the one that fails, want 10", failed)
 		}
 	})
-	for host, want := range map[federation.Hostname]string{"announced.shop": "PROXY TCP4 10.7.0.9 ", "tunnelled.shop": "CONNECT far.example.com:443 HTTP/1.1"} {
+	for host, want := range map[federation.Hostname]string{"announced.shop": "PROXY TCP4 10.7.0.9 ",
+		"tunnelled.shop": "CONNECT far.example.com:443 HTTP/1.1"} {
 		t.Run("K22 connections open with "+want, func(t *testing.T) {
 			if r := caller.Get(liveURL(host)); r.Status != 200 || !strings.HasPrefix(string(r.Body), want) {
 				t.Errorf("the server sees %d %q %v", r.Status, r.Body, r.Err)
@@ -290,7 +291,8 @@ func TestRulesDoWhatTheySay(t *testing.T) {
 			if r.Err != nil || r.Status != want {
 				t.Fatalf("status %d %v, want %d: %s", r.Status, r.Err, want, r.Body)
 			}
-			if host == "simple.shop" && r.Echo(t).ServerName != "simple.shop" || host == "named.shop" && r.Echo(t).ServerName != "server.example.com" {
+			if host == "simple.shop" && r.Echo(t).ServerName != "simple.shop" || host == "named.shop" &&
+				r.Echo(t).ServerName != "server.example.com" {
 				t.Errorf("the SNI is %q", r.Echo(t).ServerName)
 			}
 			if host == "mutual.shop" && !slices.Equal(r.Echo(t).Peer, []string{"spiffe://example.com/caller"}) {

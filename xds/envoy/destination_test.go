@@ -35,7 +35,8 @@ const webHost = "web.shop.svc.cluster.local"
 func TestRuleIsTheOneThatIstioWouldTake(t *testing.T) {
 	inShop := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
 	inBank := parse(t, "sidecar~10.0.0.9~b.bank~bank.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
-	till := parse(t, "sidecar~10.0.0.9~t.bank~bank.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"app": "till"}})
+	till := parse(t, "sidecar~10.0.0.9~t.bank~bank.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"app": "till"}})
 	inRoot := parse(t, "sidecar~10.0.0.9~r.istio-system~istio-system.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
 	onlyTill := `, workloadSelector: {matchLabels: {app: till}}`
 	for name, c := range map[string]struct {
@@ -48,18 +49,22 @@ func TestRuleIsTheOneThatIstioWouldTake(t *testing.T) {
 		"caller's before":          {[]string{limitRule("shop", webHost, 1, ""), limitRule("bank", webHost, 2, "")}, [4]uint32{1, 2, 2, 1}},
 		"caller's wildcard before": {[]string{limitRule("shop", webHost, 1, ""), limitRule("bank", "*.local", 2, "")}, [4]uint32{1, 2, 2, 1}},
 		"root's":                   {[]string{limitRule("istio-system", "*", 1, "")}, [4]uint32{1, 1, 1, 1}},
-		"root's last":              {[]string{limitRule("istio-system", "*", 1, ""), limitRule("shop", "*.shop.svc.cluster.local", 2, "")}, [4]uint32{2, 2, 2, 2}},
-		"root's own":               {[]string{limitRule("istio-system", webHost, 1, `, exportTo: ["."]`), limitRule("shop", webHost, 2, "")}, [4]uint32{2, 2, 2, 1}},
-		"most specific":            {[]string{limitRule("shop", "*.local", 1, ""), limitRule("shop", webHost, 2, ""), limitRule("shop", "*.shop.svc.cluster.local", 3, "")}, [4]uint32{2, 2, 2, 2}},
-		"private":                  {[]string{limitRule("shop", webHost, 1, `, exportTo: ["."]`)}, [4]uint32{1, 0, 0, 0}},
-		"private, else wide":       {[]string{limitRule("shop", webHost, 1, `, exportTo: ["."]`), limitRule("shop", "*.local", 2, "")}, [4]uint32{1, 2, 2, 2}},
-		"to one namespace":         {[]string{limitRule("shop", webHost, 1, `, exportTo: [bank]`)}, [4]uint32{0, 1, 1, 0}},
-		"to one, from the root":    {[]string{limitRule("istio-system", "*", 1, `, exportTo: [bank]`)}, [4]uint32{0, 1, 1, 0}},
-		"stranger's to one":        {[]string{limitRule("other", webHost, 1, `, exportTo: [bank]`)}, [4]uint32{}},
-		"oldest":                   {[]string{limitRule("shop", webHost, 2, ""), limitRule("shop", webHost, 1, "")}, [4]uint32{1, 1, 1, 1}},
-		"selected":                 {[]string{limitRule("shop", webHost, 1, ""), limitRule("bank", webHost, 2, onlyTill)}, [4]uint32{1, 1, 2, 1}},
-		"selected before general":  {[]string{limitRule("bank", webHost, 1, ""), limitRule("bank", webHost, 2, onlyTill)}, [4]uint32{0, 1, 2, 0}},
-		"selects at home only":     {[]string{limitRule("shop", webHost, 1, onlyTill)}, [4]uint32{}},
+		"root's last": {[]string{limitRule("istio-system", "*", 1, ""), limitRule("shop", "*.shop.svc.cluster.local", 2, "")},
+			[4]uint32{2, 2, 2, 2}},
+		"root's own": {[]string{limitRule("istio-system", webHost, 1, `, exportTo: ["."]`), limitRule("shop", webHost, 2, "")},
+			[4]uint32{2, 2, 2, 1}},
+		"most specific": {[]string{limitRule("shop", "*.local", 1, ""), limitRule("shop", webHost, 2, ""),
+			limitRule("shop", "*.shop.svc.cluster.local", 3, "")}, [4]uint32{2, 2, 2, 2}},
+		"private": {[]string{limitRule("shop", webHost, 1, `, exportTo: ["."]`)}, [4]uint32{1, 0, 0, 0}},
+		"private, else wide": {[]string{limitRule("shop", webHost, 1, `, exportTo: ["."]`), limitRule("shop", "*.local", 2, "")},
+			[4]uint32{1, 2, 2, 2}},
+		"to one namespace":        {[]string{limitRule("shop", webHost, 1, `, exportTo: [bank]`)}, [4]uint32{0, 1, 1, 0}},
+		"to one, from the root":   {[]string{limitRule("istio-system", "*", 1, `, exportTo: [bank]`)}, [4]uint32{0, 1, 1, 0}},
+		"stranger's to one":       {[]string{limitRule("other", webHost, 1, `, exportTo: [bank]`)}, [4]uint32{}},
+		"oldest":                  {[]string{limitRule("shop", webHost, 2, ""), limitRule("shop", webHost, 1, "")}, [4]uint32{1, 1, 1, 1}},
+		"selected":                {[]string{limitRule("shop", webHost, 1, ""), limitRule("bank", webHost, 2, onlyTill)}, [4]uint32{1, 1, 2, 1}},
+		"selected before general": {[]string{limitRule("bank", webHost, 1, ""), limitRule("bank", webHost, 2, onlyTill)}, [4]uint32{0, 1, 2, 0}},
+		"selects at home only":    {[]string{limitRule("shop", webHost, 1, onlyTill)}, [4]uint32{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := twoShops()

@@ -34,7 +34,8 @@ func undeclaredWeb() *federation.Shard {
 	endpoint.Ports = append(endpoint.Ports, federation.EndpointPort{Name: "raw", Number: 9000})
 	shard := web(endpoint)
 	shard.Ports = []federation.Port{
-		{Name: "http", Number: 80, Protocol: federation.TCP, Undeclared: true}, {Name: "raw", Number: 90, Protocol: federation.TCP, Undeclared: true},
+		{Name: "http", Number: 80, Protocol: federation.TCP, Undeclared: true},
+		{Name: "raw", Number: 90, Protocol: federation.TCP, Undeclared: true},
 	}
 	shard.VIPs = vips("10.96.0.1/32")
 	return shard

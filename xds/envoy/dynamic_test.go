@@ -22,16 +22,20 @@ func TestK61OnlyNamesOfTheEntryAreResolved(t *testing.T) {
 		"a port where nothing is resolved": {`http: [{route: [` + to + `}]}]`, "and not on port 90"},
 		"a copy":                           {`http: [{route: [{destination: {host: web.shop}}], mirror: {host: "*.example.com", port: {number: 80}}}]`, "not those of copies"},
 		"a share with a host of its own": {
-			`http: [{route: [` + to + `, weight: 1, headers: {request: {set: {Host: a.example.com}}}}, {destination: {host: web.shop}, weight: 1}]}]`, "change the host for the whole route",
+			`http: [{route: [` + to +
+				`, weight: 1, headers: {request: {set: {Host: a.example.com}}}}, {destination: {host: web.shop}, weight: 1}]}]`,
+			"change the host for the whole route",
 		},
-		"a host that is none of them": {`http: [{rewrite: {authority: kubernetes.default.svc}, route: [` + to + `}]}]`, "does not take requests for kubernetes.default.svc"},
+		"a host that is none of them": {`http: [{rewrite: {authority: kubernetes.default.svc}, route: [` + to + `}]}]`,
+			"does not take requests for kubernetes.default.svc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			port := uint16(80)
 			if strings.HasPrefix(name, "a port") {
 				port = 90
 			}
-			w := newWorld().attach("c1", "").resolveNames(t, dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"), tcp(port, federation.HTTP, "10.96.0.1/32"))
+			w := newWorld().attach("c1", "").resolveNames(t, dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"),
+				tcp(port, federation.HTTP, "10.96.0.1/32"))
 			w.config(t, "kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [web.shop], "+c.routes+"}")
 			n := parse(t, "sidecar~10.1.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
 			var reasons []string
@@ -77,7 +81,8 @@ spec: {hosts: ["*"], gateways: [shop/out], http: [{route: [{destination: {host: 
 kind: VirtualService
 metadata: {name: younger, namespace: shop, creationTimestamp: "2026-01-02T00:00:00Z"}
 spec: {hosts: ["*"], gateways: [shop/out], http: [{match: [{uri: {prefix: /web}}], route: [{destination: {host: web.shop}}]}]}`)
-	n := parse(t, "router~10.0.0.9~gw.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": "egress"}})
+	n := parse(t, "router~10.0.0.9~gw.shop~shop.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": "egress"}})
 	routes := build(t, envoy.RouteType, n, w.snapshot)
 	var clusters []string
 	for _, r := range routes[0].message.(*routev3.RouteConfiguration).GetVirtualHosts()[0].GetRoutes() {

@@ -30,7 +30,8 @@ func outboundClusters(t *testing.T, n envoy.Node, s *federation.Snapshot) string
 }
 
 func TestSidecarDecidesWhatIsImported(t *testing.T) {
-	shop := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"app": "a"}})
+	shop := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"app": "a"}})
 	bank := parse(t, "sidecar~10.0.0.9~b.bank~bank.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
 	sidecar := func(namespace, selector, hosts string) string {
 		return "kind: Sidecar\nmetadata: {name: s" + selector + ", namespace: " + namespace + "}\nspec:\n" +
@@ -38,18 +39,20 @@ func TestSidecarDecidesWhatIsImported(t *testing.T) {
 			"  egress: [{hosts: [" + hosts + "]}]"
 	}
 	for name, c := range map[string]struct{ config, shop, bank string }{
-		"none":                     {"", "pay.bank web.shop", "pay.bank vault.bank web.shop"},
-		"own namespace":            {sidecar("shop", "", `"./*"`), "web.shop", "pay.bank vault.bank web.shop"},
-		"everything":               {sidecar("shop", "", `"*/*"`), "pay.bank web.shop", "pay.bank vault.bank web.shop"},
-		"one host":                 {sidecar("bank", "", `"*/pay.bank.svc.cluster.local"`), "pay.bank web.shop", "pay.bank"},
-		"wildcard":                 {sidecar("bank", "", `"*/*.bank.svc.cluster.local"`), "pay.bank web.shop", "pay.bank vault.bank"},
-		"nothing":                  {sidecar("shop", "", `"~/*"`), "", "pay.bank vault.bank web.shop"},
-		"private stays (seed 7)":   {sidecar("shop", "", `"bank/*"`), "pay.bank", "pay.bank vault.bank web.shop"},
-		"selected before general":  {sidecar("shop", "", `"~/*"`) + "\n---\n" + sidecar("shop", "a", `"./*"`), "web.shop", "pay.bank vault.bank web.shop"},
-		"selects another":          {sidecar("shop", "b", `"~/*"`), "pay.bank web.shop", "pay.bank vault.bank web.shop"},
-		"root":                     {sidecar("istio-system", "", `"./*"`), "web.shop", "pay.bank vault.bank"},
-		"own before root":          {sidecar("istio-system", "", `"~/*"`) + "\n---\n" + sidecar("shop", "", `"./*"`), "web.shop", ""},
-		"another root of the mesh": {"kind: MeshSettings\nspec: {rootNamespace: root}\n---\n" + sidecar("istio-system", "", `"~/*"`), "pay.bank web.shop", "pay.bank vault.bank web.shop"},
+		"none":                   {"", "pay.bank web.shop", "pay.bank vault.bank web.shop"},
+		"own namespace":          {sidecar("shop", "", `"./*"`), "web.shop", "pay.bank vault.bank web.shop"},
+		"everything":             {sidecar("shop", "", `"*/*"`), "pay.bank web.shop", "pay.bank vault.bank web.shop"},
+		"one host":               {sidecar("bank", "", `"*/pay.bank.svc.cluster.local"`), "pay.bank web.shop", "pay.bank"},
+		"wildcard":               {sidecar("bank", "", `"*/*.bank.svc.cluster.local"`), "pay.bank web.shop", "pay.bank vault.bank"},
+		"nothing":                {sidecar("shop", "", `"~/*"`), "", "pay.bank vault.bank web.shop"},
+		"private stays (seed 7)": {sidecar("shop", "", `"bank/*"`), "pay.bank", "pay.bank vault.bank web.shop"},
+		"selected before general": {sidecar("shop", "", `"~/*"`) + "\n---\n" + sidecar("shop", "a", `"./*"`), "web.shop",
+			"pay.bank vault.bank web.shop"},
+		"selects another": {sidecar("shop", "b", `"~/*"`), "pay.bank web.shop", "pay.bank vault.bank web.shop"},
+		"root":            {sidecar("istio-system", "", `"./*"`), "web.shop", "pay.bank vault.bank"},
+		"own before root": {sidecar("istio-system", "", `"~/*"`) + "\n---\n" + sidecar("shop", "", `"./*"`), "web.shop", ""},
+		"another root of the mesh": {"kind: MeshSettings\nspec: {rootNamespace: root}\n---\n" + sidecar("istio-system", "", `"~/*"`),
+			"pay.bank web.shop", "pay.bank vault.bank web.shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := twoShops()
@@ -105,8 +108,10 @@ func TestSeed07PrivateObjectIsNotImported(t *testing.T) {
 
 // Labels split facets only where some object looks at them.
 func TestLabelsMatterOnlyWhereAnObjectLooksAtThem(t *testing.T) {
-	a := parse(t, "sidecar~10.0.0.8~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"app": "a", "pod": "1"}})
-	b := parse(t, "sidecar~10.0.0.9~b.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"app": "b", "pod": "2"}})
+	a := parse(t, "sidecar~10.0.0.8~a.shop~shop.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"app": "a", "pod": "1"}})
+	b := parse(t, "sidecar~10.0.0.9~b.shop~shop.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"app": "b", "pod": "2"}})
 	same := func(s *federation.Snapshot) bool {
 		return slices.Equal(envoy.Facets(envoy.RouteType, a, s), envoy.Facets(envoy.RouteType, b, s))
 	}

@@ -55,13 +55,15 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 	target, isAlias := e.read().AliasTarget(s, e.sees)
 	switch {
 	case isAlias && !e.node.GRPC:
-		none.Code, none.Message = ExplainedAlias, fmt.Sprintf("service %s is another name of %s, whose endpoints the proxy has; explain that", s.Key, target)
+		none.Code, none.Message = ExplainedAlias,
+			fmt.Sprintf("service %s is another name of %s, whose endpoints the proxy has; explain that", s.Key, target)
 	case !isTCP:
 		none.Code, none.Message = ExplainedNoPort, fmt.Sprintf("service %s has no TCP port %d", s.Key, port)
 	case !s.VisibleFrom(e.node.Namespace):
 		none.Code, none.Message = ExplainedNotVisible, fmt.Sprintf("service %s is not exported to namespace %q", s.Key, e.node.Namespace)
 	case !e.sees(s) || !e.view.Exposes(s, port):
-		none.Code, none.Message = ExplainedNotImported, fmt.Sprintf("the Sidecar for the proxy does not import service %s at port %d", s.Key, port)
+		none.Code, none.Message = ExplainedNotImported,
+			fmt.Sprintf("the Sidecar for the proxy does not import service %s at port %d", s.Key, port)
 		if o := node.SidecarOf(e.node, e.read(), e.snapshot.Mesh().Root()); o != nil {
 			none.Cause = o.Key
 		}
@@ -150,7 +152,8 @@ func included(v *facet.View, p service.ServedPort, of federation.Explanation) fe
 	switch {
 	case through:
 		out.Via, out.Code, out.Cause = federation.ViaGateway, ExplainedGateway, c.Gateways[0].Cause.Object
-		out.Message = fmt.Sprintf("it is in network %s, and network %s enters there by %s", of.Endpoint.Network, v.Network(), addressesOf(c.Gateways))
+		out.Message = fmt.Sprintf("it is in network %s, and network %s enters there by %s", of.Endpoint.Network,
+			v.Network(), addressesOf(c.Gateways))
 		if c.Dead {
 			out.Message += "; no probe reaches them, so that they are used where nothing else is left"
 		}

@@ -68,8 +68,9 @@ func TestExplainSaysWhyOfEveryEndpoint(t *testing.T) {
 		port uint16
 		want string // of an endpoint that has nothing else against it
 	}{
-		"no such port":  {"", 82, "10.1.0.1@c1 NONE NO_PORT"},
-		"not imported":  {"kind: Sidecar\nmetadata: {name: few, namespace: shop}\nspec: {egress: [{hosts: [other/*]}]}", 80, "10.1.0.1@c1 NONE NOT_IMPORTED Sidecar shop/few"},
+		"no such port": {"", 82, "10.1.0.1@c1 NONE NO_PORT"},
+		"not imported": {"kind: Sidecar\nmetadata: {name: few, namespace: shop}\nspec: {egress: [{hosts: [other/*]}]}", 80,
+			"10.1.0.1@c1 NONE NOT_IMPORTED Sidecar shop/few"},
 		"TLS of a rule": {"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: MUTUAL}}}", 80, "10.1.0.1@c1 NONE TLS_NOT_AVAILABLE DestinationRule shop/web"},
 	} {
 		w := explainWorld(t)
@@ -117,7 +118,8 @@ func TestPropertyExplainAgreesWithWhatIsBuilt(t *testing.T) {
 			n.tell(w, i)
 		}
 		if rapid.Bool().Draw(rt, "identity off") {
-			w.config(t, "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}}")
+			w.config(t,
+				"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}}")
 		}
 		var built []string
 		for address := range weights(t, w, one(t)) {
@@ -136,7 +138,8 @@ func TestExplainAgreesWithARealEnvoy(t *testing.T) {
 	assignments := build(t, envoy.EndpointType, one(t), w.snapshot)
 	_, _ = find[*endpointv3.ClusterLoadAssignment](t, assignments, "outbound|80||web.shop.svc.cluster.local")
 	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{
-		Name: "explained", Config: bootstrap(t, map[envoy.Type][]builtResource{envoy.EndpointType: assignments}), Namespace: testbed.NewNamespace(t, "explained"),
+		Name: "explained", Config: bootstrap(t, map[envoy.Type][]builtResource{envoy.EndpointType: assignments}),
+		Namespace: testbed.NewNamespace(t, "explained"),
 	})
 	proxy.WaitReady(30 * time.Second)
 	var listed struct {

@@ -19,10 +19,12 @@ func TestProxiesShareFacets(t *testing.T) {
 		envoy.RouteType:    {0, 1}, // other short names
 	} {
 		unshared := func(n envoy.Node) int {
-			return len(slices.DeleteFunc(envoy.Facets(typ, n, federation.Empty()), func(f envoy.Facet) bool { return slices.Contains(envoy.Facets(typ, shop, federation.Empty()), f) }))
+			return len(slices.DeleteFunc(envoy.Facets(typ, n, federation.Empty()),
+				func(f envoy.Facet) bool { return slices.Contains(envoy.Facets(typ, shop, federation.Empty()), f) }))
 		}
 		if unshared(twin) != want.twin || unshared(other) != want.other {
-			t.Errorf("%s: a twin has %d facets of its own and a stranger %d, want %d and %d", typ, unshared(twin), unshared(other), want.twin, want.other)
+			t.Errorf("%s: a twin has %d facets of its own and a stranger %d, want %d and %d", typ, unshared(twin),
+				unshared(other), want.twin, want.other)
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 
 // found says what probes from n1 find of gateways.
 func (w *world) found(reachable bool, gateways ...string) *world {
-	e := federation.Edit{Verdicts: federation.Delta[federation.VerdictKey, federation.Verdict]{Set: map[federation.VerdictKey]federation.Verdict{}}}
+	e := federation.Edit{Verdicts: federation.Delta[federation.VerdictKey,
+		federation.Verdict]{Set: map[federation.VerdictKey]federation.Verdict{}}}
 	for _, g := range gateways {
 		key := federation.VerdictKey{Observer: "n1", Gateway: netip.MustParseAddrPort(g + ":15443")}
 		e.Verdicts.Set[key] = federation.Verdict{Reachable: reachable, Since: time.Unix(1, 0)}
@@ -67,7 +68,8 @@ func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 					t.Errorf("%s is left out: %s", e.Endpoint.Address, e.Message)
 				}
 			}
-			if n, _ := c.with.snapshot.Network("n2"); !slices.Equal(n.GatewayStatesFrom("n1"), []federation.GatewayState{federation.LastResort, federation.LastResort}) {
+			if n, _ := c.with.snapshot.Network("n2"); !slices.Equal(n.GatewayStatesFrom("n1"),
+				[]federation.GatewayState{federation.LastResort, federation.LastResort}) {
 				t.Errorf("the gateways stand at %v", n.GatewayStatesFrom("n1"))
 			}
 			if back := assignmentOf(t, c.with.found(true, "192.0.2.1", "192.0.2.2"), one(t)); !proto.Equal(back, healthy) {
@@ -80,7 +82,8 @@ func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 // TestF87GatewaysMove: the address is another in the next assignment, and one that
 // is refused is no gateway at all.
 func TestF87GatewaysMove(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0)))
+	w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).say("c2", webKey,
+		web(meshed("10.0.2.1", "n2", 0)))
 	w.network("n2", gatewaysAt("192.0.2.9"))
 	if got := fmt.Sprint(weights(t, w, one(t))); got != "map[192.0.2.9:15443:1]" {
 		t.Errorf("after the move the weights are %s", got)

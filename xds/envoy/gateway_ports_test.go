@@ -22,7 +22,8 @@ spec:
 // gatewayService is a Service of the namespace that selects the gateway and sends
 // port 80 to its target port.
 func gatewayService(namespace, address string, target uint16) (federation.ServiceKey, *federation.Shard) {
-	return federation.ServiceKey{Hostname: federation.Hostname("ingress." + namespace + ".svc.cluster.local"), Namespace: namespace}, web(at(address, target))
+	return federation.ServiceKey{Hostname: federation.Hostname("ingress." + namespace + ".svc.cluster.local"), Namespace: namespace},
+		web(at(address, target))
 }
 
 func listenersOf(t *testing.T, s *federation.Snapshot) []string {

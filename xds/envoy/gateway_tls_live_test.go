@@ -72,7 +72,8 @@ func secureWorld(t *testing.T) (caller *testbed.Namespace, authority *testbed.Au
 	shard.Ports = append(shard.Ports, federation.Port{Name: "dns", Number: 5300, Protocol: federation.UDP})
 	config := strings.Replace(secureGateway, "AUTHORITIES", strconv.Quote(string(authority.PEM)), 1)
 	s := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, config).snapshot
-	startSecureGateway(t, network, "10.7.0.8", authority, s, "open.example.com", "strict.example.com", "lenient.example.com", "inline.example.com")
+	startSecureGateway(t, network, "10.7.0.8", authority, s, "open.example.com", "strict.example.com",
+		"lenient.example.com", "inline.example.com")
 	caller, _ = pod(t, network, "10.7.0.9", nil)
 	return caller, authority
 }
@@ -126,7 +127,8 @@ func datagramAnswered(t *testing.T, from *testbed.Namespace, address, text strin
 }
 
 // startSecureGateway runs the gateway with certificates of the authority, which clients have too.
-func startSecureGateway(t *testing.T, network *testbed.Network, address string, authority *testbed.Authority, s *federation.Snapshot, hosts ...string) {
+func startSecureGateway(t *testing.T, network *testbed.Network, address string, authority *testbed.Authority,
+	s *federation.Snapshot, hosts ...string) {
 	t.Helper()
 	ns := testbed.NewNamespace(t, "gateway")
 	ns.Join(network, address)
@@ -139,7 +141,8 @@ func startSecureGateway(t *testing.T, network *testbed.Network, address string, 
 
 // askedAs sends a request with a certificate, whatever the server asks for; the server is trusted as
 // authority says.
-func askedAs(t *testing.T, from *testbed.Namespace, authority *testbed.Authority, as tls.Certificate, host, path string) (status int, answer testbed.EchoAnswer, err error) {
+func askedAs(t *testing.T, from *testbed.Namespace, authority *testbed.Authority, as tls.Certificate, host, path string) (status int,
+	answer testbed.EchoAnswer, err error) {
 	t.Helper()
 	certificate := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &as, nil }
 	client := from.Client(&tls.Config{RootCAs: authority.Pool(), ServerName: host, GetClientCertificate: certificate})

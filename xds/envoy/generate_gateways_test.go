@@ -12,7 +12,8 @@ import (
 
 // drawGateway makes one of anything, not all of it sensible.
 func drawGateway(t *rapid.T, name string) *federation.Object {
-	spec := &networking.Gateway{Selector: rapid.SampledFrom([]map[string]string{nil, {"istio": "ingress"}, {"istio": "other"}}).Draw(t, "selector")}
+	spec := &networking.Gateway{Selector: rapid.SampledFrom([]map[string]string{nil, {"istio": "ingress"},
+		{"istio": "other"}}).Draw(t, "selector")}
 	for i := range rapid.IntRange(0, 4).Draw(t, "servers") {
 		spec.Servers = append(spec.Servers, drawServer(t, i))
 	}
@@ -31,8 +32,9 @@ func drawServer(t *rapid.T, i int) *networking.Server {
 			Protocol: rapid.SampledFrom([]string{"HTTP", "HTTPS", "HTTPS", "TLS", "TCP", "UDP", ""}).Draw(t, "server protocol"),
 			Name:     rapid.SampledFrom([]string{"", "a", fmt.Sprint("b", i)}).Draw(t, "port name"),
 		},
-		Bind:  rapid.SampledFrom([]string{"", "", "127.0.0.1", "::1", "nowhere"}).Draw(t, "bind"),
-		Hosts: rapid.SliceOfN(rapid.SampledFrom([]string{"*", "*/*", "./*.example", "shop/a.example", "A.example", "*a", "none/x", ""}), 0, 3).Draw(t, "server hosts"),
+		Bind: rapid.SampledFrom([]string{"", "", "127.0.0.1", "::1", "nowhere"}).Draw(t, "bind"),
+		Hosts: rapid.SliceOfN(rapid.SampledFrom([]string{"*", "*/*", "./*.example", "shop/a.example", "A.example", "*a", "none/x", ""}),
+			0, 3).Draw(t, "server hosts"),
 	}
 	if rapid.Bool().Draw(t, "has tls") {
 		s.Tls = &networking.ServerTLSSettings{

@@ -13,14 +13,16 @@ import (
 
 // configure adds an object.
 func (w *world) configure(o *federation.Object) *world {
-	return w.apply(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
+	return w.apply(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
 }
 
 // drawVirtualService makes one of anything, not all of it sensible.
 func drawVirtualService(t *rapid.T, number int) *federation.Object {
 	spec := &networking.VirtualService{
 		Hosts: rapid.SliceOfN(rapid.SampledFrom([]string{
-			"web.shop.svc.cluster.local", "web.shop", "api.example.com", "*.example.com", "*.svc.cluster.local", "none.example", "db.shop.svc.cluster.local", "*", "a b",
+			"web.shop.svc.cluster.local", "web.shop", "api.example.com", "*.example.com", "*.svc.cluster.local", "none.example",
+			"db.shop.svc.cluster.local", "*", "a b",
 		}), 0, 3).Draw(t, "hosts"),
 		Gateways: rapid.SampledFrom([][]string{nil, nil, {"mesh"}, {"shop/front"}}).Draw(t, "gateways"),
 		ExportTo: rapid.SampledFrom([][]string{nil, nil, {"."}, {"shop"}, {"*"}}).Draw(t, "exportTo"),
@@ -41,7 +43,9 @@ func drawVirtualService(t *rapid.T, number int) *federation.Object {
 		}}})
 	}
 	o := &federation.Object{
-		Key:    federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService", Namespace: rapid.SampledFrom([]string{"shop", "other"}).Draw(t, "vs namespace"), Name: fmt.Sprint("v", number), Cluster: rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "vs cluster")},
+		Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService",
+			Namespace: rapid.SampledFrom([]string{"shop", "other"}).Draw(t, "vs namespace"), Name: fmt.Sprint("v", number),
+			Cluster: rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "vs cluster")},
 		Digest: fmt.Sprint(spec), Spec: spec,
 	}
 	index(o)
@@ -51,22 +55,26 @@ func drawVirtualService(t *rapid.T, number int) *federation.Object {
 func drawHTTPRoute(t *rapid.T) *networking.HTTPRoute {
 	r := &networking.HTTPRoute{Name: rapid.SampledFrom([]string{"", "r"}).Draw(t, "name")}
 	if rapid.IntRange(0, 4).Draw(t, "delegates") == 0 {
-		r.Delegate = &networking.Delegate{Name: rapid.SampledFrom([]string{"v0", "v1", "part", ""}).Draw(t, "delegate"), Namespace: rapid.SampledFrom([]string{"", "shop", "other"}).Draw(t, "delegate's namespace")}
+		r.Delegate = &networking.Delegate{Name: rapid.SampledFrom([]string{"v0", "v1", "part", ""}).Draw(t, "delegate"),
+			Namespace: rapid.SampledFrom([]string{"", "shop", "other"}).Draw(t, "delegate's namespace")}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "matches") {
 		r.Match = append(r.Match, &networking.HTTPMatchRequest{
 			Uri: drawMatch(t, "uri"), Method: drawMatch(t, "method"), Authority: drawMatch(t, "authority"),
-			Headers:     map[string]*networking.StringMatch{rapid.SampledFrom([]string{"x-a", "uri", "bad name", ""}).Draw(t, "header"): drawMatch(t, "value")},
+			Headers: map[string]*networking.StringMatch{rapid.SampledFrom([]string{"x-a", "uri", "bad name", ""}).Draw(t,
+				"header"): drawMatch(t, "value")},
 			QueryParams: map[string]*networking.StringMatch{"q": drawMatch(t, "query")},
 			Port:        rapid.SampledFrom([]uint32{0, 0, 80}).Draw(t, "match port"),
 		})
 	}
 	for _, d := range drawDestinations(t) {
-		r.Route = append(r.Route, &networking.HTTPRouteDestination{Destination: d.GetDestination(), Weight: d.GetWeight(), Headers: drawHeaders(t)})
+		r.Route = append(r.Route, &networking.HTTPRouteDestination{Destination: d.GetDestination(),
+			Weight: d.GetWeight(), Headers: drawHeaders(t)})
 	}
 	switch rapid.IntRange(0, 6).Draw(t, "action") {
 	case 0:
-		r.Redirect = &networking.HTTPRedirect{Uri: rapid.SampledFrom([]string{"", "/a", "%PREFIX()%/b"}).Draw(t, "redirect"), RedirectCode: rapid.SampledFrom([]uint32{0, 302, 299}).Draw(t, "code")}
+		r.Redirect = &networking.HTTPRedirect{Uri: rapid.SampledFrom([]string{"", "/a", "%PREFIX()%/b"}).Draw(t, "redirect"),
+			RedirectCode: rapid.SampledFrom([]uint32{0, 302, 299}).Draw(t, "code")}
 	case 1:
 		r.DirectResponse = &networking.HTTPDirectResponse{Status: rapid.SampledFrom([]uint32{200, 0, 999}).Draw(t, "status")}
 	case 2:
@@ -79,7 +87,8 @@ func drawHTTPRoute(t *rapid.T) *networking.HTTPRoute {
 		}}
 	case 4:
 		r.Timeout = durationpb.New(rapid.SampledFrom([]time.Duration{0, -1, time.Second}).Draw(t, "timeout"))
-		r.Retries = &networking.HTTPRetry{Attempts: rapid.Int32Range(-1, 3).Draw(t, "attempts"), RetryOn: rapid.SampledFrom([]string{"", "5xx,503", "nonsense"}).Draw(t, "retryOn"), PerTryTimeout: r.Timeout, Backoff: r.Timeout}
+		r.Retries = &networking.HTTPRetry{Attempts: rapid.Int32Range(-1, 3).Draw(t, "attempts"),
+			RetryOn: rapid.SampledFrom([]string{"", "5xx,503", "nonsense"}).Draw(t, "retryOn"), PerTryTimeout: r.Timeout, Backoff: r.Timeout}
 	}
 	r.Headers = drawHeaders(t)
 	return r
@@ -116,7 +125,8 @@ func drawDestinations(t *rapid.T) []*networking.RouteDestination {
 		if number := rapid.SampledFrom([]uint32{0, 80, 443, 1 << 20}).Draw(t, "to port"); number != 0 {
 			d.Port = &networking.PortSelector{Number: number}
 		}
-		all = append(all, &networking.RouteDestination{Destination: d, Weight: rapid.SampledFrom([]int32{0, 1, 50, -1, 1<<31 - 1}).Draw(t, "share")})
+		all = append(all, &networking.RouteDestination{Destination: d,
+			Weight: rapid.SampledFrom([]int32{0, 1, 50, -1, 1<<31 - 1}).Draw(t, "share")})
 	}
 	return all
 }

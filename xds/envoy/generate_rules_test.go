@@ -23,7 +23,8 @@ func drawRules(t *rapid.T, w *world) {
 		add("selector", "", "", "workloadSelector: {matchLabels: {app: a}}")
 		spec = append(spec, "trafficPolicy: {"+drawPolicy(t)+"}", "subsets: ["+drawSubsets(t)+"]")
 		namespace := rapid.SampledFrom([]string{"shop", "other", "istio-system"}).Draw(t, "rule namespace")
-		documents = append(documents, fmt.Sprintf("kind: DestinationRule\nmetadata: {name: r%d, namespace: %s}\nspec: {%s}", i, namespace, strings.Join(spec, ", ")))
+		documents = append(documents, fmt.Sprintf("kind: DestinationRule\nmetadata: {name: r%d, namespace: %s}\nspec: {%s}", i,
+			namespace, strings.Join(spec, ", ")))
 	}
 	if len(documents) > 0 {
 		w.config(t, strings.Join(documents, "\n---\n"))
@@ -46,7 +47,8 @@ func drawPolicy(t *rapid.T) string {
 		parts[1] = "portLevelSettings: [{port: {number: 80}, " + drawSettings(t) + "}]"
 	}
 	parts[2] = rapid.SampledFrom([]string{
-		"", "retryBudget: {percent: 200, minRetryConcurrency: 1}", "retryBudget: {}", "retryBudget: {budgetInterval: 0.0001s}", "proxyProtocol: {version: V2}", "proxyProtocol: {}",
+		"", "retryBudget: {percent: 200, minRetryConcurrency: 1}", "retryBudget: {}", "retryBudget: {budgetInterval: 0.0001s}",
+		"proxyProtocol: {version: V2}", "proxyProtocol: {}",
 		"tunnel: {targetHost: a.example.com, targetPort: 443}", "tunnel: {protocol: POST, targetHost: \"fd00::1\", targetPort: 80}",
 		"tunnel: {protocol: X, targetHost: \"%REQ(a)%\", targetPort: 99999}", "tunnel: {}",
 	}).Draw(t, "budget")
@@ -57,30 +59,40 @@ func drawSettings(t *rapid.T) string {
 	return joined([]string{
 		rapid.SampledFrom([]string{
 			"", "", "loadBalancer: {simple: RANDOM}", "loadBalancer: {simple: PASSTHROUGH}", "loadBalancer: {simple: LEAST_CONN}",
-			"loadBalancer: {warmup: {duration: 10s, minimumPercent: 500, aggression: 0.5}}", "loadBalancer: {simple: LEAST_REQUEST, warmup: {duration: 0.1s, minimumPercent: 0, aggression: 7}}",
+			"loadBalancer: {warmup: {duration: 10s, minimumPercent: 500, aggression: 0.5}}",
+			"loadBalancer: {simple: LEAST_REQUEST, warmup: {duration: 0.1s, minimumPercent: 0, aggression: 7}}",
 			"loadBalancer: {simple: RANDOM, warmupDurationSecs: 3s}", "loadBalancer: {warmup: {}}",
 			"loadBalancer: {consistentHash: {useSourceIp: true, ringHash: {minimumRingSize: 99999999999}}}",
 			"loadBalancer: {localityLbSetting: {distribute: [{from: eu/*, to: {us: 3, \"*\": 97, \"\": 4000000000, eu/eu-1/a: 0}}, {from: \"*\", to: {}}]}}",
 			"loadBalancer: {simple: RANDOM, localityLbSetting: {distribute: [{from: \"*\", to: {eu: 100}}]}}",
 			"loadBalancer: {localityLbSetting: {failoverPriority: [topology.istio.io/network, version=v1, app, \"\", \"=\", topology.kubernetes.io/zone], failover: [{from: eu, to: us}]}}",
-			"loadBalancer: {zoneAwareLbSetting: {failoverPriority: [app, version=v1], failover: [{from: eu, to: us}], minClusterSize: 0}}", "loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {}}",
-			"loadBalancer: {consistentHash: {httpHeaderName: \"\", maglev: {tableSize: 6}}}", "loadBalancer: {consistentHash: {maglev: {tableSize: 7}}}",
+			"loadBalancer: {zoneAwareLbSetting: {failoverPriority: [app, version=v1], failover: [{from: eu, to: us}], minClusterSize: 0}}",
+			"loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {}}",
+			"loadBalancer: {consistentHash: {httpHeaderName: \"\", maglev: {tableSize: 6}}}",
+			"loadBalancer: {consistentHash: {maglev: {tableSize: 7}}}",
 		}).Draw(t, "balancer"),
 		rapid.SampledFrom([]string{
 			"", "", "connectionPool: {tcp: {maxConnections: -1, connectTimeout: 0s, tcpKeepalive: {}, idleTimeout: 0s}}",
 			"connectionPool: {tcp: {maxConnections: 3, tcpKeepalive: {time: 0.1s, interval: 99999s, probes: 1}}, http: {maxRetries: -3, maxConcurrentStreams: 7}}",
-			"connectionPool: {http: {useClientProtocol: true, idleTimeout: 0s, maxRequestsPerConnection: 1}}", "connectionPool: {http: {h2UpgradePolicy: UPGRADE}}",
-			"connectionPool: {http: {h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 0.0005s, timeout: 3s}}}", "connectionPool: {http: {useClientProtocol: true, http2KeepAlive: {interval: 4s, timeout: 3s}}}",
+			"connectionPool: {http: {useClientProtocol: true, idleTimeout: 0s, maxRequestsPerConnection: 1}}",
+			"connectionPool: {http: {h2UpgradePolicy: UPGRADE}}",
+			"connectionPool: {http: {h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 0.0005s, timeout: 3s}}}",
+			"connectionPool: {http: {useClientProtocol: true, http2KeepAlive: {interval: 4s, timeout: 3s}}}",
 		}).Draw(t, "pool"),
 		rapid.SampledFrom([]string{
-			"", "", "outlierDetection: {}", "outlierDetection: {consecutive5xxErrors: 0, interval: 0s, baseEjectionTime: 900s, maxEjectionPercent: 500, minHealthPercent: -1}",
-			"outlierDetection: {outlierDetectionHttpErrorCodes: [404, 0, 4000000000]}", "outlierDetection: {consecutiveErrors: 3, splitExternalLocalOriginErrors: true, minHealthPercent: 200}",
+			"", "", "outlierDetection: {}",
+			"outlierDetection: {consecutive5xxErrors: 0, interval: 0s, baseEjectionTime: 900s, maxEjectionPercent: 500, minHealthPercent: -1}",
+			"outlierDetection: {outlierDetectionHttpErrorCodes: [404, 0, 4000000000]}",
+			"outlierDetection: {consecutiveErrors: 3, splitExternalLocalOriginErrors: true, minHealthPercent: 200}",
 		}).Draw(t, "outlier"),
 		rapid.SampledFrom([]string{
-			"", "", "", "tls: {}", "tls: {mode: SIMPLE}", "tls: {mode: SIMPLE, sni: a, subjectAltNames: [a, \"\"], caCrl: \"\"}", "tls: {mode: ISTIO_MUTUAL}",
+			"", "", "", "tls: {}", "tls: {mode: SIMPLE}", "tls: {mode: SIMPLE, sni: a, subjectAltNames: [a, \"\"], caCrl: \"\"}",
+			"tls: {mode: ISTIO_MUTUAL}",
 			"tls: {mode: MUTUAL, clientCertificate: /etc/proxy/cert.pem, privateKey: /etc/proxy/key.pem, insecureSkipVerify: true, subjectAltNames: [a]}",
-			"tls: {mode: MUTUAL}", "tls: {mode: SIMPLE, credentialName: x}", "tls: {mode: MUTUAL, credentialName: kubernetes://x, insecureSkipVerify: true}",
-			"tls: {mode: MUTUAL, credentialName: x, sni: a, subjectAltNames: [\"*.a\", \"\"]}", "tls: {mode: SIMPLE, credentialName: ../x}", "tls: {mode: DISABLE, credentialName: x}",
+			"tls: {mode: MUTUAL}", "tls: {mode: SIMPLE, credentialName: x}",
+			"tls: {mode: MUTUAL, credentialName: kubernetes://x, insecureSkipVerify: true}",
+			"tls: {mode: MUTUAL, credentialName: x, sni: a, subjectAltNames: [\"*.a\", \"\"]}", "tls: {mode: SIMPLE, credentialName: ../x}",
+			"tls: {mode: DISABLE, credentialName: x}",
 		}).Draw(t, "tls"),
 	})
 }

@@ -96,13 +96,15 @@ func serveSnapshot(t *testing.T, s *federation.Snapshot, n envoy.Node, proxies *
 		t.Fatal(err)
 	}
 	refused := &refusals{}
-	server := xds.New(xds.Options{Snapshots: unchanging{s}, Fleet: proxies, Metrics: refused, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	server := xds.New(xds.Options{Snapshots: unchanging{s}, Fleet: proxies, Metrics: refused,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	g := grpc.NewServer(server.ServerOptions()...)
 	server.Register(g)
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(l) }()
 	t.Cleanup(func() { g.Stop(); <-served })
-	return fmt.Appendf(nil, `{"xds_servers": [{"server_uri": "unix://%s", "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
+	return fmt.Appendf(nil,
+		`{"xds_servers": [{"server_uri": "unix://%s", "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
 		"node": {"id": %q, "metadata": {"CLUSTER_ID": "c1", "NAMESPACE": "shop"}}}`, l.Addr(), n.ID), refused
 }
 

@@ -35,8 +35,10 @@ func TestGRPCNamesAreThoseOfAResolver(t *testing.T) {
 	}
 	for id, want := range map[string][]string{
 		"sidecar~10.0.0.9~a.shop~shop.svc.cluster.local": {
-			"db.shop.svc.other.domain → db.shop.svc.other.domain", "web → web", "web.ops → web.ops.svc.cluster.local", "web.ops.svc → web.ops.svc.cluster.local",
-			"web.ops.svc.cluster.local → web.ops.svc.cluster.local", "web.shop → web.shop.svc.cluster.local", "web.shop.svc → web.shop.svc.cluster.local",
+			"db.shop.svc.other.domain → db.shop.svc.other.domain", "web → web", "web.ops → web.ops.svc.cluster.local",
+			"web.ops.svc → web.ops.svc.cluster.local",
+			"web.ops.svc.cluster.local → web.ops.svc.cluster.local", "web.shop → web.shop.svc.cluster.local",
+			"web.shop.svc → web.shop.svc.cluster.local",
 			"web.shop.svc.cluster.local → web.shop.svc.cluster.local",
 		},
 		"sidecar~10.0.0.9~a.shop~": {
@@ -49,7 +51,8 @@ func TestGRPCNamesAreThoseOfAResolver(t *testing.T) {
 		}
 	}
 	n := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"GENERATOR": "grpc"})
-	if _, reasons := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, w.snapshot), "web:80"); len(reasons) != 1 || reasons[0].Code != resource.ReasonDomainTaken {
+	if _, reasons := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, w.snapshot), "web:80"); len(reasons) != 1 ||
+		reasons[0].Code != resource.ReasonDomainTaken {
 		t.Errorf("that web:80 is not the service of the namespace has the reasons %v", reasons)
 	}
 }
@@ -89,7 +92,8 @@ spec: {host: web.shop.svc.cluster.local, exportTo: ["."], trafficPolicy: {loadBa
 func TestGRPCClientsShareBuilds(t *testing.T) {
 	s := newWorld().attach("c1", "").snapshot
 	one := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": "c1"})
-	two := parse(t, "sidecar~10.0.0.8~b.shop~shop.svc.cluster.local", map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": "c1", "LABELS": map[string]any{"a": "b"}})
+	two := parse(t, "sidecar~10.0.0.8~b.shop~shop.svc.cluster.local", map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": "c1",
+		"LABELS": map[string]any{"a": "b"}})
 	other := parse(t, "sidecar~10.0.0.7~c.ops~ops.svc.cluster.local", map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": "c1"})
 	for _, typ := range allTypes {
 		if !slices.Equal(envoy.Facets(typ, one, s), envoy.Facets(typ, two, s)) {

@@ -23,7 +23,8 @@ const (
 func database(pods ...string) *federation.Shard {
 	shard := &federation.Shard{
 		Resolution: federation.Passthrough,
-		Ports:      []federation.Port{{Name: "tcp-db", Number: 9000, Protocol: federation.TCP}, {Name: "http", Number: 8080, Protocol: federation.HTTP}},
+		Ports: []federation.Port{{Name: "tcp-db", Number: 9000, Protocol: federation.TCP},
+			{Name: "http", Number: 8080, Protocol: federation.HTTP}},
 	}
 	for _, text := range pods {
 		name, address, _ := strings.Cut(text, "=")
@@ -109,7 +110,8 @@ func TestR81OnePlainPodMakesAHeadlessServicePlain(t *testing.T) {
 	if len(reasons) != 1 || reasons[0].Code != resource.ReasonNoMutualTLS || !strings.Contains(reasons[0].Message, "10.0.0.2") {
 		t.Errorf("the reasons are %v", reasons)
 	}
-	w.config(t, "kind: DestinationRule\nmetadata: {name: db, namespace: shop}\nspec: {host: "+databaseHost+", trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}")
+	w.config(t, "kind: DestinationRule\nmetadata: {name: db, namespace: shop}\nspec: {host: "+databaseHost+
+		", trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}")
 	if socket, _ := databaseTLS(t, w, meshClient(t)); socket == nil {
 		t.Error("a DestinationRule with ISTIO_MUTUAL is not heeded")
 	}
@@ -157,7 +159,8 @@ func TestR81PodsOfHeadlessServicesHaveNames(t *testing.T) {
 			t.Errorf("%s or its pods have no route: %q", name, got)
 		}
 	}
-	if got, want := answered(t, w, "c1"), "db-0."+databaseHost+" 10.0.0.1, db-1."+databaseHost+" 10.0.0.2, "+databaseHost+" 10.0.0.1"; got != want {
+	if got, want := answered(t, w, "c1"), "db-0."+databaseHost+" 10.0.0.1, db-1."+databaseHost+" 10.0.0.2, "+
+		databaseHost+" 10.0.0.1"; got != want {
 		t.Errorf("DNS answers %s, want %s", got, want)
 	}
 }

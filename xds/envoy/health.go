@@ -91,7 +91,8 @@ func networksTakingMutual(s *federation.Service, port federation.ServicePort, pe
 			e := &group.Endpoints[i]
 			number, serves := e.Port(name)
 			_, isIP := e.Address.IP()
-			if isIP && serves && e.TakesMutualTLS() && e.Health == federation.Healthy && peers.PlainTextAlone(s, group.ClusterOf(e), e, number) == nil {
+			if isIP && serves && e.TakesMutualTLS() && e.Health == federation.Healthy &&
+				peers.PlainTextAlone(s, group.ClusterOf(e), e, number) == nil {
 				found[e.Network] = true
 			}
 		}
@@ -156,7 +157,8 @@ func probeCluster(id federation.NetworkID, gateways []federation.Gateway, name s
 		locality := &corev3.Locality{Region: g.Locality.Region, Zone: g.Locality.Zone, SubZone: g.Locality.SubZone}
 		endpoint := &endpointv3.Endpoint{Address: resource.SocketAddress(g.Address.Addr().String(), g.Address.Port())}
 		i := slices.IndexFunc(c.LocalityEndpoints, func(l *healthv3.LocalityEndpoints) bool {
-			return l.GetLocality().GetRegion() == g.Locality.Region && l.GetLocality().GetZone() == g.Locality.Zone && l.GetLocality().GetSubZone() == g.Locality.SubZone
+			return l.GetLocality().GetRegion() == g.Locality.Region && l.GetLocality().GetZone() == g.Locality.Zone &&
+				l.GetLocality().GetSubZone() == g.Locality.SubZone
 		})
 		if i < 0 {
 			i, c.LocalityEndpoints = len(c.LocalityEndpoints), append(c.LocalityEndpoints, &healthv3.LocalityEndpoints{Locality: locality})

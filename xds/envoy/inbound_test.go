@@ -21,10 +21,12 @@ func TestMachinesHaveThePortsOfTheirEntries(t *testing.T) {
 		namespace string
 		want      bool
 	}{
-		"its own namespace": {declared, "shop", true}, "another namespace": {declared, "other", false}, "another cluster": {elsewhere, "shop", false},
+		"its own namespace": {declared, "shop", true}, "another namespace": {declared, "other", false},
+		"another cluster": {elsewhere, "shop", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := parse(t, "sidecar~10.7.0.9~a."+c.namespace+"~"+c.namespace+".svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": c.namespace, "IDENTITY_SOURCE": "ads"})
+			n := parse(t, "sidecar~10.7.0.9~a."+c.namespace+"~"+c.namespace+".svc.cluster.local",
+				map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": c.namespace, "IDENTITY_SOURCE": "ads"})
 			l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, c.w.snapshot), "virtualInbound")
 			got := false
 			for _, chain := range l.GetFilterChains() {

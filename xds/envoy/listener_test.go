@@ -49,7 +49,8 @@ func expectListeners(t *testing.T, s *federation.Snapshot, n envoy.Node, want ..
 
 func TestListenersByProtocolAndVIP(t *testing.T) {
 	n := client(t)
-	dual := parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "INSTANCE_IPS": "10.0.0.9,fd00::9"})
+	dual := parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "INSTANCE_IPS": "10.0.0.9,fd00::9"})
 	for name, c := range map[string]struct {
 		shard *federation.Shard
 		node  envoy.Node
@@ -161,14 +162,17 @@ func TestInboundDealsWithHTTPOnly(t *testing.T) {
 		{Name: "raw", Number: 90, Protocol: federation.TCP},
 		{Name: "both", Number: 70, Protocol: federation.HTTP},
 	}}
-	second := &federation.Shard{Endpoints: []federation.Endpoint{local}, Ports: []federation.Port{{Name: "both", Number: 71, Protocol: federation.TCP}}}
+	second := &federation.Shard{Endpoints: []federation.Endpoint{local},
+		Ports: []federation.Port{{Name: "both", Number: 71, Protocol: federation.TCP}}}
 	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("second.shop"), second)
-	w.apply(federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock}, Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
-		Set: map[federation.WorkloadKey]*federation.Workload{{Name: "client"}: {
-			Addresses:       []netip.Addr{netip.MustParseAddr("10.0.0.9")},
-			ManagementPorts: []federation.Port{{Name: "probe", Number: 8080, Protocol: federation.HTTP}, {Name: "admin", Number: 6000, Protocol: federation.HTTP}},
-		}},
-	}})
+	w.apply(federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
+		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
+			Set: map[federation.WorkloadKey]*federation.Workload{{Name: "client"}: {
+				Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.9")},
+				ManagementPorts: []federation.Port{{Name: "probe", Number: 8080, Protocol: federation.HTTP},
+					{Name: "admin", Number: 6000, Protocol: federation.HTTP}},
+			}},
+		}})
 	l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, client(t), w.snapshot), "virtualInbound")
 	var ports []uint32
 	for _, chain := range l.GetFilterChains() {
@@ -183,7 +187,8 @@ func TestInboundDealsWithHTTPOnly(t *testing.T) {
 }
 
 func TestExplicitHTTPProxyWithoutCapture(t *testing.T) {
-	n := parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "INTERCEPTION_MODE": "NONE", "HTTP_PROXY_PORT": 15080})
+	n := parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "INTERCEPTION_MODE": "NONE", "HTTP_PROXY_PORT": 15080})
 	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	if got := namesOf(build(t, envoy.ListenerType, n, w.snapshot)); !slices.Equal(got, []string{"127.0.0.1_15080"}) {
 		t.Errorf("listeners are %q", got)

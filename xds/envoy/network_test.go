@@ -21,7 +21,8 @@ func (w *world) network(id federation.NetworkID, spec federation.NetworkObject) 
 		Key:    federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(id)},
 		Digest: fmt.Sprintf("%+v", spec), Spec: &spec,
 	}
-	return w.apply(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
+	return w.apply(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
 }
 
 func gatewaysAt(addresses ...string) federation.NetworkObject {
@@ -98,21 +99,32 @@ func TestWhatIsBehindAGateway(t *testing.T) {
 		want    string
 		reasons []string
 	}{
-		"no mutual TLS":             {base().network("n2", only()).say("c2", webKey, web(plain)), "map[10.0.0.1:8080:1]", []string{"NO_MUTUAL_TLS 10.0.2.2"}},
-		"unhealthy":                 {base().network("n2", only()).say("c2", webKey, web(sick, meshed("10.0.2.1", "n2", 7))), "map[10.0.0.1:8080:1 192.0.2.1:15443:7]", []string{"UNHEALTHY 10.0.2.3"}},
-		"unknown network":           {base().say("c2", webKey, web(elsewhere)), "map[10.0.0.1:8080:1]", []string{"UNKNOWN_NETWORK 10.0.2.4"}},
-		"not from here":             {base().network("n2", only("n3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))), "map[10.0.0.1:8080:1]", []string{"NO_GATEWAY_FOR_NETWORK 10.0.2.1"}},
-		"from here":                 {base().network("n2", only("n1", "n3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))), "map[10.0.0.1:8080:1 192.0.2.1:15443:1]", nil},
-		"no usable address":         {base().network("n2", gatewaysAt("169.254.169.254")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))), "map[10.0.0.1:8080:1]", []string{"NO_GATEWAY_ADDRESS 10.0.2.1"}},
-		"one gateway, two networks": {base().attach("c3", "n3").network("n2", only()).network("n3", only()).say("c2", webKey, web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.2.1", "n3", 3))), "map[10.0.0.1:8080:1 192.0.2.1:15443:5]", nil},
-		"the same pod twice":        {base().attach("c3", "n2").network("n2", only()).say("c2", webKey, web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.2.1", "n2", 3))), "map[10.0.0.1:8080:1 192.0.2.1:15443:2]", []string{"DUPLICATE_ADDRESS 10.0.2.1"}},
-		"weights beyond Envoy's":    {base().network("n2", gatewaysAt("192.0.2.1", "192.0.2.2", "192.0.2.3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 1<<32-1))), "map[10.0.0.1:8080:1 192.0.2.1:15443:1073741823 192.0.2.2:15443:1073741823 192.0.2.3:15443:1073741823]", nil},
+		"no mutual TLS": {base().network("n2", only()).say("c2", webKey, web(plain)), "map[10.0.0.1:8080:1]",
+			[]string{"NO_MUTUAL_TLS 10.0.2.2"}},
+		"unhealthy": {base().network("n2", only()).say("c2", webKey, web(sick, meshed("10.0.2.1", "n2", 7))),
+			"map[10.0.0.1:8080:1 192.0.2.1:15443:7]", []string{"UNHEALTHY 10.0.2.3"}},
+		"unknown network": {base().say("c2", webKey, web(elsewhere)), "map[10.0.0.1:8080:1]", []string{"UNKNOWN_NETWORK 10.0.2.4"}},
+		"not from here": {base().network("n2", only("n3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
+			"map[10.0.0.1:8080:1]", []string{"NO_GATEWAY_FOR_NETWORK 10.0.2.1"}},
+		"from here": {base().network("n2", only("n1", "n3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
+			"map[10.0.0.1:8080:1 192.0.2.1:15443:1]", nil},
+		"no usable address": {base().network("n2", gatewaysAt("169.254.169.254")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
+			"map[10.0.0.1:8080:1]", []string{"NO_GATEWAY_ADDRESS 10.0.2.1"}},
+		"one gateway, two networks": {base().attach("c3", "n3").network("n2", only()).network("n3", only()).say("c2", webKey,
+			web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.2.1", "n3", 3))), "map[10.0.0.1:8080:1 192.0.2.1:15443:5]", nil},
+		"the same pod twice": {base().attach("c3", "n2").network("n2", only()).say("c2", webKey,
+			web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.2.1", "n2", 3))), "map[10.0.0.1:8080:1 192.0.2.1:15443:2]",
+			[]string{"DUPLICATE_ADDRESS 10.0.2.1"}},
+		"weights beyond Envoy's": {base().network("n2", gatewaysAt("192.0.2.1", "192.0.2.2", "192.0.2.3")).say("c2", webKey,
+			web(meshed("10.0.2.1", "n2", 1<<32-1))),
+			"map[10.0.0.1:8080:1 192.0.2.1:15443:1073741823 192.0.2.2:15443:1073741823 192.0.2.3:15443:1073741823]", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fmt.Sprint(weights(t, c.world, one(t))); got != c.want {
 				t.Errorf("weights are %s, want %s", got, c.want)
 			}
-			_, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, one(t), c.world.snapshot), "outbound|80||web.shop.svc.cluster.local")
+			_, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, one(t), c.world.snapshot),
+				"outbound|80||web.shop.svc.cluster.local")
 			if got := codes(reasons); !slices.Equal(got, c.reasons) {
 				t.Errorf("reasons are %q, want %q", got, c.reasons)
 			}
@@ -128,9 +140,12 @@ func TestProxiesWithoutIdentitySendNothingToGateways(t *testing.T) {
 	if got := fmt.Sprint(list(a), codes(reasons)); got != "[10.0.0.1:8080 HEALTHY] [NO_IDENTITY 10.0.2.1]" {
 		t.Errorf("the endpoints and reasons are %s", got)
 	}
-	w.config(t, "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}}")
-	a, reasons = find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, one(t), w.snapshot), "outbound|80||web.shop.svc.cluster.local")
-	if got := fmt.Sprint(list(a), codes(reasons), reasons[0].Cause); got != "[10.0.0.1:8080 HEALTHY] [MUTUAL_TLS_OFF 10.0.2.1] DestinationRule.networking.istio.io shop/web" {
+	w.config(t,
+		"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}}")
+	a, reasons = find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, one(t), w.snapshot),
+		"outbound|80||web.shop.svc.cluster.local")
+	if got := fmt.Sprint(list(a), codes(reasons),
+		reasons[0].Cause); got != "[10.0.0.1:8080 HEALTHY] [MUTUAL_TLS_OFF 10.0.2.1] DestinationRule.networking.istio.io shop/web" {
 		t.Errorf("with a rule against mutual TLS, the endpoints and reasons are %s", got)
 	}
 }
@@ -228,12 +243,14 @@ func TestWeightsOfPoliciesThatIgnoreThem(t *testing.T) {
 	for _, policy := range []string{"LEAST_REQUEST", "RANDOM"} {
 		w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1", "192.0.2.2")).
 			say("c1", webKey, web(meshed("10.0.0.1", "n1", 1), meshed("10.0.0.2", "n1", 2))).say("c2", webKey, web(meshed("10.0.0.1", "n2", 4))).
-			config(t, "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: "+policy+"}}}")
+			config(t,
+				"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: "+policy+"}}}")
 		resources := build(t, envoy.EndpointType, one(t), w.snapshot)
 		a, _ := find[*endpointv3.ClusterLoadAssignment](t, resources, "outbound|80||web.shop.svc.cluster.local")
 		var got []string
 		for _, group := range a.GetEndpoints() {
-			got = append(got, fmt.Sprintf("%s: %d of %d", group.GetLocality().GetSubZone(), group.GetLoadBalancingWeight().GetValue(), len(group.GetLbEndpoints())))
+			got = append(got, fmt.Sprintf("%s: %d of %d", group.GetLocality().GetSubZone(), group.GetLoadBalancingWeight().GetValue(),
+				len(group.GetLbEndpoints())))
 		}
 		want := "~gateway-192.0.2.1:15443: 4 of 1, ~gateway-192.0.2.2:15443: 4 of 1, ~weight-2: 2 of 1, ~weight-4: 4 of 1"
 		if strings.Join(got, ", ") != want {

@@ -37,7 +37,8 @@ type manifest struct {
 // with full hostnames.
 func (w *world) config(t fataler, documents string) *world {
 	t.Helper()
-	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{}}}
+	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey,
+		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{}}}
 	for text := range strings.SplitSeq(documents, "\n---\n") {
 		var m manifest
 		if err := yaml.Unmarshal([]byte(text), &m); err != nil {

@@ -56,14 +56,17 @@ func TestR22TheOwnNamespaceComesFirst(t *testing.T) {
 // The VIP of the service that a caller's own namespace replaces does not lead to the
 // replacement; it goes on as if the service did not exist.
 func TestR22VIPsOfReplacedServicesGoOn(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", inNamespace("other"), dup(2, federation.TCP)).say("c1", inNamespace("shop"), dup(3, federation.TCP, "."))
-	for listener, want := range map[string]string{"198.51.100.3_5432": "outbound|5432||dup.example.com", "198.51.100.2_5432": "PassthroughCluster"} {
+	w := newWorld().attach("c1", "").say("c1", inNamespace("other"), dup(2, federation.TCP)).say("c1",
+		inNamespace("shop"), dup(3, federation.TCP, "."))
+	for listener, want := range map[string]string{"198.51.100.3_5432": "outbound|5432||dup.example.com",
+		"198.51.100.2_5432": "PassthroughCluster"} {
 		if got := leadsTo(t, w.snapshot, sidecarIn(t, "shop"), listener); got != want {
 			t.Errorf("in shop, %s leads to %s, want %s", listener, got, want)
 		}
 	}
 	listeners := build(t, envoy.ListenerType, sidecarIn(t, "other"), w.snapshot)
-	if got, _ := find[*listenerv3.Listener](t, listeners, "198.51.100.2_5432"); got == nil || slices.Contains(namesOf(listeners), "198.51.100.3_5432") {
+	if got, _ := find[*listenerv3.Listener](t, listeners, "198.51.100.2_5432"); got == nil ||
+		slices.Contains(namesOf(listeners), "198.51.100.3_5432") {
 		t.Errorf("in other, there are the listeners %q", namesOf(listeners))
 	}
 }
@@ -73,16 +76,20 @@ func TestR22VIPsOfReplacedServicesGoOn(t *testing.T) {
 func TestR22NoEntryTakesTheHostnameOfADiscoveredService(t *testing.T) {
 	for _, protocol := range []federation.Protocol{federation.TCP, federation.HTTP} {
 		w := newWorld().attach("c1", "").say("c1", inNamespace("shop"), dup(2, protocol)).apply(federation.Edit{
-			Source:   federation.ShardKey{Cluster: "hub", Provider: federation.External},
-			Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
-			Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{inNamespace("other"): dup(1, protocol)}},
+			Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
+			Clusters: federation.Delta[federation.ClusterID,
+				federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
+			Services: federation.Delta[federation.ServiceKey,
+				*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{inNamespace("other"): dup(1, protocol)}},
 		})
 		for namespace, want := range map[string]string{"shop": "192.0.2.2", "elsewhere": "192.0.2.2", "other": "192.0.2.1"} {
-			a, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, sidecarIn(t, namespace), w.snapshot), "outbound|5432||dup.example.com")
+			a, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, sidecarIn(t, namespace), w.snapshot),
+				"outbound|5432||dup.example.com")
 			if got := list(a); !slices.Equal(got, []string{want + ":5432 HEALTHY"}) {
 				t.Errorf("%s: callers in %s are sent to %q, want %s", protocol, namespace, got, want)
 			}
-			if namespace == "elsewhere" && (len(reasons) != 1 || reasons[0].Service != inNamespace("other") || !strings.Contains(reasons[0].Message, "a service of a cluster")) {
+			if namespace == "elsewhere" && (len(reasons) != 1 || reasons[0].Service != inNamespace("other") ||
+				!strings.Contains(reasons[0].Message, "a service of a cluster")) {
 				t.Errorf("%s: the reasons are %v", protocol, reasons)
 			}
 		}

@@ -41,9 +41,11 @@ func bySNI(all []builtResource) []string {
 }
 
 func TestSeed61RoutersInSNIDNATModeHaveAClusterForEachName(t *testing.T) {
-	w := newWorld().attach("c1", "").config(t, "kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, subsets: [{name: v1, labels: {version: v1}}]}")
+	w := newWorld().attach("c1", "").config(t,
+		"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, subsets: [{name: v1, labels: {version: v1}}]}")
 	shard := &federation.Shard{}
-	for i, protocol := range []federation.Protocol{federation.HTTP, federation.GRPC, federation.TCP, federation.TLS, federation.HTTPS, federation.Mongo, federation.UDP} {
+	for i, protocol := range []federation.Protocol{federation.HTTP, federation.GRPC, federation.TCP, federation.TLS, federation.HTTPS,
+		federation.Mongo, federation.UDP} {
 		shard.Ports = append(shard.Ports, federation.Port{Name: string(protocol), Number: uint16(80 + i), Protocol: protocol})
 	}
 	w.say("c1", webKey, shard)
@@ -68,7 +70,8 @@ func TestU02AGatewayPutsRoutersIntoSNIDNATMode(t *testing.T) {
 	w := newWorld().attach("c1", "").config(t, eastWest)
 	w.say("c1", webKey, &federation.Shard{Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}}})
 	node := func(namespace, label string) envoy.Node {
-		return parse(t, "router~10.0.0.9~gw."+namespace+"~"+namespace+".svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": label}})
+		return parse(t, "router~10.0.0.9~gw."+namespace+"~"+namespace+".svc.cluster.local",
+			map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": label}})
 	}
 	for what, c := range map[string]struct {
 		node   envoy.Node
@@ -123,7 +126,8 @@ func TestLongNamesAreShortened(t *testing.T) {
 	host := federation.Hostname(strings.TrimPrefix(names[0], "outbound_.80_._."))
 	w.say("c1", federation.ServiceKey{Hostname: host, Namespace: "shop"}, web(mesh(at("10.0.0.2", 8080))...))
 	a, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, router(t, "sni-dnat"), w.snapshot), names[0])
-	if got := list(a); !slices.Equal(got, []string{"10.0.0.2:8080 HEALTHY"}) || len(reasons) != 1 || reasons[0].Code != resource.ReasonSNIConflict || reasons[0].Service != long {
+	if got := list(a); !slices.Equal(got, []string{"10.0.0.2:8080 HEALTHY"}) || len(reasons) != 1 ||
+		reasons[0].Code != resource.ReasonSNIConflict || reasons[0].Service != long {
 		t.Errorf("behind the name are %q, reasons %v", got, reasons)
 	}
 	for _, r := range build(t, envoy.ClusterType, sidecar, w.snapshot) {
@@ -144,7 +148,8 @@ func TestTheListenerOfARouterDependsOnServicesAndRules(t *testing.T) {
 	if len(found) != 1 || !found[0].deps.AllSpecs {
 		t.Fatalf("the listener depends on %+v", found)
 	}
-	if !found[0].deps.Sets.Has(federation.ObjectSet{Kind: federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, Namespace: federation.AllNamespaces}) {
+	if !found[0].deps.Sets.Has(federation.ObjectSet{Kind: federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"},
+		Namespace: federation.AllNamespaces}) {
 		t.Error("the listener does not depend on DestinationRules")
 	}
 }

@@ -93,7 +93,8 @@ func TestR31MirrorsKeepTheHost(t *testing.T) {
 	t.Cleanup(func() { mirror.Close() })
 	shard := web(at("10.7.0.2", 8080))
 	shard.VIPs = vips("10.96.0.1/32")
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("copy.shop.svc.cluster.local"), web(at("10.7.0.3", 8080))).config(t, adminRules)
+	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("copy.shop.svc.cluster.local"),
+		web(at("10.7.0.3", 8080))).config(t, adminRules)
 	caller, _ := pod(t, network, "10.7.0.9", w.snapshot)
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
@@ -121,7 +122,8 @@ func TestR31DNSClustersRespectTTLs(t *testing.T) {
 	entry.Resolution = federation.DNSLB
 	w := newWorld().attach("c1", "").say("c1", key("api.example.com"), entry)
 	c, _ := find[*clusterv3.Cluster](t, build(t, envoy.ClusterType, client(t), w.snapshot), "outbound|443||api.example.com")
-	if !c.GetRespectDnsTtl() || c.GetDnsRefreshRate().AsDuration() != time.Minute || c.GetDnsFailureRefreshRate().GetMaxInterval().AsDuration() != 10*time.Second {
+	if !c.GetRespectDnsTtl() || c.GetDnsRefreshRate().AsDuration() != time.Minute ||
+		c.GetDnsFailureRefreshRate().GetMaxInterval().AsDuration() != 10*time.Second {
 		t.Errorf("the cluster is resolved by %v", c)
 	}
 }

@@ -67,7 +67,8 @@ func TestEnvoyServesEverySortOfServiceOnOnePort(t *testing.T) {
 			t.Errorf("%s at %s is answered by %s, want %s through %s", c.host, c.address, got, c.want, c.cluster)
 		}
 	}
-	for address, want := range map[string]string{"10.96.0.2:80": "first hello\n", "10.97.0.2:80": "second hello\n", "10.7.0.4:80": "third hello\n"} {
+	for address, want := range map[string]string{"10.96.0.2:80": "first hello\n", "10.97.0.2:80": "second hello\n",
+		"10.7.0.4:80": "third hello\n"} {
 		if got := sayLine(t, caller, address); got != want {
 			t.Errorf("%s answers %q, want %q", address, got, want)
 		}
@@ -111,7 +112,8 @@ func TestEnvoyLetsAServerSpeakFirstOnAPortOfHTTP(t *testing.T) {
 // A request to the explicit proxy has no other destination than its host.
 func TestExplicitHTTPProxyLeavesOutWhatTheCallerMustFind(t *testing.T) {
 	n := parse(t, "sidecar~10.0.0.9~client~", map[string]any{"CLUSTER_ID": "c1", "HTTP_PROXY_PORT": 15080})
-	if got := domainsOf(t, manySorts(), n, "http_proxy"); got["headless.other.svc.cluster.local:80"] != nil || got["far.other.svc.cluster.local:80"] == nil {
+	if got := domainsOf(t, manySorts(), n, "http_proxy"); got["headless.other.svc.cluster.local:80"] != nil ||
+		got["far.other.svc.cluster.local:80"] == nil {
 		t.Errorf("the HTTP proxy serves %q", got)
 	}
 	for _, r := range build(t, envoy.RouteType, n, manySorts()) {

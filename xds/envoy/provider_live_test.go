@@ -81,7 +81,8 @@ type decider struct {
 
 func (decider) Check(_ context.Context, r *authv3.CheckRequest) (*authv3.CheckResponse, error) {
 	request := r.GetAttributes().GetRequest().GetHttp()
-	if request.GetHeaders()["x-key"] == "please" || request == nil && r.GetAttributes().GetSource().GetAddress().GetSocketAddress().GetAddress() == "10.7.0.30" {
+	if request.GetHeaders()["x-key"] == "please" || request == nil &&
+		r.GetAttributes().GetSource().GetAddress().GetSocketAddress().GetAddress() == "10.7.0.30" {
 		return &authv3.CheckResponse{Status: &status.Status{Code: int32(rpccodes.OK)}}, nil
 	}
 	return &authv3.CheckResponse{
@@ -131,9 +132,11 @@ func TestK24RealProxiesAskProviders(t *testing.T) {
 	asked := &federation.Shard{Endpoints: []federation.Endpoint{{
 		Address: at("10.7.0.40", 1).Address,
 		Ports:   []federation.EndpointPort{{Name: "grpc", Number: 9000}, {Name: "down", Number: 9001}, {Name: "http", Number: 8000}},
-	}}, Ports: []federation.Port{{Name: "grpc", Number: 9000, Protocol: federation.GRPC}, {Name: "down", Number: 9001, Protocol: federation.GRPC}, {Name: "http", Number: 8000, Protocol: federation.HTTP}}}
+	}}, Ports: []federation.Port{{Name: "grpc", Number: 9000, Protocol: federation.GRPC},
+		{Name: "down", Number: 9001, Protocol: federation.GRPC}, {Name: "http", Number: 8000, Protocol: federation.HTTP}}}
 	lost := web(at("10.7.0.3", 8080))
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).say("c1", key("lost.shop"), lost).say("c1", key("authz.shop"), asked).config(t, providerRules)
+	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).say("c1", key("lost.shop"), lost).say("c1",
+		key("authz.shop"), asked).config(t, providerRules)
 	server, _ := proxied(t, network, authority, "10.7.0.2", "web", w.snapshot)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}, TCP: []int{9001}})
 	lostServer, _ := proxied(t, network, authority, "10.7.0.3", "lost", w.snapshot)
@@ -159,7 +162,8 @@ func TestK24RealProxiesAskProviders(t *testing.T) {
 	} {
 		response := caller.Get(fmt.Sprintf("http://%s:8080%s", c.at, c.path), "X-Key", c.key, "X-Many-A", "-many", "X-Other", "no")
 		if response.Status != c.want || response.Header.Get("X-Why") != c.header || response.Header.Get("X-Secret") != "" {
-			t.Errorf("%s%s with the key %q is answered with %d and X-Why %q, want %d and %q", c.at, c.path, c.key, response.Status, response.Header.Get("X-Why"), c.want, c.header)
+			t.Errorf("%s%s with the key %q is answered with %d and X-Why %q, want %d and %q", c.at, c.path, c.key, response.Status,
+				response.Header.Get("X-Why"), c.want, c.header)
 		}
 		if said := response.Header.Get("X-Said"); c.path == "/http" && c.want == 200 && said != "100%-many" {
 			t.Errorf("the server was told %q", said)

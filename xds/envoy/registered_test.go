@@ -49,7 +49,8 @@ func TestS19WhatTheRegistryKnowsOfAWorkloadHolds(t *testing.T) {
 				t.Errorf("it says that it is in n2, and is sent to %s, want %s", got, want)
 			}
 			liar.Labels = map[string]string{"app": "client"}
-			if imports := slices.Contains(envoy.Names(envoy.ClusterType, offering(t, w, liar), w.snapshot), "outbound|80||web.shop.svc.cluster.local"); imports == c.hint {
+			if imports := slices.Contains(envoy.Names(envoy.ClusterType, offering(t, w, liar), w.snapshot),
+				"outbound|80||web.shop.svc.cluster.local"); imports == c.hint {
 				t.Errorf("it says that it is another app, and imports what that one does not: %t", imports)
 			}
 		})
@@ -84,7 +85,8 @@ func TestS19LocalityIsThatOfTheRegistry(t *testing.T) {
 // TestS19PodsOfTheNodesNetworkAreNotConfused: of several at one address only the one
 // of that name is the proxy's.
 func TestS19PodsOfTheNodesNetworkAreNotConfused(t *testing.T) {
-	w := newWorld().attach("c1", "n1").runs("a", "10.0.0.9", "n1", map[string]string{"app": "a"}).runs("b", "10.0.0.9", "n1", map[string]string{"app": "b"})
+	w := newWorld().attach("c1", "n1").runs("a", "10.0.0.9", "n1", map[string]string{"app": "a"}).runs("b", "10.0.0.9",
+		"n1", map[string]string{"app": "b"})
 	for name, want := range map[string]string{"a": "a", "b": "b", "c": ""} {
 		n := parse(t, "sidecar~10.0.0.9~"+name+".shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop"})
 		got := ""
@@ -111,20 +113,22 @@ func TestS22OnlyDeclaredGatewaysServe(t *testing.T) {
 		change             func(*world)
 		why                string // it serves nothing; empty: it serves
 	}{
-		"root namespace":                  {"istio-system", "", nil, ""},
-		"root namespace, network said":    {"istio-system", "n1", nil, ""},
-		"another namespace":               {"shop", "", nil, `not be in namespace "shop"`},
-		"another root":                    {"shop", "", func(w *world) { w.config(t, settings("rootNamespace: shop")) }, ""},
-		"listed":                          {"shop", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) }, ""},
-		"any":                             {"shop", "", func(w *world) { w.config(t, settings("gatewayNamespaces: ['*']")) }, ""},
-		"listed without root":             {"istio-system", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) }, `not be in namespace "istio-system"`},
+		"root namespace":               {"istio-system", "", nil, ""},
+		"root namespace, network said": {"istio-system", "n1", nil, ""},
+		"another namespace":            {"shop", "", nil, `not be in namespace "shop"`},
+		"another root":                 {"shop", "", func(w *world) { w.config(t, settings("rootNamespace: shop")) }, ""},
+		"listed":                       {"shop", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) }, ""},
+		"any":                          {"shop", "", func(w *world) { w.config(t, settings("gatewayNamespaces: ['*']")) }, ""},
+		"listed without root": {"istio-system", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) },
+			`not be in namespace "istio-system"`},
 		"of a named service":              {"shop", "", func(w *world) { w.network("n1", named) }, ""},
 		"of a service with namespace":     {"shop", "", func(w *world) { w.network("n1", explicit) }, ""},
 		"named for another network":       {"shop", "", func(w *world) { w.network("n2", named) }, `not be in namespace "shop"`},
 		"another network by its own word": {"istio-system", "n2", nil, `network "n2"`},
 		"another network, by registry": {"istio-system", "n2", func(w *world) {
 			e := federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock}}
-			e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{Namespace: "istio-system", Name: "gw"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.9")}, Network: "n2", Labels: map[string]string{"istio": "eastwest"}}}
+			e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{Namespace: "istio-system",
+				Name: "gw"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.9")}, Network: "n2", Labels: map[string]string{"istio": "eastwest"}}}
 			w.apply(e)
 		}, ""},
 	} {

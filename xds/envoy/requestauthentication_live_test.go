@@ -112,7 +112,8 @@ func TestK08RealProxiesVerifyTokens(t *testing.T) {
 	w := newWorld().attach("c1", "").config(t, strings.NewReplacer("KEYS", a.jwks(), "OTHER", b.jwks()).Replace(tokenRules))
 	ns := testbed.NewNamespace(t, "gateway")
 	ns.Join(network, "10.7.0.8")
-	n := parse(t, "router~10.7.0.8~gw.edge~edge.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": "ingress"}})
+	n := parse(t, "router~10.7.0.8~gw.edge~edge.svc.cluster.local",
+		map[string]any{"CLUSTER_ID": "c1", "LABELS": map[string]any{"istio": "ingress"}})
 	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "gateway", Config: sidecarConfig(t, n, w.snapshot), Namespace: ns}).WaitReady(time.Minute)
 	caller, _ := pod(t, network, "10.7.0.30", nil)
 	later, earlier := time.Now().Add(time.Hour).Unix(), time.Now().Add(-time.Hour).Unix()
@@ -123,7 +124,8 @@ func TestK08RealProxiesVerifyTokens(t *testing.T) {
 		}
 		return all
 	}
-	ann := a.token(claims("https://a.example", "ann", "aud", []string{"shop", "bank"}, "azp", "app-1", "roles", "reader writer", "realm", map[string]any{"roles": []string{"user", "admin"}}))
+	ann := a.token(claims("https://a.example", "ann", "aud", []string{"shop", "bank"}, "azp", "app-1", "roles", "reader writer", "realm",
+		map[string]any{"roles": []string{"user", "admin"}}))
 	annOfB := b.token(claims("https://b.example", "ann"))
 	eve := a.token(claims("https://a.example", "eve", "azp", "web", "roles", "writers", "realm", map[string]any{"roles": "user"}))
 	for _, c := range []struct {

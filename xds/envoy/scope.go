@@ -68,7 +68,10 @@ var offering = scope{
 var scopes = map[node.Scope]scope{
 	node.ScopeStatic: {
 		fixed: always(resource.ClusterType, resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster),
-		build: map[resource.Type]build{resource.ClusterType: func(v *facet.View, name string) proto.Message { return cluster.Static(name, v.Facet.IPv6) }},
+		build: map[resource.Type]build{resource.ClusterType: func(v *facet.View,
+			name string) proto.Message {
+			return cluster.Static(name, v.Facet.IPv6)
+		}},
 	},
 	node.ScopePublic:   offering,
 	node.ScopePrivate:  offering,

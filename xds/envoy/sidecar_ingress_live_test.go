@@ -34,7 +34,8 @@ func reached(t *testing.T, network *testbed.Network, authority *testbed.Authorit
 	ns.Join(network, address)
 	n := parse(t, "sidecar~"+address+"~web.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "INTERCEPTION_MODE": mode})
 	chain, key := authority.Issue(testbed.Subject{Hosts: []string{"web.example.com"}})
-	config := withNamedSecrets(t, sidecarConfig(t, n, s), map[string]transport.KeyMaterial{"file-cert:/web.crt~/web.key": {Chain: chain, Key: key}})
+	config := withNamedSecrets(t, sidecarConfig(t, n, s),
+		map[string]transport.KeyMaterial{"file-cert:/web.crt~/web.key": {Chain: chain, Key: key}})
 	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "sidecar-" + address, Config: config, Namespace: ns})
 	proxy.WaitReady(time.Minute)
 	if mode == "REDIRECT" {

@@ -22,10 +22,13 @@ func TestK50WhatASidecarCannotHaveIsLeftOutAlone(t *testing.T) {
 		"a circle at all":       {`port: {number: 90}, captureMode: NONE, bind: 0.0.0.0, defaultEndpoint: "0.0.0.0:90"`, "to itself"},
 		"no port":               {`port: {number: 70000}`, "has no port"},
 		"an idle bind":          {`port: {number: 90}, bind: 10.0.0.1`, "has no bind"},
-		"TLS beside the mesh's": {`port: {number: 90, protocol: TLS}, tls: {mode: SIMPLE, serverCertificate: /c, privateKey: /k}`, "tls has no effect"},
+		"TLS beside the mesh's": {`port: {number: 90, protocol: TLS}, tls: {mode: SIMPLE, serverCertificate: /c, privateKey: /k}`,
+			"tls has no effect"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "").config(t, fmt.Sprintf("kind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {ingress: [{%s}, {port: {number: 80, protocol: HTTP}}]}", c.ingress))
+			w := newWorld().attach("c1", "").config(t,
+				fmt.Sprintf("kind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {ingress: [{%s}, {port: {number: 80, protocol: HTTP}}]}",
+					c.ingress))
 			n := parse(t, "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "IDENTITY_SOURCE": "ads"})
 			l, reasons := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, w.snapshot), "virtualInbound")
 			if len(reasons) != 1 || !strings.Contains(reasons[0].Message, c.why) || reasons[0].Cause.Name != "s" {

@@ -74,7 +74,8 @@ func TestU25IstiodSendsTheSameFilters(t *testing.T) {
 	n := &corev3.Node{
 		Id: "sidecar~10.7.0.9~web.shop~shop.svc.cluster.local",
 		Metadata: fields(t, map[string]any{
-			"CLUSTER_ID": "Kubernetes", "NAMESPACE": "shop", "ISTIO_VERSION": "1.32.0", "INTERCEPTION_MODE": "REDIRECT", "WORKLOAD_IDENTITY_SOCKET_FILE": "socket",
+			"CLUSTER_ID": "Kubernetes", "NAMESPACE": "shop", "ISTIO_VERSION": "1.32.0", "INTERCEPTION_MODE": "REDIRECT",
+			"WORKLOAD_IDENTITY_SOCKET_FILE": "socket",
 		}),
 		Extensions: []*corev3.Extension{{Name: "envoy.filters.http.istio_stats"}, {Name: "envoy.filters.http.peer_metadata"}},
 	}

@@ -81,7 +81,8 @@ func TestG81EveryFieldOfEntriesIsListed(t *testing.T) {
 
 // TestG81ProbesOfGroupsAreReported: the hub sends no probes, and says where they belong.
 func TestG81ProbesOfGroupsAreReported(t *testing.T) {
-	w := newWorld().config(t, "kind: WorkloadGroup\nmetadata: {name: n, namespace: shop}\nspec: {metadata: {labels: {a: b}}, template: {serviceAccount: a}, probe: {periodSeconds: 1, httpGet: {port: 80}}}")
+	w := newWorld().config(t,
+		"kind: WorkloadGroup\nmetadata: {name: n, namespace: shop}\nspec: {metadata: {labels: {a: b}}, template: {serviceAccount: a}, probe: {periodSeconds: 1, httpGet: {port: 80}}}")
 	for o := range w.snapshot.Objects().All() {
 		found := envoy.NotHonoured(o)
 		if len(found) != 1 || found[0].Path != "probe" || !strings.Contains(found[0].Reason, "readinessProbe") {
@@ -117,7 +118,8 @@ func triedObjects(t *testing.T, kind string) []*federation.Object {
 func ruleText(t *testing.T, name string, spec map[string]any) string {
 	t.Helper()
 	spec["host"] = "store.shop.svc.cluster.local"
-	text, err := yaml.Marshal(map[string]any{"kind": "DestinationRule", "metadata": map[string]any{"name": name, "namespace": "shop"}, "spec": spec})
+	text, err := yaml.Marshal(map[string]any{"kind": "DestinationRule", "metadata": map[string]any{"name": name,
+		"namespace": "shop"}, "spec": spec})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ spec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {consiste
 // routes of a port from changing.
 func TestR05CommandsOfHeaders(t *testing.T) {
 	for value, want := range map[string]string{
-		"%REQ(a)%": "%REQ(a)%", "%REQ(:path)%": "%REQ(:path)%", "%REQ(a?:b)%": "%REQ(a?:b)%", "%REQ(a?b?c)%": "%%REQ(a?b?c)%%", "%RESP(?b)%": "%%RESP(?b)%%",
+		"%REQ(a)%": "%REQ(a)%", "%REQ(:path)%": "%REQ(:path)%", "%REQ(a?:b)%": "%REQ(a?:b)%", "%REQ(a?b?c)%": "%%REQ(a?b?c)%%",
+		"%RESP(?b)%": "%%RESP(?b)%%",
 	} {
 		w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).config(t, fmt.Sprintf(`
 kind: VirtualService

@@ -14,7 +14,8 @@ import (
 func routedWorld(t *testing.T) *federation.Snapshot {
 	first, second := web(at("10.7.0.2", 8080)), web(at("10.7.0.3", 8080))
 	first.VIPs, second.VIPs = vips("10.96.0.1/32"), vips("10.96.0.2/32")
-	return newWorld().attach("c1", "").say("c1", webKey, first).say("c1", key("second.shop.svc.cluster.local"), second).config(t, `kind: MeshSettings
+	return newWorld().attach("c1", "").say("c1", webKey, first).say("c1", key("second.shop.svc.cluster.local"),
+		second).config(t, `kind: MeshSettings
 spec: {outboundTrafficPolicy: {mode: REGISTRY_ONLY}}
 ---
 kind: VirtualService

@@ -16,7 +16,8 @@ spec:
   hosts: [web.shop.svc.cluster.local]
   http: [{headers: {request: {add: {Host: other.example}}}, route: [{destination: {host: web.shop.svc.cluster.local}}]}]`)
 	c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), w.snapshot), "80")
-	if route := c.GetVirtualHosts()[0].GetRoutes()[0]; route.GetRoute().GetHostRewriteLiteral() != "other.example" || len(route.GetRequestHeadersToAdd()) > 0 {
+	if route := c.GetVirtualHosts()[0].GetRoutes()[0]; route.GetRoute().GetHostRewriteLiteral() != "other.example" ||
+		len(route.GetRequestHeadersToAdd()) > 0 {
 		t.Errorf("the route is %v", route)
 	}
 }

@@ -153,7 +153,8 @@ func (t *Table) contained(title string, build func() (*Resource, error)) (made *
 	defer func() {
 		if cause := recover(); cause != nil {
 			made = nil
-			t.o.Logger.Error("leaving an object out of what is served to control planes: the hub panicked over it", slog.String("object", title), slog.Any("panic", cause))
+			t.o.Logger.Error("leaving an object out of what is served to control planes: the hub panicked over it",
+				slog.String("object", title), slog.Any("panic", cause))
 		}
 	}()
 	made, err := build()

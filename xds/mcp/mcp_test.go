@@ -42,7 +42,8 @@ func TestM07ServicesAreValidServiceEntries(t *testing.T) {
 	}
 	admits := kind.Schema{Set: set}
 	of := func(from *federation.Aggregate) *served.Table {
-		return served.New(served.Options{Snapshots: from, Views: nothing{}, Kinds: set.Kinds(), Origin: "ORIGIN123", Logger: slog.New(slog.DiscardHandler)})
+		return served.New(served.Options{Snapshots: from, Views: nothing{}, Kinds: set.Kinds(), Origin: "ORIGIN123",
+			Logger: slog.New(slog.DiscardHandler)})
 	}
 	any := 0
 	federationtest.EachFile(t, func(t *testing.T, s *federationtest.Scenario) {
@@ -82,18 +83,22 @@ func TestM07WhatAServiceEntrySays(t *testing.T) {
 	edit := func(provider federation.Provider, id federation.ClusterID, address string) {
 		key := federation.ServiceKey{Hostname: "web.shop.svc.cluster.local", Namespace: "shop"}
 		from.Open(federation.ShardKey{Cluster: id, Provider: provider}).Update(federation.Edit{
-			Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: provider}}},
+			Clusters: federation.Delta[federation.ClusterID,
+				federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: provider}}},
 			Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: {
 				Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}},
 				Endpoints: []federation.Endpoint{{
-					Address: federation.IPAddress(netip.MustParseAddr(address)), Ports: []federation.EndpointPort{{Name: "http", Number: 8080}}, Network: "n1", Health: federation.Healthy,
-					Locality: federation.Locality{Region: "eu", Zone: "a"}, ServiceAccount: "shop/web", TLSMode: "istio", Labels: map[string]string{"app": "web"},
+					Address: federation.IPAddress(netip.MustParseAddr(address)), Ports: []federation.EndpointPort{{Name: "http", Number: 8080}},
+					Network: "n1", Health: federation.Healthy,
+					Locality: federation.Locality{Region: "eu", Zone: "a"}, ServiceAccount: "shop/web", TLSMode: "istio",
+					Labels: map[string]string{"app": "web"},
 				}},
 			}}},
 		})
 	}
 	edit(federation.External, "hub", "10.9.9.9")
-	table := served.New(served.Options{Snapshots: from, Views: nothing{}, Kinds: set.Kinds(), Origin: "ORIGIN123", Logger: slog.New(slog.DiscardHandler)})
+	table := served.New(served.Options{Snapshots: from, Views: nothing{}, Kinds: set.Kinds(), Origin: "ORIGIN123",
+		Logger: slog.New(slog.DiscardHandler)})
 	if all, _ := table.Of(entries); all.Len() != 0 {
 		t.Errorf("an external service is %d entries", all.Len())
 	}
@@ -153,6 +158,7 @@ func manifest(t *testing.T, m *mcpapi.Resource) map[string]any {
 	}
 	namespace, name, _ := strings.Cut(m.GetMetadata().GetName(), "/")
 	return map[string]any{
-		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "spec": spec, "metadata": map[string]any{"namespace": namespace, "name": name},
+		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "spec": spec,
+		"metadata": map[string]any{"namespace": namespace, "name": name},
 	}
 }

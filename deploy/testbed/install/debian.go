@@ -31,7 +31,8 @@ func installSystemPackages(out io.Writer) error {
 	}
 	names := strings.Join(missing, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
-		fmt.Fprintf(out, "missing on this machine: %s; install them as root (Debian: apt-get install %s), the tests with network namespaces or a browser need them\n", names, names)
+		fmt.Fprintf(out,
+			"missing on this machine: %s; install them as root (Debian: apt-get install %s), the tests with network namespaces or a browser need them\n", names, names)
 		return nil
 	}
 	fmt.Fprintf(out, "installing the Debian packages %s…\n", names)

@@ -69,7 +69,8 @@ func (s site) installTool(tool toolset.Tool, dir string) error {
 }
 
 func (s site) build(tool toolset.Tool, path string) error {
-	cmd := exec.Command("go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags="+tool.Tags, "-o", path, tool.Package)
+	cmd := exec.Command("go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
+		"-tags="+tool.Tags, "-o", path, tool.Package)
 	cmd.Dir = filepath.Join(s.root, toolset.Room, tool.Module)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if err := s.step("building "+tool.Name+" from source", tool.About, cmd); err != nil {

@@ -9,6 +9,7 @@ func AuthorizationPolicy(r *References, spec *security.AuthorizationPolicy) {
 		return
 	}
 	if _, has := r.reader.Mesh().ExtensionProvider(name); !has {
-		r.Add(NotFoundReference, "spec.provider.name", "MeshSettings have no provider %q in extensionProviders: everything is denied that the object selects", name)
+		r.Add(NotFoundReference, "spec.provider.name",
+			"MeshSettings have no provider %q in extensionProviders: everything is denied that the object selects", name)
 	}
 }

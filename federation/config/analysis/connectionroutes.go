@@ -22,10 +22,12 @@ func (r *References) connectionRoutes(spec *networking.VirtualService) {
 		return
 	}
 	if len(spec.GetTls()) > 0 && !slices.ContainsFunc(ports, speaksTLS) {
-		r.Add(PortNotTLS, "spec.tls", "no port of the hosts speaks TLS, so that the tls routes have no effect: let the name of the port begin with tls- or https-, or set its protocol, or write tcp routes")
+		r.Add(PortNotTLS, "spec.tls",
+			"no port of the hosts speaks TLS, so that the tls routes have no effect: let the name of the port begin with tls- or https-, or set its protocol, or write tcp routes")
 	}
 	if len(spec.GetTcp()) > 0 && !slices.ContainsFunc(ports, speaksTCP) {
-		r.Add(PortNotTCP, "spec.tcp", "every port of the hosts speaks HTTP or TLS, so that the tcp routes have no effect: write http or tls routes")
+		r.Add(PortNotTCP, "spec.tcp",
+			"every port of the hosts speaks HTTP or TLS, so that the tcp routes have no effect: write http or tls routes")
 	}
 }
 

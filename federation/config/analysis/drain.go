@@ -38,7 +38,8 @@ func Drain(r *References, spec *federation.DrainObject) {
 		r.nothingDrained(spec)
 	}
 	if refused > 0 {
-		r.Add(DrainRefused, "spec", "%d of %d services are not drained: %s; add endpoints elsewhere, or set force", refused, drained+refused, strings.Join(named, ", "))
+		r.Add(DrainRefused, "spec", "%d of %d services are not drained: %s; add endpoints elsewhere, or set force", refused,
+			drained+refused, strings.Join(named, ", "))
 	}
 }
 

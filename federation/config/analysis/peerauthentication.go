@@ -31,7 +31,8 @@ func PeerAuthentication(r *References, spec *security.PeerAuthentication) {
 	own, labels := r.object.Key, spec.GetSelector().GetMatchLabels()
 	root := r.reader.Mesh().Root()
 	if len(labels) > 0 && own.Namespace == root {
-		r.Add(ruleIgnored, "spec.selector", "in the root namespace a selector selects nothing: put the object into the namespace of the workloads")
+		r.Add(ruleIgnored, "spec.selector",
+			"in the root namespace a selector selects nothing: put the object into the namespace of the workloads")
 		return
 	}
 	for o := range r.reader.Objects().In(own.Of(), own.Namespace) {
@@ -78,8 +79,10 @@ func (r *References) plainText(labels map[string]string, root string) {
 			for i := range group.Endpoints {
 				e := &group.Endpoints[i]
 				ours := own.Cluster == "" || own.Cluster == group.ClusterOf(e)
-				if ours && !e.TakesMutualTLS() && federation.MatchesLabels(e.Labels, []map[string]string{labels}) && !r.decidedCloser(svc.Key.Namespace, e.Labels) {
-					r.Add(NotEnforced, "spec", "%s of %s, for example, has no sidecar with an identity of the mesh (label security.istio.io/tlsMode: istio): callers speak plain text to it, and nothing refuses that", e.Address, svc.Key)
+				if ours && !e.TakesMutualTLS() && federation.MatchesLabels(e.Labels, []map[string]string{labels}) &&
+					!r.decidedCloser(svc.Key.Namespace, e.Labels) {
+					r.Add(NotEnforced, "spec",
+						"%s of %s, for example, has no sidecar with an identity of the mesh (label security.istio.io/tlsMode: istio): callers speak plain text to it, and nothing refuses that", e.Address, svc.Key)
 					return
 				}
 			}

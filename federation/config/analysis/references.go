@@ -163,7 +163,8 @@ func (r *References) rivals() {
 		}
 		for o := range r.reader.Objects().Named(r.object.Key.Of(), name) {
 			if o.Key != r.object.Key && r.meets(o) && usedBySidecars(o) && o.Older(r.object) {
-				r.Add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s has the host %s, too, and is older: sidecars use that one", o.Key.Title(), name)
+				r.Add(ConflictingHosts, fmt.Sprintf("spec.hosts[%d]", i), "%s has the host %s, too, and is older: sidecars use that one",
+					o.Key.Title(), name)
 			}
 		}
 	}

@@ -47,11 +47,13 @@ func (r *References) providers(at string, refs []*api.ProviderRef, inherited boo
 	mesh := r.reader.Mesh()
 	for i, ref := range refs {
 		if _, known := mesh.ExtensionProvider(ref.GetName()); !known && ref.GetName() != federation.EnvoyProvider {
-			r.Add(NotFoundReference, fmt.Sprintf("%s.providers[%d].name", at, i), "MeshSettings have no provider %q in extensionProviders: nothing is sent to it", ref.GetName())
+			r.Add(NotFoundReference, fmt.Sprintf("%s.providers[%d].name", at, i),
+				"MeshSettings have no provider %q in extensionProviders: nothing is sent to it", ref.GetName())
 		}
 	}
 	if len(refs) == 0 && !inherited {
-		r.Add(ruleIgnored, at, "it has no effect: neither it nor an object that it inherits from names a provider, and MeshSettings have no defaultProviders")
+		r.Add(ruleIgnored, at,
+			"it has no effect: neither it nor an object that it inherits from names a provider, and MeshSettings have no defaultProviders")
 	}
 }
 

@@ -59,7 +59,8 @@ func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
 	w := newWorld(t, config.Named{Name: "FILE", Source: entriesOnly{files.store}})
 	w.must(external("a.example.com"))
 	had := w.addresses(entryOfFile)
-	deletion := apply.Deletion{DryRun: true, Objects: []federation.ObjectKey{{Group: "networking.istio.io", Kind: "ServiceEntry", Namespace: "shop", Name: "a"}}}
+	deletion := apply.Deletion{DryRun: true,
+		Objects: []federation.ObjectKey{{Group: "networking.istio.io", Kind: "ServiceEntry", Namespace: "shop", Name: "a"}}}
 	dry, err := w.engine.Delete(t.Context(), deletion)
 	if err != nil || codes(dry) != "" {
 		t.Fatalf("%+v, %v", dry.Errors, err)
@@ -81,7 +82,8 @@ func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
 func TestUnusableHostnameIsAFinding(t *testing.T) {
 	w := newWorld(t)
 	r := w.must(strings.Replace(external("a.example.com"), "hosts: [a.example.com]", `hosts: ["*a.example.com"]`, 1))
-	if len(r.Findings) != 2 || r.Findings[0].Code != "INVALID_HOSTNAME" || r.Findings[1].Code != "NO_EFFECT" || r.Findings[1].Field != "spec.hosts[0]" {
+	if len(r.Findings) != 2 || r.Findings[0].Code != "INVALID_HOSTNAME" || r.Findings[1].Code != "NO_EFFECT" ||
+		r.Findings[1].Field != "spec.hosts[0]" {
 		t.Errorf("findings %+v", r.Findings)
 	}
 }

@@ -68,8 +68,9 @@ func TestBY3OneBadDocumentRefusesTheSet(t *testing.T) {
 	w := newWorld(t)
 	w.must(route("web", "v1"))
 	for name, c := range map[string]struct{ manifests, want string }{
-		"unknown kind":    {route("a", "v1") + strings.Replace(route("b", "v1"), "VirtualService", "VirtualServce", 1), "UNKNOWN_KIND kind"},
-		"unknown fields":  {strings.Replace(route("a", "v1"), "hosts:", "hsots: [x]\n  hosts:", 1) + strings.Replace(route("b", "v1"), "http:", "htpt:", 1), "UNKNOWN_FIELD spec.hsots; UNKNOWN_FIELD spec.htpt"},
+		"unknown kind": {route("a", "v1") + strings.Replace(route("b", "v1"), "VirtualService", "VirtualServce", 1), "UNKNOWN_KIND kind"},
+		"unknown fields": {strings.Replace(route("a", "v1"), "hosts:", "hsots: [x]\n  hosts:", 1) + strings.Replace(route("b", "v1"), "http:",
+			"htpt:", 1), "UNKNOWN_FIELD spec.hsots; UNKNOWN_FIELD spec.htpt"},
 		"no name":         {strings.Replace(route("a", "v1"), "name: a,", "", 1), "REQUIRED metadata.name"},
 		"twice":           {route("a", "v1") + route("a", "v2"), "DUPLICATE_OBJECT metadata.name"},
 		"empty":           {"", "EMPTY "},
@@ -77,7 +78,8 @@ func TestBY3OneBadDocumentRefusesTheSet(t *testing.T) {
 		"alias":           {"a: &x 1\nb: *x\n", "ANCHOR a; ANCHOR b"},
 		"one bad of many": {route("a", "v1") + "kind: [", "SYNTAX "},
 		"each in its way": {
-			strings.Replace(route("a", "v1"), "hosts:", "hsots: [x]\n  hosts:", 1) + strings.Replace(route("b", "v1"), "VirtualService", "VirtualServce", 1) +
+			strings.Replace(route("a", "v1"), "hosts:", "hsots: [x]\n  hosts:", 1) + strings.Replace(route("b", "v1"),
+				"VirtualService", "VirtualServce", 1) +
 				strings.Replace(route("c", "v1"), "hosts: ", "hosts: &x ", 1) + strings.Replace(route("d", "v1"), "hosts: ", "hosts: x\n  hsots: ", 1),
 			"UNKNOWN_FIELD spec.hsots; UNKNOWN_KIND kind; ANCHOR spec.hosts; NOT_CHECKED ; TYPE spec.hosts; UNKNOWN_FIELD spec.hsots",
 		},
@@ -101,7 +103,8 @@ func TestProblemsHaveTheirPlace(t *testing.T) {
 		t.Fatal("nothing is refused")
 	}
 	e := r.Errors[0]
-	if e.Place.File != "mesh.yaml" || e.Place.Document != 2 || e.Place.Line != 13 || e.Key != routeKey("b") || !strings.Contains(e.Message, "hosts") {
+	if e.Place.File != "mesh.yaml" || e.Place.Document != 2 || e.Place.Line != 13 || e.Key != routeKey("b") ||
+		!strings.Contains(e.Message, "hosts") {
 		t.Errorf("the problem is %+v", e)
 	}
 }
@@ -198,11 +201,13 @@ func TestDryRunShowsWhatTheApplyPublishes(t *testing.T) {
 	real := w.must(change)
 	now := w.snapshots.Latest()
 	if actions(dry) != actions(real) || now.Services().Len() != dry.After.Services().Len() {
-		t.Errorf("the dry run said %s and %d services; it became %s and %d", actions(dry), dry.After.Services().Len(), actions(real), now.Services().Len())
+		t.Errorf("the dry run said %s and %d services; it became %s and %d", actions(dry), dry.After.Services().Len(),
+			actions(real), now.Services().Len())
 	}
 	for svc := range now.Services().All() {
 		previewed, ok := dry.After.Service(svc.Key)
-		if !ok || fmt.Sprint(previewed.ClusterVIPs, previewed.Ports, previewed.Resolution) != fmt.Sprint(svc.ClusterVIPs, svc.Ports, svc.Resolution) {
+		if !ok || fmt.Sprint(previewed.ClusterVIPs, previewed.Ports, previewed.Resolution) != fmt.Sprint(svc.ClusterVIPs,
+			svc.Ports, svc.Resolution) {
 			t.Errorf("%s was foreseen as %+v and is %+v", svc.Key, previewed, svc)
 		}
 	}

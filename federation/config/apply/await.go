@@ -43,7 +43,8 @@ func (e *Engine) catchUp(ctx context.Context, revision int64) (*Result, error) {
 		return nil, fmt.Errorf("waiting for revision %d: %w", revision, err)
 	}
 	return &Result{Errors: []Error{{Code: Unavailable, Message: fmt.Sprintf(
-		"the configuration is at revision %d and this hub has not read %d yet: nothing was changed; repeat later", newest[0].Revision, revision)}}}, nil
+		"the configuration is at revision %d and this hub has not read %d yet: nothing was changed; repeat later",
+		newest[0].Revision, revision)}}}, nil
 }
 
 // newest is the newest revision that the request expects.

@@ -23,7 +23,8 @@ func (r Request) check() []Error {
 	refuse := func(field, format string, args ...any) {
 		errs = append(errs, Error{Code: InvalidRequest, Field: field, Message: fmt.Sprintf(format, args...)})
 	}
-	if len(r.Manager) > maxManager || strings.ContainsFunc(r.Manager, func(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar }) {
+	if len(r.Manager) > maxManager || strings.ContainsFunc(r.Manager,
+		func(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar }) {
 		refuse("fieldManager", "the name of a field manager has 1 to %d bytes, all of them printable: choose another", maxManager)
 	}
 	if r.Prune && r.Set == "" {
@@ -42,7 +43,8 @@ func checkSize(limits manifest.Limits, files []File) []Error {
 		size += len(f.Data)
 	}
 	if len(files) > 1 && size > limit {
-		return []Error{{Code: Code(manifest.TooLarge), Message: fmt.Sprintf("the files have %d bytes, more than the %d allowed: apply them in several requests", size, limit)}}
+		return []Error{{Code: Code(manifest.TooLarge),
+			Message: fmt.Sprintf("the files have %d bytes, more than the %d allowed: apply them in several requests", size, limit)}}
 	}
 	return nil
 }

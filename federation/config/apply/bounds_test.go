@@ -26,7 +26,8 @@ func files(texts ...string) func(*apply.Request) {
 func TestObjectInTwoFilesIsRefusedWithBothPlaces(t *testing.T) {
 	w := newWorld(t)
 	r := w.apply("", files(route("a", "v1"), route("b", "v1")+route("a", "v2")))
-	if codes(r) != "DUPLICATE_OBJECT metadata.name" || r.Errors[0].Place.File != "1.yaml" || !strings.Contains(r.Errors[0].Message, "0.yaml:") {
+	if codes(r) != "DUPLICATE_OBJECT metadata.name" || r.Errors[0].Place.File != "1.yaml" ||
+		!strings.Contains(r.Errors[0].Message, "0.yaml:") {
 		t.Errorf("%+v", r.Errors)
 	}
 	if r := w.must("", files(route("a", "v1"), route("b", "v1"))); actions(r) != "CREATE a; CREATE b" || r.Revision != 1 {

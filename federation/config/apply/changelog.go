@@ -27,6 +27,8 @@ func (e *Engine) logChange(o Origin, revision int64, changes []Change) {
 	if n > maxLogged {
 		named = append(named, fmt.Sprintf("and %d more", n-maxLogged))
 	}
-	e.Logger.LogAttrs(context.Background(), slog.LevelInfo, "configuration changed", slog.Int64("revision", revision), slog.String("author", o.Author),
-		slog.String("manager", o.manager), slog.String("comment", o.Message), slog.Int("objects", n), slog.String("changes", strings.Join(named, ", ")))
+	e.Logger.LogAttrs(context.Background(), slog.LevelInfo, "configuration changed", slog.Int64("revision", revision),
+		slog.String("author", o.Author),
+		slog.String("manager", o.manager), slog.String("comment", o.Message), slog.Int("objects", n),
+		slog.String("changes", strings.Join(named, ", ")))
 }

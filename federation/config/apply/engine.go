@@ -64,7 +64,8 @@ func New(o Options) *Engine {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{Options: o, plans: planning{schema: o.Schema, now: o.Now, newUID: o.NewUID}, turn: make(chan struct{}, 1), storeUnresponsive: make(chan struct{})}
+	e := &Engine{Options: o, plans: planning{schema: o.Schema, now: o.Now, newUID: o.NewUID}, turn: make(chan struct{}, 1),
+		storeUnresponsive: make(chan struct{})}
 	e.turn <- struct{}{}
 	return e
 }
@@ -130,7 +131,8 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 	case <-e.turn:
 		defer func() { e.turn <- struct{}{} }()
 	case <-e.unresponsive():
-		return Result{Errors: []Error{{Code: Unavailable, Message: "the store did not answer the change before this one: nothing was changed; repeat it later"}}}, nil
+		return Result{Errors: []Error{{Code: Unavailable,
+			Message: "the store did not answer the change before this one: nothing was changed; repeat it later"}}}, nil
 	case <-ctx.Done():
 		return Result{}, fmt.Errorf("waiting for other changes: %w", ctx.Err())
 	}

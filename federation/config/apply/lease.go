@@ -33,7 +33,8 @@ func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (
 	}
 	v := base{e.Views.Latest()}
 	if _, applied := v.stored(w.key); applied {
-		return time.Time{}, []Error{w.fault(Conflict, "metadata.name", fmt.Sprintf("%s was applied and stays until it is deleted: register under another name", w.key))}, nil
+		return time.Time{}, []Error{w.fault(Conflict, "metadata.name",
+			fmt.Sprintf("%s was applied and stays until it is deleted: register under another name", w.key))}, nil
 	}
 	value, faults := e.Schema.Admit(w.value, nil)
 	if len(faults) > 0 {

@@ -129,7 +129,8 @@ func identify(kinds *schema.Set, d manifest.Document, namespace string) (wanted,
 	}
 	w.key = keyOf(kind, d.Value, namespace)
 	if w.key.Name == "" {
-		fault := w.fault(Code(schema.Required), "metadata.name", "the object has no name; generateName is not supported, because an apply must be repeatable")
+		fault := w.fault(Code(schema.Required), "metadata.name",
+			"the object has no name; generateName is not supported, because an apply must be repeatable")
 		return w, &fault
 	}
 	return w, nil

@@ -33,7 +33,8 @@ func planPrune(v base, r Request, all []wanted) ([]Change, []Error) {
 		}
 		if text(m, "annotations", PruneAnnotation) == "false" {
 			errs = append(errs, Error{Code: Protected, Key: o.Key, Field: "metadata.annotations[" + PruneAnnotation + "]", Message: fmt.Sprintf(
-				"%s belongs to the set %q, is not among its manifests and is protected: add it to them, or remove its annotation %s first", o.Key, r.Set, PruneAnnotation)})
+				"%s belongs to the set %q, is not among its manifests and is protected: add it to them, or remove its annotation %s first",
+				o.Key, r.Set, PruneAnnotation)})
 			continue
 		}
 		gone = append(gone, removal(o.Key, o))

@@ -52,7 +52,8 @@ func TestRollbackLeavesObjectsOfUnknownKindsAlone(t *testing.T) {
 	w.must(route("web", "v1"))
 	w.must(route("web", "v2"))
 	r := w.rollback(2)
-	if codes(r) != "" || actions(r) != "UPDATE web" || len(r.Findings) == 0 || r.Findings[0].Code != "UNKNOWN_KIND" || r.Findings[0].Key != gone {
+	if codes(r) != "" || actions(r) != "UPDATE web" || len(r.Findings) == 0 || r.Findings[0].Code != "UNKNOWN_KIND" ||
+		r.Findings[0].Key != gone {
 		t.Errorf("%s %s, %+v", codes(r), actions(r), r.Findings)
 	}
 	objects, err := w.store.At(t.Context(), r.Revision)
@@ -78,7 +79,8 @@ func TestRollbackAcrossSchemaVersions(t *testing.T) {
 	invalid := w.commit(routeKey("web"), "networking.istio.io/v1", stored("web", "v1", `{"hosts":["web"],"hsots":["web"]}`))
 	w.remove(apply.Origin{}, "web")
 	w.must(route("web", "v1") + route("other", "v1"))
-	if r := w.rollback(invalid); codes(r) != "UNKNOWN_FIELD spec.hsots" || r.Errors[0].Key != routeKey("web") || w.views.Latest().State.Len() != 2 {
+	if r := w.rollback(invalid); codes(r) != "UNKNOWN_FIELD spec.hsots" || r.Errors[0].Key != routeKey("web") ||
+		w.views.Latest().State.Len() != 2 {
 		t.Errorf("%s %s: %+v", codes(r), actions(r), r.Errors)
 	}
 }
@@ -182,7 +184,8 @@ func TestRegistrationStaysWhoItIs(t *testing.T) {
 	if err != nil || codes(r) != "READ_ONLY " || !strings.Contains(r.Errors[0].Message, "registered") {
 		t.Errorf("deleting it: %+v, %v", r.Errors, err)
 	}
-	if _, problems, err := w.engine.Register(t.Context(), entry("192.0.2.3"), apply.MaxTTL+1); err != nil || len(problems) != 1 || problems[0].Code != apply.InvalidTTL {
+	if _, problems, err := w.engine.Register(t.Context(), entry("192.0.2.3"), apply.MaxTTL+1); err != nil || len(problems) != 1 ||
+		problems[0].Code != apply.InvalidTTL {
 		t.Errorf("for longer than allowed: %+v, %v", problems, err)
 	}
 }

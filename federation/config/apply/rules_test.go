@@ -34,7 +34,8 @@ func TestR27ApplyRefusesWhatIstioRefuses(t *testing.T) {
 			t.Errorf("%s: refused for %v, want %v", c.Name, refused, c.Refused)
 		}
 		for _, field := range c.NoEffect {
-			if len(c.Refused) == 0 && !slices.ContainsFunc(r.Findings, func(f apply.Finding) bool { return f.Field == field && f.Code == "NO_EFFECT" }) {
+			if len(c.Refused) == 0 && !slices.ContainsFunc(r.Findings,
+				func(f apply.Finding) bool { return f.Field == field && f.Code == "NO_EFFECT" }) {
 				t.Errorf("%s: no finding of %s in %+v", c.Name, field, r.Findings)
 			}
 		}
@@ -50,7 +51,8 @@ kind: VirtualService
 metadata: {name: old, namespace: shop}
 spec: {hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {host: b}}]}]}
 `
-	base := configtest.Must(t, w.store, smuggled(t, 0, "old", `{hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {host: b}}]}]}`))
+	base := configtest.Must(t, w.store, smuggled(t, 0, "old",
+		`{hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {host: b}}]}]}`))
 	if _, err := w.views.WaitFor(t.Context(), base); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,8 @@ spec: {hosts: [old], http: [{route: [{destination: {host: a}}, {destination: {ho
 // that was stored before the rule does not keep others from being set.
 func TestR27AnnotationsAreChecked(t *testing.T) {
 	manifest := func(name, annotations string) string {
-		return "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: " + name + ", namespace: shop, annotations: {" + annotations + "}}\nspec: " + goodSpec + "\n"
+		return "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: " + name + ", namespace: shop, annotations: {" +
+			annotations + "}}\nspec: " + goodSpec + "\n"
 	}
 	w := newWorld(t)
 	w.must(manifest("a", ""))

@@ -19,7 +19,8 @@ import (
 // smuggled is a commit of an object that nobody validated.
 func smuggled(t *testing.T, base int64, name, spec string) config.Commit {
 	t.Helper()
-	text, err := yaml.YAMLToJSON([]byte("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec))
+	text, err := yaml.YAMLToJSON([]byte("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: " + name +
+		", namespace: shop}\nspec: " + spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,8 @@ func TestBE6ObjectsWrittenPastValidationAreQuarantined(t *testing.T) {
 	heard, _ := configtest.Listen(t, source)
 	seen := heard.Wait(t, "the bad object to be named", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED" })
 	p := seen.Problems[0]
-	if len(seen.Objects) != 1 || p.Object != routeKey("bad").String() || p.Field != "spec.http[0].rout" || !strings.Contains(p.Message, "is not used") {
+	if len(seen.Objects) != 1 || p.Object != routeKey("bad").String() || p.Field != "spec.http[0].rout" ||
+		!strings.Contains(p.Message, "is not used") {
 		t.Fatalf("%d objects, %+v", len(seen.Objects), p)
 	}
 	before := seen.Objects[routeKey("good")]

@@ -34,7 +34,8 @@ func refused(t *testing.T, s Store) {
 		{"invalid object", mismatch},
 		{"duplicate object", Set(0, Object("a", 1), Object("a", 2))},
 		{"note size", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Note: config.Note{Message: strings.Repeat("x", 1<<20)}}},
-		{"secret size", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Secrets: []config.Secret{{Of: Key("a"), Sealed: make([]byte, 1<<20)}}}},
+		{"secret size", config.Commit{Changes: Set(0, Object("a", 1)).Changes,
+			Secrets: []config.Secret{{Of: Key("a"), Sealed: make([]byte, 1<<20)}}}},
 		{"duplicate secret", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Secrets: []config.Secret{{Of: Key("a")}, {Of: Key("a")}}}},
 		{"secrets", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Secrets: make([]config.Secret, config.MaxSecrets+1)}},
 	} {
@@ -69,7 +70,8 @@ func records(t *testing.T, s Store) {
 	oldest := all[2]
 	oldest.Time = oldest.Time.UTC()
 	want := config.Note{Author: "ann", Time: when, Message: "first", Manager: "cli", Ticket: "OPS-1", IdempotencyKey: "k1"}
-	if oldest.Note != want || len(oldest.Changes) != 2 || oldest.Changes[0].Action != config.Created || Value[int](oldest.Changes[0].Object) != 1 {
+	if oldest.Note != want || len(oldest.Changes) != 2 || oldest.Changes[0].Action != config.Created ||
+		Value[int](oldest.Changes[0].Object) != 1 {
 		t.Errorf("the first record is %+v", oldest)
 	}
 	got := all[1].Changes
@@ -94,7 +96,8 @@ func history(t *testing.T, s Store) {
 	base = Must(t, s, Set(base, Object("a", 2), Object("first", 1))) // first is unchanged
 	base = Must(t, s, Gone(base, "a"))
 	Must(t, s, Set(base, Object("a", 3)))
-	for name, want := range map[string]string{"first": "1 CREATE ann set", "a": "4 CREATE ann set, 3 DELETE bob , 2 UPDATE ann set, 1 CREATE ann set", "never": ""} {
+	for name, want := range map[string]string{"first": "1 CREATE ann set",
+		"a": "4 CREATE ann set, 3 DELETE bob , 2 UPDATE ann set, 1 CREATE ann set", "never": ""} {
 		found, err := s.History(t.Context(), Key(name))
 		if got := Steps(found); err != nil || got != want || found.Compacted {
 			t.Errorf("of %s it is %q, %v; want %q", name, got, err, want)

@@ -69,7 +69,8 @@ func TestG01Conformance(t *testing.T) {
 	server := testbed.StartKube(t, testbed.KubeOptions{})
 	loose := definition(t, "istio", "workloadentries.networking.istio.io")
 	loose["spec"].(map[string]any)["versions"] = []any{map[string]any{
-		"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+		"name": "v1", "served": true, "storage": true,
+		"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
 	}}
 	install(t, server, loose)
 	server.Apply(namespace("shop"))

@@ -24,7 +24,8 @@ func TestG51ConfigMapsAreCertificates(t *testing.T) {
 		want map[string]any
 	}{
 		"with certificates": {map[string]any{"ca.crt": "PEM", "password": "secret"}, map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "roots", "namespace": "shop"}, "spec": map[string]any{"ca.crt": "PEM"},
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "roots", "namespace": "shop"},
+			"spec": map[string]any{"ca.crt": "PEM"},
 		}},
 		"without":           {map[string]any{"password": "secret"}, nil},
 		"with another type": {map[string]any{"ca.crt": int64(1)}, nil},
@@ -46,12 +47,14 @@ func TestG59NamespacesAreLabels(t *testing.T) {
 	of := crd.WithCoreKinds(kind.Schema{Set: kinds(t)})
 	for name, test := range map[string]struct{ metadata, want map[string]any }{
 		"with labels": {
-			map[string]any{"name": "shop", "uid": "u", "resourceVersion": "7", "annotations": map[string]any{"secret": "x"}, "labels": map[string]any{"team": "a"}},
+			map[string]any{"name": "shop", "uid": "u", "resourceVersion": "7", "annotations": map[string]any{"secret": "x"},
+				"labels": map[string]any{"team": "a"}},
 			map[string]any{"labels": map[string]any{"team": "a"}},
 		},
 		"without": {map[string]any{"name": "shop"}, map[string]any{"labels": map[string]any(nil)}},
 	} {
-		got, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": test.metadata, "status": map[string]any{"phase": "Active"}})
+		got, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": test.metadata,
+			"status": map[string]any{"phase": "Active"}})
 		want := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}, "spec": test.want}
 		if diff := cmp.Diff(want, got.Object); diff != "" || len(problems) > 0 {
 			t.Errorf("%s: %v, %s", name, problems, diff)

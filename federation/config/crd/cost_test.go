@@ -30,11 +30,13 @@ func custom(n, generation int) map[string]any {
 	return map[string]any{
 		"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
 		"metadata": map[string]any{
-			"name": fmt.Sprintf("route-%05d", n), "namespace": "shop", "uid": fmt.Sprint("uid-", n), "resourceVersion": fmt.Sprint(generation), "generation": int64(1),
+			"name": fmt.Sprintf("route-%05d", n), "namespace": "shop", "uid": fmt.Sprint("uid-", n), "resourceVersion": fmt.Sprint(generation),
+			"generation":        int64(1),
 			"creationTimestamp": "2026-01-01T00:00:00Z", "labels": map[string]any{"app": "web"},
 			"managedFields": []any{map[string]any{
-				"manager": "kubectl", "operation": "Apply", "apiVersion": "networking.istio.io/v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
-				"fieldsV1": map[string]any{"f:spec": map[string]any{"f:hosts": map[string]any{}, "f:http": map[string]any{}}},
+				"manager": "kubectl", "operation": "Apply", "apiVersion": "networking.istio.io/v1", "time": "2026-01-01T00:00:00Z",
+				"fieldsType": "FieldsV1",
+				"fieldsV1":   map[string]any{"f:spec": map[string]any{"f:hosts": map[string]any{}, "f:http": map[string]any{}}},
 			}},
 		},
 		"spec": map[string]any{
@@ -113,7 +115,8 @@ func BenchmarkList(b *testing.B) {
 		for i := range page {
 			items = append(items, custom(at+i, 1))
 		}
-		text, err := json.Marshal(map[string]any{"apiVersion": "networking.istio.io/v1", "kind": "VirtualServiceList", "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
+		text, err := json.Marshal(map[string]any{"apiVersion": "networking.istio.io/v1", "kind": "VirtualServiceList",
+			"metadata": map[string]any{"resourceVersion": "1"}, "items": items})
 		if err != nil {
 			b.Fatal(err)
 		}

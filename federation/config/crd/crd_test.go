@@ -150,15 +150,19 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 	subject := `"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"narrow"}]`
 	server.Apply(
 		fmt.Sprintf(proof, "ClusterRole", "proof", "", `"rules":[{"apiGroups":[""],"resources":["namespaces"],"verbs":["list","watch"]}]`),
-		fmt.Sprintf(proof, "ClusterRoleBinding", "proof", "", `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"proof"},`+subject),
-		fmt.Sprintf(proof, "Role", "mine", `,"namespace":"mine"`, `"rules":[{"apiGroups":["networking.istio.io"],"resources":["virtualservices"],"verbs":["list","watch"]}]`),
-		fmt.Sprintf(proof, "RoleBinding", "mine", `,"namespace":"mine"`, `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"mine"},`+subject))
+		fmt.Sprintf(proof, "ClusterRoleBinding", "proof", "",
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"proof"},`+subject),
+		fmt.Sprintf(proof, "Role", "mine", `,"namespace":"mine"`,
+			`"rules":[{"apiGroups":["networking.istio.io"],"resources":["virtualservices"],"verbs":["list","watch"]}]`),
+		fmt.Sprintf(proof, "RoleBinding", "mine", `,"namespace":"mine"`,
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"mine"},`+subject))
 	r := newRig(t)
 	r.read(`{"cluster":"c1","namespaces":["mine","theirs"],"scope":"MESH"}`)
 	r.attach("c1", server.User("narrow"), 0)
 	heard, _ := configtest.Listen(t, r.source)
 	seen := heard.Wait(t, "one object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
-	if !problem(seen, "UNREADABLE", "cluster c1", "namespace theirs", "virtualservices.networking.istio.io", "list and watch", "as deploy/kubernetes/custom-resources.yaml does") {
+	if !problem(seen, "UNREADABLE", "cluster c1", "namespace theirs", "virtualservices.networking.istio.io", "list and watch",
+		"as deploy/kubernetes/custom-resources.yaml does") {
 		t.Errorf("the problems are %+v", seen.Problems)
 	}
 }
@@ -166,7 +170,8 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 // rotation: what was read stays when the account that takes over lacks rights, and is
 // followed once it has them.
 func rotation(t *testing.T, server *testbed.Kube) {
-	server.Apply(namespace("turn"), route("turn", "a", "v1"), `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"proof-next"},
+	server.Apply(namespace("turn"), route("turn", "a", "v1"),
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"proof-next"},
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"proof"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"next"}]}`)
 	r := newRig(t)
 	r.read(all("c1", "turn"))
@@ -179,7 +184,8 @@ func rotation(t *testing.T, server *testbed.Kube) {
 	r.follow("c1", server.User("next"))
 	heard.Wait(t, "the missing right", func(s configtest.Seen) bool { return problem(s, "UNREADABLE", "namespace turn") })
 	server.Apply(route("turn", "a", "v2"))
-	heard.Wait(t, "a change that the first account brings", func(s configtest.Seen) bool { return says(s.Objects[routeKey("turn", "a")], "v2") })
+	heard.Wait(t, "a change that the first account brings",
+		func(s configtest.Seen) bool { return says(s.Objects[routeKey("turn", "a")], "v2") })
 	end()
 	server.Apply(route("turn", "a", "v3"))
 	server.GrantRead("next")
@@ -207,7 +213,8 @@ func later(t *testing.T, server *testbed.Kube) {
 	}
 	rules := definition(t, "istio", "destinationrules.networking.istio.io")
 	install(t, server, rules)
-	server.Apply(namespace("late"), `{"apiVersion":"networking.istio.io/v1","kind":"DestinationRule","metadata":{"name":"a","namespace":"late"},"spec":{"host":"web"}}`)
+	server.Apply(namespace("late"),
+		`{"apiVersion":"networking.istio.io/v1","kind":"DestinationRule","metadata":{"name":"a","namespace":"late"},"spec":{"host":"web"}}`)
 	heard.Wait(t, "the object of the new kind", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
 	do(t, server, http.MethodDelete, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/destinationrules.networking.istio.io", "")
 	heard.Wait(t, "it to be deleted with its kind", func(s configtest.Seen) bool { return len(s.Objects) == 0 && len(s.Problems) == 0 })
@@ -216,7 +223,8 @@ func later(t *testing.T, server *testbed.Kube) {
 // versions: a kind is read in a version that the hub knows, or a problem says so.
 func versions(t *testing.T, server *testbed.Kube) {
 	install(t, server, served(definition(t, "istio", "sidecars.networking.istio.io"), "v1beta1"))
-	server.Apply(namespace("old"), `{"apiVersion":"networking.istio.io/v1beta1","kind":"Sidecar","metadata":{"name":"a","namespace":"old"},"spec":{"egress":[{"hosts":["./*"]}]}}`,
+	server.Apply(namespace("old"),
+		`{"apiVersion":"networking.istio.io/v1beta1","kind":"Sidecar","metadata":{"name":"a","namespace":"old"},"spec":{"egress":[{"hosts":["./*"]}]}}`,
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"workloadgroups.networking.istio.io"},
 		"spec":{"group":"networking.istio.io","scope":"Namespaced","names":{"kind":"WorkloadGroup","plural":"workloadgroups","singular":"workloadgroup","listKind":"WorkloadGroupList"},
 		"versions":[{"name":"v9","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
@@ -309,7 +317,8 @@ func refusedKinds(t *testing.T, server *testbed.Kube) {
 	r.attach("c1", server.Admin, 0)
 	heard, _ := configtest.Listen(t, r.source)
 	seen := heard.Wait(t, "the problems", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Problems) == 2 })
-	if !problem(seen, "KIND_REFUSED", "Cluster.isthmus.dev", "apply them to the hub") || !problem(seen, "KIND_REFUSED", "VirtualServce", "does not know") || len(seen.Objects) != 0 {
+	if !problem(seen, "KIND_REFUSED", "Cluster.isthmus.dev", "apply them to the hub") || !problem(seen, "KIND_REFUSED", "VirtualServce",
+		"does not know") || len(seen.Objects) != 0 {
 		t.Errorf("there are %+v and %v", seen.Problems, seen.Objects)
 	}
 }
@@ -345,7 +354,8 @@ func TestG02ClusterGoneAndBack(t *testing.T) {
 	starting.Wait(t, "the object of the late hub", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "a")], "v2") })
 
 	server.Replace()
-	seen := heard.Wait(t, "the other cluster to be seen", func(s configtest.Seen) bool { return problem(s, "UNREACHABLE", "another cluster answers") })
+	seen := heard.Wait(t, "the other cluster to be seen",
+		func(s configtest.Seen) bool { return problem(s, "UNREACHABLE", "another cluster answers") })
 	if !says(seen.Objects[routeKey("one", "a")], "v2") {
 		t.Errorf("there are %v", seen.Objects)
 	}
@@ -394,5 +404,6 @@ func TestG03NoSettingsNoWait(t *testing.T) {
 	r = newRig(t, func(o *crd.Options) { o.Patience = 10 * time.Millisecond })
 	r.read(all("c9", "one"))
 	heard, _ = configtest.Listen(t, r.source)
-	heard.Wait(t, "the update and the problem", func(s configtest.Seen) bool { return len(s.Updates) == 1 && problem(s, "CLUSTER_NOT_ATTACHED", "c9") })
+	heard.Wait(t, "the update and the problem",
+		func(s configtest.Seen) bool { return len(s.Updates) == 1 && problem(s, "CLUSTER_NOT_ATTACHED", "c9") })
 }

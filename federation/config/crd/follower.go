@@ -171,7 +171,8 @@ func (f *follower) reread(p place, at served, in *unstructured.Unstructured) *it
 		before = c.tables[p].items[listwatch.Key{Namespace: in.GetNamespace(), Name: in.GetName()}]
 	}
 	f.of.mu.Unlock()
-	if before != nil && before.uid == in.GetUID() && before.version == in.GetResourceVersion() && before.version != "" && (before.state != nil) == at.status {
+	if before != nil && before.uid == in.GetUID() && before.version == in.GetResourceVersion() && before.version != "" &&
+		(before.state != nil) == at.status {
 		return before
 	}
 	read := f.of.item(at.kind, in)

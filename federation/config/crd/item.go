@@ -81,6 +81,8 @@ func (s *Source) fault(id federation.ClusterID, kind schema.Kind, at listwatch.K
 	s.o.Logger.Error("the hub panicked over a custom resource of a cluster", slog.String("cluster", string(id)),
 		slog.String("object", keyOf(kind.Kind, at).Title()), slog.Any("panic", cause), slog.String("stack", string(stack)))
 	return &item{at: at, problems: []schema.Problem{{
-		Code: federation.CodeHubFault, Message: fmt.Sprintf("the hub cannot read this object, which is a fault of the hub; report it with the stack in the hub's log (%.200v)", cause),
+		Code: federation.CodeHubFault,
+		Message: fmt.Sprintf("the hub cannot read this object, which is a fault of the hub; report it with the stack in the hub's log (%.200v)",
+			cause),
 	}}}
 }

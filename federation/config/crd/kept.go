@@ -70,7 +70,8 @@ func (k *diskCache) restore(c *cluster) {
 	}
 	c.complete, c.saved, s.stale = true, header.Saved, true
 	s.touch(c.keys()...)
-	s.o.Logger.Info("custom resources of a cluster are those of the last run", slog.String("cluster", string(c.id)), slog.Int("objects", len(items)), slog.Time("saved", header.Saved))
+	s.o.Logger.Info("custom resources of a cluster are those of the last run", slog.String("cluster", string(c.id)),
+		slog.Int("objects", len(items)), slog.Time("saved", header.Saved))
 }
 
 // keptItem decodes a record. Its version is empty: the hub may read the object in another way

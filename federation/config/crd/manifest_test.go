@@ -13,7 +13,8 @@ func TestProblemsNameTheManifestThatGrantsTheKind(t *testing.T) {
 	for resource, kind := range map[string]federation.Kind{
 		"virtualservices": {Group: "networking.istio.io", Name: "VirtualService"}, "drains": federation.DrainKind,
 		"serviceexports": federation.ServiceExportKind, "httproutes": {Group: "gateway.networking.k8s.io", Name: "HTTPRoute"},
-		"ingresses": {Group: "networking.k8s.io", Name: "Ingress"}, "configmaps": federation.ConfigMapKind, "namespaces": federation.NamespaceKind,
+		"ingresses": {Group: "networking.k8s.io", Name: "Ingress"}, "configmaps": federation.ConfigMapKind,
+		"namespaces": federation.NamespaceKind,
 	} {
 		manifest, err := os.ReadFile("../../../" + manifestOf(kind))
 		if err != nil {

@@ -30,7 +30,8 @@ const mostMessage = 1024 // bytes
 var manifests = map[string]string{"gateway.networking.k8s.io": "gateway-api.yaml", "networking.k8s.io": "ingresses.yaml"}
 
 // coreManifests are those for kinds of Kubernetes' core.
-var coreManifests = map[federation.Kind]string{federation.ConfigMapKind: "backend-authorities.yaml", federation.NamespaceKind: "reader.yaml"}
+var coreManifests = map[federation.Kind]string{federation.ConfigMapKind: "backend-authorities.yaml",
+	federation.NamespaceKind: "reader.yaml"}
 
 // manifestOf is the manifest that grants the right to read objects of a kind.
 func manifestOf(kind federation.Kind) string {
@@ -71,7 +72,8 @@ func (s *Source) problems(first bool) []config.Problem {
 	for id := range s.plan.wanted {
 		if s.clusters[id] == nil && !first {
 			all = append(all, config.Problem{Code: codeNotAttached, Object: named(id), Message: fmt.Sprintf(
-				"sources of MeshSettings name the cluster %s, and no Kubernetes cluster of this ID is attached: attach it, or remove it from sources", id)})
+				"sources of MeshSettings name the cluster %s, and no Kubernetes cluster of this ID is attached: attach it, or remove it from sources",
+				id)})
 		}
 	}
 	for _, c := range s.order {
@@ -110,7 +112,8 @@ func (c *cluster) problems() (all []config.Problem) {
 					fate = "; its last valid form stays"
 				}
 				all = append(all, config.Problem{
-					Code: string(wrong.Code), Object: fmt.Sprintf("%s of %s", keyOf(p.kind, at).Title(), named(c.id)), Field: wrong.Field, Message: wrong.Message + fate,
+					Code: string(wrong.Code), Object: fmt.Sprintf("%s of %s", keyOf(p.kind, at).Title(), named(c.id)), Field: wrong.Field,
+					Message: wrong.Message + fate,
 				})
 			}
 		}

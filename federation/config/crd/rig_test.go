@@ -53,7 +53,8 @@ func newRig(t *testing.T, change ...func(*crd.Options)) *rig {
 	set := kinds(t)
 	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind), probe: time.Minute}
 	o := crd.Options{
-		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience, Logger: slog.New(slog.DiscardHandler),
+		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		c(&o)
@@ -62,7 +63,8 @@ func newRig(t *testing.T, change ...func(*crd.Options)) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx, r.cancel = ctx, cancel
 	in := config.Options{Hub: "hub"}
-	r.views = config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), slog.New(slog.DiscardHandler), config.Named{Name: "ETCD", Source: r.settings})
+	r.views = config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), slog.New(slog.DiscardHandler),
+		config.Named{Name: "ETCD", Source: r.settings})
 	r.source.Settings(r.views)
 	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
 	r.ended.Go(func() { _ = r.views.Run(ctx) })
@@ -73,9 +75,11 @@ func newRig(t *testing.T, change ...func(*crd.Options)) *rig {
 // read sets sources of MeshSettings, which the source knows from then on.
 func (r *rig) read(sources ...string) {
 	r.t.Helper()
-	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[%s]}}`, strings.Join(sources, ","))
+	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[%s]}}`,
+		strings.Join(sources, ","))
 	r.revision = configtest.Must(r.t, r.settings, config.Commit{Base: r.revision, Changes: []config.Change{{
-		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1", Manifest: []byte(manifest)},
+		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
+			Manifest: []byte(manifest)},
 	}}})
 	if _, err := r.views.WaitFor(r.ctx, r.revision); err != nil {
 		r.t.Fatal(err)
@@ -96,7 +100,8 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access, precedence 
 	end := r.follow(id, access)
 	return func() {
 		end()
-		r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Gone: []federation.ClusterID{id}}})
+		r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID,
+			federation.ClusterSpec]{Gone: []federation.ClusterID{id}}})
 	}
 }
 

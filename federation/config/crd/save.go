@@ -41,7 +41,8 @@ type saving struct {
 // save writes what changed until the context ends, and once more then.
 func (k *diskCache) save(ctx context.Context) {
 	recordfile.Save(ctx, k.wake, k.saveAll, func(err error) {
-		k.of.o.Logger.Warn("custom resources of clusters are not on disk; a hub that starts while a cluster is away lacks them", slog.Any("err", err))
+		k.of.o.Logger.Warn("custom resources of clusters are not on disk; a hub that starts while a cluster is away lacks them",
+			slog.Any("err", err))
 	})
 }
 

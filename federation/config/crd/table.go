@@ -42,7 +42,8 @@ func newCluster(id federation.ClusterID) *cluster {
 // observe takes up how the cluster is shown. It reports whether the cluster itself
 // changed, and whether its status did.
 func (c *cluster) observe(of *federation.Cluster) (changed, spoke bool) {
-	status, precedence := federation.RegistryStatus{Phase: of.Status.Phase, Message: of.Status.Message}, cmp.Or(of.Spec.Precedence, federation.DefaultPrecedence)
+	status, precedence := federation.RegistryStatus{Phase: of.Status.Phase, Message: of.Status.Message},
+		cmp.Or(of.Spec.Precedence, federation.DefaultPrecedence)
 	changed, spoke = c.precedence != precedence || c.identity != of.Identity.UID, c.status != status
 	c.precedence, c.identity, c.status = precedence, of.Identity.UID, status
 	return changed, spoke

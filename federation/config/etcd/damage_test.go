@@ -170,7 +170,8 @@ func TestBE2UnknownKeysAreIgnoredAndReported(t *testing.T) {
 	}
 	heard, _ := configtest.Listen(t, c)
 	seen := heard.Wait(t, "all of them", func(s configtest.Seen) bool { return len(s.Problems) == len(strange) })
-	if seen.Revision() != base || len(seen.Objects) != 1 || strings.ReplaceAll(seen.Codes(), "UNKNOWN_KEY", "") != strings.Repeat(" ", len(strange)-1) {
+	if seen.Revision() != base || len(seen.Objects) != 1 || strings.ReplaceAll(seen.Codes(), "UNKNOWN_KEY",
+		"") != strings.Repeat(" ", len(strange)-1) {
 		t.Errorf("revision %d, %d objects, %v", seen.Revision(), len(seen.Objects), seen.Problems)
 	}
 	for _, key := range strange {

@@ -101,7 +101,8 @@ func (s *Store) refusal(reserve uint64) *config.Refused {
 	}
 	if disk.Flags&syscall.MS_RDONLY != 0 {
 		return &config.Refused{Limit: limitNotWritable, Message: fmt.Sprintf(
-			"the disk of %s has become read-only, and the embedded etcd ends when it next writes; %s: the hub serves what it has", s.dir, cures[syscall.EROFS])}
+			"the disk of %s has become read-only, and the embedded etcd ends when it next writes; %s: the hub serves what it has",
+			s.dir, cures[syscall.EROFS])}
 	}
 	if free := disk.Bavail * uint64(disk.Bsize); free < reserve {
 		return &config.Refused{Limit: limitFull, Message: fmt.Sprintf(

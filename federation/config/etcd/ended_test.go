@@ -74,7 +74,8 @@ func TestF20HubEndsForWhatARestartCures(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
 		if !ends {
-			waitUntil(t, "the folder to be found usable", func() bool { return strings.Contains(s.Refusal().Message, "restart isthmus") && s.Usable() })
+			waitUntil(t, "the folder to be found usable",
+				func() bool { return strings.Contains(s.Refusal().Message, "restart isthmus") && s.Usable() })
 			cancel()
 		}
 		if err := <-ended; (err != nil) != ends || ends && !strings.Contains(err.Error(), why) {

@@ -61,7 +61,8 @@ func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
 	k := linkTo(t, members[0])
 	near, far := reach(t, members[0].endpoint()), reach(t, k.endpoint())
 	writer := near.Config(patient())
-	base := configtest.Must(t, writer, configtest.Set(0, configtest.Object("stays", 1), configtest.Object("goes", 1), configtest.Object("turns", 1)))
+	base := configtest.Must(t, writer, configtest.Set(0, configtest.Object("stays", 1), configtest.Object("goes", 1),
+		configtest.Object("turns", 1)))
 	for _, name := range []string{"leased-stays", "leased-goes"} {
 		if _, err := writer.Register(t.Context(), *configtest.Object(name, 1), time.Hour); err != nil {
 			t.Fatal(err)
@@ -173,7 +174,8 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 	heard, stop := configtest.Listen(t, c)
 	base, err := fillUp(t, c, heard)
 	alarmed := code("STORAGE_FULL")
-	seen := heard.Wait(t, "the alarm, and what was taken before it", func(s configtest.Seen) bool { return alarmed(s) && len(s.Objects) == int(base) })
+	seen := heard.Wait(t, "the alarm, and what was taken before it",
+		func(s configtest.Seen) bool { return alarmed(s) && len(s.Objects) == int(base) })
 	if limit(err) != "storage full" || len(seen.Objects) != int(base) {
 		t.Errorf("at %d objects of %d the error is %v", len(seen.Objects), base, err)
 	}

@@ -26,7 +26,8 @@ func TestR10FullDiskIsNotDamage(t *testing.T) {
 		}()
 		<-ended
 		why := damagedBy(in.ended()).Error()
-		if !strings.Contains(why, problem) || !strings.Contains(why, advice) || strings.Contains(why, "--new-store") != (advice == "--new-store") {
+		if !strings.Contains(why, problem) || !strings.Contains(why, advice) ||
+			strings.Contains(why, "--new-store") != (advice == "--new-store") {
 			t.Errorf("%s gives %s", problem, why)
 		}
 	}

@@ -116,7 +116,8 @@ func (c *Config) Release(ctx context.Context, key federation.ObjectKey) error {
 		return noLeaseIsFine(leaseFault("releasing", err))
 	}
 	name := leasedKey(key)
-	answer, err := c.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(name), "=", mod)).Then(clientv3.OpDelete(name)).Commit()
+	answer, err := c.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(name), "=",
+		mod)).Then(clientv3.OpDelete(name)).Commit()
 	if err != nil {
 		return fault("releasing", err)
 	}

@@ -182,7 +182,8 @@ func TestBE5LostValuesConcernTheirObjectsOnly(t *testing.T) {
 	o := eager()
 	o.Meter = counted
 	heard, _ := configtest.Listen(t, s.Config(o))
-	seen := heard.Wait(t, "the report and the other object", func(s configtest.Seen) bool { return s.Codes() == "CHECKSUM" && len(s.Objects) == 1 })
+	seen := heard.Wait(t, "the report and the other object",
+		func(s configtest.Seen) bool { return s.Codes() == "CHECKSUM" && len(s.Objects) == 1 })
 	if !strings.Contains(seen.Problems[0].Object, "shop/b") || counted.get(etcd.CountQuarantined) != 1 {
 		t.Errorf("%d objects, %+v, counted %v", len(seen.Objects), seen.Problems, counted.of)
 	}
@@ -284,7 +285,8 @@ func TestBE8LocksAndElectionsChangeNothing(t *testing.T) {
 	if _, err := c.Register(t.Context(), *configtest.Object("vm", 1), time.Minute); err != nil {
 		t.Error(err)
 	}
-	seen := heard.Wait(t, "both objects, and the strange key", func(s configtest.Seen) bool { return len(s.Objects) == 2 && s.Codes() == "UNKNOWN_KEY" })
+	seen := heard.Wait(t, "both objects, and the strange key",
+		func(s configtest.Seen) bool { return len(s.Objects) == 2 && s.Codes() == "UNKNOWN_KEY" })
 	if !strings.Contains(seen.Problems[0].Object, "config/lock") {
 		t.Errorf("%+v", seen.Problems)
 	}

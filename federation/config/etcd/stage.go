@@ -180,7 +180,8 @@ func (w writer) publish(ctx context.Context, t staged, p publication) (*clientv3
 	}
 	ifs := append(p.ifs, clientv3.Compare(clientv3.ModRevision(rootKey(t.id)), "=", t.root),
 		clientv3.Compare(clientv3.Value(epochKey), "=", w.store.epoch))
-	answer, err := w.client.Txn(repeatably(ctx)).If(ifs...).Then(append(p.puts, clientv3.OpPut(rootKey(t.id), root))...).Else(p.orElse...).Commit()
+	answer, err := w.client.Txn(repeatably(ctx)).If(ifs...).Then(append(p.puts,
+		clientv3.OpPut(rootKey(t.id), root))...).Else(p.orElse...).Commit()
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +247,8 @@ func refusal(commit config.Commit) error {
 		size += len(change.Object.Manifest)
 	}
 	if size > maxCommit {
-		return &config.Refused{Limit: "commit size", Message: fmt.Sprintf("its objects have %d bytes, the limit is %d; apply them in several commits", size, maxCommit)}
+		return &config.Refused{Limit: "commit size",
+			Message: fmt.Sprintf("its objects have %d bytes, the limit is %d; apply them in several commits", size, maxCommit)}
 	}
 	return nil
 }
@@ -254,7 +256,8 @@ func refusal(commit config.Commit) error {
 // refusalOf tells why an object can never be taken.
 func refusalOf(o *config.Object) error {
 	if len(o.Manifest) > maxObject {
-		return &config.Refused{Limit: "object size", Message: fmt.Sprintf("%.200s has %d bytes, the limit is %d", o.Key, len(o.Manifest), maxObject)}
+		return &config.Refused{Limit: "object size", Message: fmt.Sprintf("%.200s has %d bytes, the limit is %d",
+			o.Key, len(o.Manifest), maxObject)}
 	}
 	if len(o.APIVersion)+len(treeKey(o.Key)) > maxName {
 		return &config.Refused{Limit: "name length", Message: fmt.Sprintf("%.200s… has names of more than %d bytes", o.Key, maxName)}

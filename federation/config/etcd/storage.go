@@ -27,7 +27,8 @@ func (h *health) makeRoom(ctx context.Context) (full bool, err error) {
 	}
 	if now.Header.Revision != h.roomMade.Load() {
 		// Compacting twice at one revision is an error.
-		if _, err := h.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		if _, err := h.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil &&
+			!errors.Is(err, rpctypes.ErrCompacted) {
 			return true, err
 		}
 		h.roomMade.Store(now.Header.Revision)

@@ -50,7 +50,8 @@ func (t *tries) options() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(t.dial), grpc.WithChainUnaryInterceptor(t.unary)}
 }
 
-func (t *tries) unary(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+func (t *tries) unary(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	o ...grpc.CallOption) error {
 	pauses := retry.Backoff{First: firstDelay, Longest: tryFor}
 	for n := 0; ; n++ {
 		var member peer.Peer

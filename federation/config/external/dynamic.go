@@ -14,7 +14,8 @@ func (r *Reading) isDynamic() bool { return r.resolution == federation.DynamicDN
 // ignoreAddresses says that the addresses have no effect: callers are told apart by the names.
 func (r *Reading) ignoreAddresses(e Entry, n *notes) {
 	if len(e.Spec.GetAddresses()) > 0 {
-		n.Add(codeNotHonoured, "spec.addresses", "with the resolution DYNAMIC_DNS the name that callers ask for decides, not the address; the addresses are not used")
+		n.Add(codeNotHonoured, "spec.addresses",
+			"with the resolution DYNAMIC_DNS the name that callers ask for decides, not the address; the addresses are not used")
 	}
 }
 
@@ -22,12 +23,14 @@ func (r *Reading) ignoreAddresses(e Entry, n *notes) {
 func (r *Reading) takesDynamic(field string, p *networking.ServicePort, n *notes) bool {
 	protocol := federation.ParseProtocol(p.GetProtocol())
 	if p.GetProtocol() == "" || !protocol.IsHTTP() && protocol != federation.TLS && protocol != federation.HTTPS {
-		n.Add(codeNotHonoured, field+".protocol", "DYNAMIC_DNS resolves the host of requests and the server name of TLS, which connections to a port with the protocol %s do not have; "+
-			"the port is left out, use HTTP, HTTP2, GRPC, HTTPS or TLS", federation.Quote(p.GetProtocol()))
+		n.Add(codeNotHonoured, field+".protocol",
+			"DYNAMIC_DNS resolves the host of requests and the server name of TLS, which connections to a port with the protocol %s do not have; "+
+				"the port is left out, use HTTP, HTTP2, GRPC, HTTPS or TLS", federation.Quote(p.GetProtocol()))
 		return false
 	}
 	if target := p.GetTargetPort(); target != 0 && target != p.GetNumber() {
-		n.Add(codeNotHonoured, field+".targetPort", "with the resolution DYNAMIC_DNS connections go to the port %d; targetPort is not used", p.GetNumber())
+		n.Add(codeNotHonoured, field+".targetPort", "with the resolution DYNAMIC_DNS connections go to the port %d; targetPort is not used",
+			p.GetNumber())
 	}
 	return true
 }
@@ -42,10 +45,12 @@ func (r *Reading) targetOf(p *networking.ServicePort) uint32 {
 
 func ignoreMembers(spec *networking.ServiceEntry, n *notes) {
 	if len(spec.GetEndpoints()) > 0 {
-		n.Add(codeEndpoint, "spec.endpoints", "with the resolution DYNAMIC_DNS connections go to the name that callers ask for; the endpoints are not used")
+		n.Add(codeEndpoint, "spec.endpoints",
+			"with the resolution DYNAMIC_DNS connections go to the name that callers ask for; the endpoints are not used")
 	}
 	if spec.GetWorkloadSelector() != nil {
-		n.Add(codeEndpoint, "spec.workloadSelector", "with the resolution DYNAMIC_DNS connections go to the name that callers ask for; no workload is selected")
+		n.Add(codeEndpoint, "spec.workloadSelector",
+			"with the resolution DYNAMIC_DNS connections go to the name that callers ask for; no workload is selected")
 	}
 }
 
@@ -54,10 +59,14 @@ func ignoreMembers(spec *networking.ServiceEntry, n *notes) {
 func (r *Reading) usableFor(host federation.Hostname, n *notes) bool {
 	switch {
 	case r.itself && isWildcard(host):
-		n.Add(codeWildcard, "spec.hosts", "the wildcard %s cannot be resolved and is left out; name endpoints, or use the resolution NONE or DYNAMIC_DNS", federation.Quote(string(host)))
+		n.Add(codeWildcard, "spec.hosts",
+			"the wildcard %s cannot be resolved and is left out; name endpoints, or use the resolution NONE or DYNAMIC_DNS",
+			federation.Quote(string(host)))
 		return false
 	case r.isDynamic() && !strings.HasPrefix(string(host), "*."):
-		n.Add(codeNotHonoured, "spec.hosts", "the resolution DYNAMIC_DNS is for wildcards such as *.example.com; %s is left out, use the resolution DNS", federation.Quote(string(host)))
+		n.Add(codeNotHonoured, "spec.hosts",
+			"the resolution DYNAMIC_DNS is for wildcards such as *.example.com; %s is left out, use the resolution DNS",
+			federation.Quote(string(host)))
 		return false
 	}
 	return true

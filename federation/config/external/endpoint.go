@@ -117,7 +117,8 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *no
 	_, isSocket := address.Unix()
 	switch {
 	case isName && !r.isDNS():
-		n.Add(codeEndpoint, field+".address", "the DNS name %s needs the resolution DNS or DNS_ROUND_ROBIN; the endpoint is not used", federation.Quote(in.GetAddress()))
+		n.Add(codeEndpoint, field+".address", "the DNS name %s needs the resolution DNS or DNS_ROUND_ROBIN; the endpoint is not used",
+			federation.Quote(in.GetAddress()))
 		return federation.Endpoint{}, false
 	case isSocket && len(r.ports) != 1:
 		n.Add(codeEndpoint, field+".address", "a unix socket serves one port and the entry has %d; the endpoint is not used", len(r.ports))
@@ -132,7 +133,8 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *no
 
 func readAddress(in *networking.WorkloadEntry, field string, n *notes) (federation.Address, bool) {
 	if in.GetAddress() == "" {
-		n.Add(codeNotHonoured, field+".address", "a workload without an address, reached through its network's gateway, is not supported; give it an address")
+		n.Add(codeNotHonoured, field+".address",
+			"a workload without an address, reached through its network's gateway, is not supported; give it an address")
 		return federation.Address{}, false
 	}
 	address, err := parseAddress(in.GetAddress())

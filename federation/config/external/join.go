@@ -20,7 +20,8 @@ func (j joining) older() string {
 }
 
 func (j joining) ignored(field, what string) {
-	j.notes.Add(codeOlder, field, "%s not used for %s: the older %s names the same host and decides", what, federation.Quote(string(j.key.Hostname)), j.older())
+	j.notes.Add(codeOlder, field, "%s not used for %s: the older %s names the same host and decides", what,
+		federation.Quote(string(j.key.Hostname)), j.older())
 }
 
 // join adds what a later entry may add to the service, and says what it may not.

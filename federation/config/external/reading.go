@@ -110,7 +110,8 @@ func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *notes
 	case networking.ServiceEntry_DYNAMIC_DNS:
 		r.resolution = federation.DynamicDNS
 	default:
-		n.Add(codeNotHonoured, "spec.resolution", "the resolution %s is not supported and the entry is ignored; use NONE, STATIC, DNS, DNS_ROUND_ROBIN or DYNAMIC_DNS", in)
+		n.Add(codeNotHonoured, "spec.resolution",
+			"the resolution %s is not supported and the entry is ignored; use NONE, STATIC, DNS, DNS_ROUND_ROBIN or DYNAMIC_DNS", in)
 		return false
 	}
 	return true
@@ -160,7 +161,9 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
 		}
 		protocol := federation.ParseProtocol(p.GetProtocol())
 		if protocol == federation.Unsupported {
-			n.Add(codeProtocol, at("spec.ports", i)+".protocol", "protocol %s is not known and the port is treated as TCP; use HTTP, HTTPS, GRPC, HTTP2, MONGO, TCP, TLS or UDP", federation.Quote(p.GetProtocol()))
+			n.Add(codeProtocol, at("spec.ports", i)+".protocol",
+				"protocol %s is not known and the port is treated as TCP; use HTTP, HTTPS, GRPC, HTTP2, MONGO, TCP, TLS or UDP",
+				federation.Quote(p.GetProtocol()))
 			protocol = federation.TCP
 		}
 		undeclared := p.GetProtocol() == "" && federation.MayDetect(number)
@@ -206,7 +209,8 @@ func (r *Reading) readMembers(spec *networking.ServiceEntry, n *notes) {
 		n.Add(codeEndpoint, "spec.workloadSelector.labels", "a workloadSelector without labels selects nothing; name at least one label")
 	}
 	if len(inline) > 0 && r.resolution == federation.Passthrough {
-		n.Add(codeEndpoint, "spec.endpoints", "with the resolution NONE callers go to the address that they asked for; the endpoints are not used")
+		n.Add(codeEndpoint, "spec.endpoints",
+			"with the resolution NONE callers go to the address that they asked for; the endpoints are not used")
 		return
 	}
 	r.itself = r.isDNS() && len(inline) == 0 && spec.GetWorkloadSelector() == nil

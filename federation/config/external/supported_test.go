@@ -30,7 +30,8 @@ func TestEveryFieldHasAnEffectOrIsReported(t *testing.T) {
 	} {
 		e := entry(t, name, 0, spec)
 		told := func() string {
-			services, problems := external.Services([]external.Entry{e}, map[federation.ServiceKey][]netip.Addr{shop("a.example"): {netip.MustParseAddr("240.240.0.1")}})
+			services, problems := external.Services([]external.Entry{e},
+				map[federation.ServiceKey][]netip.Addr{shop("a.example"): {netip.MustParseAddr("240.240.0.1")}})
 			text := fmt.Sprintln(codes(problems))
 			for _, key := range slices.SortedFunc(maps.Keys(services), federation.ServiceKey.Compare) {
 				text += key.String() + render(t, services[key])
@@ -45,7 +46,8 @@ func TestEveryFieldHasAnEffectOrIsReported(t *testing.T) {
 			}
 		})
 	}
-	i := instance(t, nil, "{address: 10.0.0.1, labels: {app: web, v: '0'}, network: n1, locality: eu/a/r1, weight: 7, serviceAccount: web, ports: {http: 8080, admin: 9}}")
+	i := instance(t, nil,
+		"{address: 10.0.0.1, labels: {app: web, v: '0'}, network: n1, locality: eu/a/r1, weight: 7, serviceAccount: web, ports: {http: 8080, admin: 9}}")
 	told := func() string {
 		_, w, problems := external.Workload(i)
 		data, err := yaml.Marshal(w)
@@ -61,7 +63,8 @@ func TestEveryFieldHasAnEffectOrIsReported(t *testing.T) {
 			t.Errorf("WorkloadEntry: %s has no effect and is not reported", path)
 		}
 	})
-	for _, path := range slices.Concat(leaves("ServiceEntry ", &networking.ServiceEntry{}), leaves("WorkloadEntry ", &networking.WorkloadEntry{})) {
+	for _, path := range slices.Concat(leaves("ServiceEntry ", &networking.ServiceEntry{}),
+		leaves("WorkloadEntry ", &networking.WorkloadEntry{})) {
 		if !tried[path] {
 			t.Errorf("no object has %s", path)
 		}

@@ -24,7 +24,8 @@ func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []feder
 	key := federation.WorkloadKey{Namespace: i.Key.Namespace, Name: i.Key.Name}
 	n := notesOn(i.Key)
 	if i.Reported {
-		n.Add(codeNotHonoured, "metadata.annotations", "%s has no effect: reports about health count for workloads that register themselves; to keep requests from this one, set the annotation %s",
+		n.Add(codeNotHonoured, "metadata.annotations",
+			"%s has no effect: reports about health count for workloads that register themselves; to keep requests from this one, set the annotation %s",
 			federation.HealthReportsAnnotation, federation.UnhealthyAnnotation)
 	}
 	address, ok := readAddress(i.Spec, "spec", n)

@@ -97,7 +97,8 @@ func (s *Source) look(to config.Sink, folders *watch.Folders, first *bool) (agai
 	t := s.tree
 	if t.replaced(l) {
 		t.complain(to, []config.Problem{{Code: codeUnreadable, Message: fmt.Sprintf(
-			"the folder %s is another one than before, and empty: what was read stays until there is a file in it, or the hub is started again", s.o.Dir)}})
+			"the folder %s is another one than before, and empty: what was read stays until there is a file in it, or the hub is started again",
+			s.o.Dir)}})
 		return false
 	}
 	read, whole, again := t.read(l, time.Now())

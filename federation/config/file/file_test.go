@@ -20,7 +20,8 @@ func TestFilesComeChangeAndGo(t *testing.T) {
 	f.objects("")
 	f.put("a.yaml", entry("a", 1)+entry("b", 2))
 	first := f.objects("a=1 b=2")
-	f.put("deep/er/c.json", `{"apiVersion": "networking.istio.io/v1beta1", "kind": "WorkloadEntry", "metadata": {"name": "c"}, "spec": {"address": "192.0.2.3"}}`)
+	f.put("deep/er/c.json",
+		`{"apiVersion": "networking.istio.io/v1beta1", "kind": "WorkloadEntry", "metadata": {"name": "c"}, "spec": {"address": "192.0.2.3"}}`)
 	f.put("notes.txt", "no manifest")
 	f.put(".hidden.yaml", entry("hidden", 1))
 	f.put(".git/x.yaml", entry("hidden", 1))
@@ -90,7 +91,8 @@ func TestBY4HalfWrittenFileKeepsLastGood(t *testing.T) {
 	f := follow(t, t.TempDir())
 	f.put("mesh/a.yaml", entry("a", 1))
 	f.objects("a=1")
-	half := entry("a", 2) + "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: b, namespace: shop}\nspec: {address: [\n"
+	half := entry("a", 2) +
+		"apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: b, namespace: shop}\nspec: {address: [\n"
 	f.put("mesh/a.yaml", half)
 	p := f.trouble("SYNTAX").Problems[0]
 	if p.Object != "mesh/a.yaml" || !strings.Contains(p.Message, "line ") {

@@ -50,7 +50,8 @@ func (d *desk) write(r *rapid.T) {
 	broken := rapid.SampledFrom([]string{"", "", "kind: [", "%YAML 1.1"}).Draw(r, "broken")
 	var text strings.Builder
 	for _, object := range slices.Sorted(maps.Keys(said)) {
-		fmt.Fprintf(&text, "apiVersion: example/v1\nkind: Thing\nmetadata: {name: %s, namespace: shop}\nspec: {value: %d}\n---\n", object, said[object])
+		fmt.Fprintf(&text, "apiVersion: example/v1\nkind: Thing\nmetadata: {name: %s, namespace: shop}\nspec: {value: %d}\n---\n",
+			object, said[object])
 	}
 	if err := os.WriteFile(path+".half", []byte(text.String()+broken), 0o600); err != nil {
 		r.Fatal(err)

@@ -108,10 +108,12 @@ type attachment struct {
 }
 
 // attach finds the listeners of the parent to which the reference attaches the route.
-func (v *routeView) attach(g *gatewayView, parent federation.ObjectKey, ref gateway.ParentReference, field string) (found []attachment, why faults) {
+func (v *routeView) attach(g *gatewayView, parent federation.ObjectKey, ref gateway.ParentReference,
+	field string) (found []attachment, why faults) {
 	var named, allowed bool
 	for i, l := range g.listeners {
-		if l.of != parent || ref.SectionName != nil && *ref.SectionName != "" && *ref.SectionName != l.Name || ref.Port != nil && *ref.Port != l.Port {
+		if l.of != parent || ref.SectionName != nil && *ref.SectionName != "" && *ref.SectionName != l.Name ||
+			ref.Port != nil && *ref.Port != l.Port {
 			continue
 		}
 		named = true
@@ -129,9 +131,11 @@ func (v *routeView) attach(g *gatewayView, parent federation.ObjectKey, ref gate
 		why.add(accepted, string(gateway.RouteReasonNoMatchingParent), field, "no listener of the %s has this name and port", parent.Title())
 	case !allowed:
 		why.add(accepted, string(gateway.RouteReasonNotAllowedByListeners), field,
-			"the listeners of the %s do not allow a %s of namespace %s; see allowedRoutes of the listeners", parent.Title(), v.Key.Kind, v.Key.Namespace)
+			"the listeners of the %s do not allow a %s of namespace %s; see allowedRoutes of the listeners",
+			parent.Title(), v.Key.Kind, v.Key.Namespace)
 	default:
-		why.add(accepted, string(gateway.RouteReasonNoMatchingListenerHostname), field, "no listener of the %s has a hostname of the route", parent.Title())
+		why.add(accepted, string(gateway.RouteReasonNoMatchingListenerHostname), field,
+			"no listener of the %s has a hostname of the route", parent.Title())
 	}
 	return found, why
 }
@@ -192,7 +196,8 @@ func statusOf(r *federation.Reader, v *routeView) Status {
 		g := gatewayOf(r, key)
 		switch {
 		case g == nil:
-			s.tell(codeOf(string(gateway.RouteReasonNoMatchingParent)), field, "there is no %s of the route's cluster; the reference has no effect", key.Title())
+			s.tell(codeOf(string(gateway.RouteReasonNoMatchingParent)), field, "there is no %s of the route's cluster; the reference has no effect",
+				key.Title())
 			continue
 		case g.listeners == nil:
 			s.unsupported(field, "the hub does not serve the Gateway %s", g.Key.Namespace+"/"+g.Key.Name)

@@ -94,9 +94,11 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 	kind, of, is := backendKindOf(ref)
 	switch {
 	case !is:
-		return refuse(gateway.RouteReasonInvalidKind, "backends of the kind %s are not supported; use a Service or a ServiceImport", federation.Quote(kind.Name))
+		return refuse(gateway.RouteReasonInvalidKind, "backends of the kind %s are not supported; use a Service or a ServiceImport",
+			federation.Quote(kind.Name))
 	case of.service != nil && !v.mesh && namespace != v.Key.Namespace && !permitted(r, v.Key, namespace, kind.Group, kind.Name, name):
-		return refuse(gateway.RouteReasonRefNotPermitted, "no ReferenceGrant of namespace %s lets a %s of namespace %s use the %s %s", namespace, v.Key.Kind, v.Key.Namespace, kind.Name, name)
+		return refuse(gateway.RouteReasonRefNotPermitted, "no ReferenceGrant of namespace %s lets a %s of namespace %s use the %s %s", namespace,
+			v.Key.Kind, v.Key.Namespace, kind.Name, name)
 	case ref.Port == nil:
 		return refuse(gateway.RouteReasonBackendNotFound, "the backend %s has no port", name)
 	}
@@ -120,7 +122,9 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 	}
 	b.policy = policy.Key.Name
 	if policy.tls(r, &Status{}, &faults{}) == nil {
-		return refuse(gateway.RouteReasonUnsupportedProtocol, "gateways cannot speak TLS as the BackendTLSPolicy %s/%s wants, and send nothing in plain text; see its status", namespace, policy.Key.Name)
+		return refuse(gateway.RouteReasonUnsupportedProtocol,
+			"gateways cannot speak TLS as the BackendTLSPolicy %s/%s wants, and send nothing in plain text; see its status",
+			namespace, policy.Key.Name)
 	}
 	return b
 }

@@ -46,7 +46,8 @@ func (t *httpTranslation) backendHeaders(filters []gateway.HTTPRouteFilter, fiel
 			t.modify(headers, "response", f.ResponseHeaderModifier, at+".responseHeaderModifier")
 		case only: // it is the rule's
 		case f.Type == gateway.HTTPRouteFilterURLRewrite && f.URLRewrite != nil && f.URLRewrite.Hostname != nil && f.URLRewrite.Path == nil:
-			t.modify(headers, "request", &gateway.HTTPHeaderFilter{Set: []gateway.HTTPHeader{{Name: "host", Value: string(*f.URLRewrite.Hostname)}}}, at+".urlRewrite")
+			t.modify(headers, "request", &gateway.HTTPHeaderFilter{Set: []gateway.HTTPHeader{{Name: "host", Value: string(*f.URLRewrite.Hostname)}}},
+				at+".urlRewrite")
 		default:
 			t.status.unsupported(at, "the filter %s is not supported for one of several backends; its requests get 500", f.Type)
 			ok = false

@@ -27,7 +27,8 @@ func TestG55FiltersOfBackends(t *testing.T) {
 		},
 		"a host and headers of the only one": {
 			one(host + ", " + headers), []string{
-				server, all, "  {match:[{uri:{prefix:/}}],rewrite:{authority:a.example},route:[{to:{host:web.shop,port:{number:80}},headers:{request:{set:{x:a}}},weight:1}]}",
+				server, all,
+				"  {match:[{uri:{prefix:/}}],rewrite:{authority:a.example},route:[{to:{host:web.shop,port:{number:80}},headers:{request:{set:{x:a}}},weight:1}]}",
 			},
 		},
 		"a redirect of the only one": {
@@ -35,12 +36,15 @@ func TestG55FiltersOfBackends(t *testing.T) {
 			[]string{server, all, "  {match:[{uri:{prefix:/}}],redirect:{redirectCode:302,scheme:https}}"},
 		},
 		"a redirect of one that does not exist": {
-			plain + route("r", rules("  - backendRefs: [{name: none, port: 80, filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}]}]\n")),
-			[]string{server, all, "  {500,match:[{uri:{prefix:/}}]}", "BACKEND_NOT_FOUND HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]"},
+			plain + route("r",
+				rules("  - backendRefs: [{name: none, port: 80, filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}]}]\n")),
+			[]string{server, all, "  {500,match:[{uri:{prefix:/}}]}",
+				"BACKEND_NOT_FOUND HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]"},
 		},
 		"a host of one of two": {
 			two(host), []string{
-				server, all, "  {match:[{uri:{prefix:/}}],route:[{to:{host:web.shop,port:{number:80}},weight:1},{" + api + ",headers:{request:{set:{host:a.example}}},weight:1}]}",
+				server, all, "  {match:[{uri:{prefix:/}}],route:[{to:{host:web.shop,port:{number:80}},weight:1},{" + api +
+					",headers:{request:{set:{host:a.example}}},weight:1}]}",
 			},
 		},
 		"a mirror of one of two": {

@@ -83,14 +83,16 @@ func (p *tlsPolicy) tls(r *federation.Reader, s *Status, why *faults) object {
 	tls := object{"mode": "SIMPLE", "sni": string(in.Hostname), "subjectAltNames": names}
 	if known := in.WellKnownCACertificates; known != nil && *known != "" {
 		if *known != gateway.WellKnownCACertificatesSystem {
-			why.add(accepted, string(gateway.PolicyReasonInvalid), field+".wellKnownCACertificates", "%s is not supported; use System", federation.Quote(string(*known)))
+			why.add(accepted, string(gateway.PolicyReasonInvalid), field+".wellKnownCACertificates", "%s is not supported; use System",
+				federation.Quote(string(*known)))
 			return nil
 		}
 		return tls
 	}
 	authorities := p.authorities(r, field+".caCertificateRefs", why)
 	if authorities == "" {
-		why.add(accepted, string(gateway.BackendTLSPolicyReasonNoValidCACertificate), field+".caCertificateRefs", "there is no authority that could verify the servers; requests of routes for them get 500")
+		why.add(accepted, string(gateway.BackendTLSPolicyReasonNoValidCACertificate), field+".caCertificateRefs",
+			"there is no authority that could verify the servers; requests of routes for them get 500")
 		return nil
 	}
 	for i := range p.spec.Options {
@@ -107,12 +109,14 @@ func (p *tlsPolicy) authorities(r *federation.Reader, field string, why *faults)
 	for i, ref := range p.spec.Validation.CACertificateRefs {
 		at := itemField(field, i)
 		if ref.Group != "" || ref.Kind != "ConfigMap" {
-			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidKind), at, "the hub reads authorities of backends from ConfigMaps alone, and not from a %s", federation.Quote(string(ref.Kind)))
+			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidKind), at,
+				"the hub reads authorities of backends from ConfigMaps alone, and not from a %s", federation.Quote(string(ref.Kind)))
 			continue
 		}
 		err := all.add(r, configMapKey(p.Key, p.Key.Namespace, string(ref.Name)))
 		if err != nil {
-			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidCACertificateRef), at, "the ConfigMap %s/%s cannot be used: %v", p.Key.Namespace, ref.Name, err)
+			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidCACertificateRef), at, "the ConfigMap %s/%s cannot be used: %v",
+				p.Key.Namespace, ref.Name, err)
 		}
 	}
 	return string(all)
@@ -123,8 +127,10 @@ func (p *tlsPolicy) authorities(r *federation.Reader, field string, why *faults)
 func (g *gatewayView) passed(r *federation.Reader, l *listener, v *routeView) []any {
 	return v.splitsTo(r, &faults{}, func(ref backendRef, b backend) bool {
 		if b.policy != "" {
-			g.status.notes = append(g.status.notes, config.Problem{Code: codeNotHonoured, Object: v.Key.String(), Field: ref.field, Message: fmt.Sprintf(
-				"the listener %s passes TLS on, and the BackendTLSPolicy %s/%s wants TLS of the gateway; its connections are closed", l.Name, g.Key.Namespace, b.policy)})
+			g.status.notes = append(g.status.notes, config.Problem{Code: codeNotHonoured, Object: v.Key.String(),
+				Field: ref.field, Message: fmt.Sprintf(
+					"the listener %s passes TLS on, and the BackendTLSPolicy %s/%s wants TLS of the gateway; its connections are closed",
+					l.Name, g.Key.Namespace, b.policy)})
 		}
 		return b.policy == ""
 	})

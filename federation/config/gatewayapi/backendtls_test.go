@@ -52,7 +52,8 @@ func speaks(authorities, names string) string {
 	if authorities != "" {
 		authorities = "caCertificates:" + strings.ReplaceAll(authorities, "\n", `\n`) + ","
 	}
-	return "BackendTLS shop of c1 web.shop {portLevelSettings:[{port:{number:80},tls:{" + authorities + "mode:SIMPLE,sni:a.example,subjectAltNames:[" + names + "]}}]}"
+	return "BackendTLS shop of c1 web.shop {portLevelSettings:[{port:{number:80},tls:{" + authorities +
+		"mode:SIMPLE,sni:a.example,subjectAltNames:[" + names + "]}}]}"
 }
 
 // TestG50BackendTLS: what gateways speak to a Service is what the policy of the port says, else
@@ -77,18 +78,22 @@ func TestG50BackendTLS(t *testing.T) {
 			[]string{speaks("", "b.example,spiffe://a/b"), gateway, host, routed},
 		},
 		"the authorities of a ConfigMap": {
-			toWeb + configMap("roots", "of tests\n"+roots) + policy("p", onWeb, fromMap), []string{speaks(roots, "a.example"), gateway, host, routed},
+			toWeb + configMap("roots", "of tests\n"+roots) + policy("p", onWeb, fromMap),
+			[]string{speaks(roots, "a.example"), gateway, host, routed},
 		},
 		"without the ConfigMap": {
 			toWeb + policy("p", onWeb, fromMap), append(refused[:3:3],
-				on("NO_VALID_CA_CERTIFICATE", "p", "spec.validation.caCertificateRefs"), on("INVALID_CA_CERTIFICATE_REF", "p", "spec.validation.caCertificateRefs[0]"), unsent),
+				on("NO_VALID_CA_CERTIFICATE", "p", "spec.validation.caCertificateRefs"),
+				on("INVALID_CA_CERTIFICATE_REF", "p", "spec.validation.caCertificateRefs[0]"), unsent),
 		},
 		"what is no certificate": {
 			toWeb + configMap("roots", "none") + policy("p", onWeb, fromMap), append(refused[:3:3],
-				on("NO_VALID_CA_CERTIFICATE", "p", "spec.validation.caCertificateRefs"), on("INVALID_CA_CERTIFICATE_REF", "p", "spec.validation.caCertificateRefs[0]"), unsent),
+				on("NO_VALID_CA_CERTIFICATE", "p", "spec.validation.caCertificateRefs"),
+				on("INVALID_CA_CERTIFICATE_REF", "p", "spec.validation.caCertificateRefs[0]"), unsent),
 		},
 		"one of two references": {
-			toWeb + configMap("roots", roots) + policy("p", onWeb, `caCertificateRefs: [{group: "", kind: Secret, name: roots}, {group: "", kind: ConfigMap, name: roots}]`),
+			toWeb + configMap("roots", roots) + policy("p", onWeb,
+				`caCertificateRefs: [{group: "", kind: Secret, name: roots}, {group: "", kind: ConfigMap, name: roots}]`),
 			[]string{speaks(roots, "a.example"), gateway, host, routed, on("INVALID_KIND", "p", "spec.validation.caCertificateRefs[0]")},
 		},
 		"authorities that the hub does not know": {
@@ -96,15 +101,18 @@ func TestG50BackendTLS(t *testing.T) {
 			append(refused[:3:3], on("INVALID_POLICY", "p", "spec.validation.wellKnownCACertificates"), unsent),
 		},
 		"the older policy of a target, and that of the port": {
-			toWeb + policy("old", onWeb, fromMap) + policy("new", onWeb, system) + policy("port", onPort, system) + policy("late", onPort, fromMap) + configMap("roots", roots),
+			toWeb + policy("old", onWeb, fromMap) + policy("new", onWeb, system) + policy("port", onPort, system) + policy("late", onPort,
+				fromMap) + configMap("roots", roots),
 			[]string{
 				speaks("", "a.example"), gateway, host, routed,
 				on("CONFLICTED", "late", "spec.targetRefs[0]"), on("CONFLICTED", "new", "spec.targetRefs[0]"),
 			},
 		},
 		"targets that do not exist": {
-			toWeb + policy("p", `{group: "", kind: Service, name: none}`, system) + policy("q", `{group: "", kind: Service, name: web, sectionName: none}`, system) +
-				policy("r", `{group: example.com, kind: Bucket, name: b}`, system) + policy("s", `{group: "", kind: Service, name: none}, `+onWeb, system),
+			toWeb + policy("p", `{group: "", kind: Service, name: none}`, system) + policy("q",
+				`{group: "", kind: Service, name: web, sectionName: none}`, system) +
+				policy("r", `{group: example.com, kind: Bucket, name: b}`, system) + policy("s",
+				`{group: "", kind: Service, name: none}, `+onWeb, system),
 			[]string{
 				speaks("", "a.example"), gateway, host, routed,
 				on("TARGET_NOT_FOUND", "p", "spec.targetRefs[0]"), on("TARGET_NOT_FOUND", "q", "spec.targetRefs[0]"),
@@ -113,10 +121,12 @@ func TestG50BackendTLS(t *testing.T) {
 		},
 		"TLS that is passed on": {
 			edge + "  - {name: pass, port: 443, protocol: TLS, tls: {mode: Passthrough}}\n" +
-				strings.Replace(route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")), "HTTPRoute", "TLSRoute", 1) + policy("p", onWeb, system),
+				strings.Replace(route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")), "HTTPRoute", "TLSRoute",
+					1) + policy("p", onWeb, system),
 			[]string{
 				speaks("", "a.example"), "Gateway shop of c1 {hosts:[*],port:{name:tls,number:443,protocol:TLS},tls:{mode:PASSTHROUGH}}",
-				"VirtualService shop of c1 a.example", "  {match:[{sniHosts:[a.example]}],route:[{to:{host:refused.invalid,port:{number:1}},weight:1}]}",
+				"VirtualService shop of c1 a.example",
+				"  {match:[{sniHosts:[a.example]}],route:[{to:{host:refused.invalid,port:{number:1}},weight:1}]}",
 				"NOT_HONOURED TLSRoute.gateway.networking.k8s.io shop/r of cluster c1 spec.rules[0].backendRefs[0]",
 			},
 		},

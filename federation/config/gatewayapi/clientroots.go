@@ -16,21 +16,25 @@ const (
 func (l *listener) readAuthorities(r *federation.Reader, by federation.ObjectKey, refs []gateway.ObjectReference, field string) {
 	var all bundle
 	for i, ref := range refs {
-		use := reference{by: by, kind: string(ref.Kind), namespace: ref.Namespace, name: string(ref.Name), field: itemField(field, i), otherwise: "it does not count"}
+		use := reference{by: by, kind: string(ref.Kind), namespace: ref.Namespace, name: string(ref.Name), field: itemField(field, i),
+			otherwise: "it does not count"}
 		switch {
 		case ref.Group == "" && ref.Kind == "ConfigMap":
 			l.readConfigMap(r, use, &all)
 		case ref.Group != "" || ref.Kind != "Secret":
-			l.lacks.add(resolved, invalidKind, use.field, "the hub reads authorities from ConfigMaps and Secrets, and not from a %s", federation.Quote(use.kind))
+			l.lacks.add(resolved, invalidKind, use.field, "the hub reads authorities from ConfigMaps and Secrets, and not from a %s",
+				federation.Quote(use.kind))
 		case len(refs) > 1:
-			l.lacks.add(resolved, invalidRoots, use.field, "a Secret with authorities is the only reference, and there are %d; use ConfigMaps", len(refs))
+			l.lacks.add(resolved, invalidRoots, use.field, "a Secret with authorities is the only reference, and there are %d; use ConfigMaps",
+				len(refs))
 		case l.mayUseSecret(r, by, use, &l.lacks, invalidRoots):
 			l.roots = use.name
 		}
 	}
 	l.inline = string(all)
 	if l.roots == "" && l.inline == "" {
-		l.faults.add(accepted, string(gateway.ListenerReasonNoValidCACertificate), field, "there is no authority that could verify clients; nothing listens")
+		l.faults.add(accepted, string(gateway.ListenerReasonNoValidCACertificate), field,
+			"there is no authority that could verify clients; nothing listens")
 	}
 }
 

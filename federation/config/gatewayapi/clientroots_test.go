@@ -8,7 +8,8 @@ import (
 
 // clientRoots is a Gateway whose listener at port 443 verifies clients by the references.
 func clientRoots(references string) string {
-	return strings.Replace(edge, "  listeners:", "  tls: {frontend: {default: {validation: {caCertificateRefs: ["+references+"]}}}}\n  listeners:", 1) +
+	return strings.Replace(edge, "  listeners:", "  tls: {frontend: {default: {validation: {caCertificateRefs: ["+
+		references+"]}}}}\n  listeners:", 1) +
 		"  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n"
 }
 
@@ -38,17 +39,20 @@ func TestG75AuthoritiesOfClientsAreInConfigMaps(t *testing.T) {
 	}
 	abroad := strings.ReplaceAll(configMap("roots", roots), "namespace: shop", "namespace: other")
 	for name, test := range map[string]translation{
-		"a ConfigMap":    {clientRoots(mapRef) + configMap("roots", "of tests\n"+roots), []string{inline(roots)}},
-		"several":        {clientRoots(mapRef+`, {group: "", kind: ConfigMap, name: others}`) + configMap("roots", roots) + configMap("others", others), []string{inline(roots + others)}},
-		"a Secret":       {clientRoots(secretRef), []string{verifies("caCertCredentialName:roots,credentialName:cert,")}},
-		"not there":      {clientRoots(mapRef), []string{wrong("NO_VALID_CA_CERTIFICATE", ""), wrong("INVALID_CA_CERTIFICATE_REF", "[0]")}},
-		"no certificate": {clientRoots(mapRef) + configMap("roots", "none"), []string{wrong("NO_VALID_CA_CERTIFICATE", ""), wrong("INVALID_CA_CERTIFICATE_REF", "[0]")}},
+		"a ConfigMap": {clientRoots(mapRef) + configMap("roots", "of tests\n"+roots), []string{inline(roots)}},
+		"several": {clientRoots(mapRef+`, {group: "", kind: ConfigMap, name: others}`) + configMap("roots", roots) + configMap("others",
+			others), []string{inline(roots + others)}},
+		"a Secret":  {clientRoots(secretRef), []string{verifies("caCertCredentialName:roots,credentialName:cert,")}},
+		"not there": {clientRoots(mapRef), []string{wrong("NO_VALID_CA_CERTIFICATE", ""), wrong("INVALID_CA_CERTIFICATE_REF", "[0]")}},
+		"no certificate": {clientRoots(mapRef) + configMap("roots", "none"), []string{wrong("NO_VALID_CA_CERTIFICATE", ""),
+			wrong("INVALID_CA_CERTIFICATE_REF", "[0]")}},
 		"too many certificates": {
 			clientRoots(mapRef) + configMap("roots", strings.Repeat(roots, maxAuthorities/len(roots)+1)),
 			[]string{wrong("NO_VALID_CA_CERTIFICATE", ""), wrong("INVALID_CA_CERTIFICATE_REF", "[0]")},
 		},
 		"another kind": {
-			clientRoots(`{group: "", kind: Service, name: web}`), []string{wrong("NO_VALID_CA_CERTIFICATE", ""), wrong("INVALID_CA_CERTIFICATE_KIND", "[0]")},
+			clientRoots(`{group: "", kind: Service, name: web}`), []string{wrong("NO_VALID_CA_CERTIFICATE", ""),
+				wrong("INVALID_CA_CERTIFICATE_KIND", "[0]")},
 		},
 		"one of three is right": {
 			clientRoots(`{group: "", kind: ConfigMap, name: none}, `+secretRef+", "+mapRef) + configMap("roots", roots),
@@ -69,7 +73,9 @@ func TestG75ReferencesAreThoseOfTheGateway(t *testing.T) {
 	roots := authority(t)
 	set := "---\napiVersion: gateway.networking.k8s.io/v1\nkind: ListenerSet\nmetadata: {name: more, namespace: other}\n" +
 		"spec: {parentRef: {name: edge, namespace: shop}, listeners: [{name: b, port: 444, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}]}\n"
-	in := strings.Replace(clientRoots(mapRef), "  tls:", "  allowedListeners: {namespaces: {from: All}}\n  tls:", 1) + set + configMap("roots", roots)
+	in := strings.Replace(clientRoots(mapRef), "  tls:", "  allowedListeners: {namespaces: {from: All}}\n  tls:", 1) +
+		set + configMap("roots", roots)
 	inline := fmt.Sprintf("caCertificates:%s,credentialName:cert,", strings.ReplaceAll(roots, "\n", `\n`))
-	translation{in, []string{verifies(inline), strings.NewReplacer("443", "444", "of c1", "of c1 secrets of other").Replace(verifies(inline))}}.runOf(t, "c1")
+	translation{in, []string{verifies(inline), strings.NewReplacer("443", "444", "of c1",
+		"of c1 secrets of other").Replace(verifies(inline))}}.runOf(t, "c1")
 }

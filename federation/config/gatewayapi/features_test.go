@@ -19,9 +19,11 @@ func TestG25RoutesBySelectorServerNameAndOrigin(t *testing.T) {
 			},
 		},
 		"namespaces that are selected by name": {
-			edge + "  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [shop]}]}}}}\n" +
+			edge +
+				"  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [shop]}]}}}}\n" +
 				route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")) +
-				strings.Replace(route("s", rules("  - backendRefs: [{name: web, port: 80}]\n")), "name: s, namespace: shop", "name: s, namespace: other", 1),
+				strings.Replace(route("s", rules("  - backendRefs: [{name: web, port: 80}]\n")), "name: s, namespace: shop",
+					"name: s, namespace: other", 1),
 			[]string{
 				server, all, "  {match:[{uri:{prefix:/}}],route:[{to:{host:web.other,port:{number:80}},weight:1}]}",
 				"NOT_ALLOWED_BY_LISTENERS HTTPRoute.gateway.networking.k8s.io shop/r spec.parentRefs[0]",
@@ -38,7 +40,8 @@ func TestG25RoutesBySelectorServerNameAndOrigin(t *testing.T) {
 		},
 		"connections whose TLS ends go where the server name says": {
 			edge + "  - {name: end, port: 443, protocol: TLS, hostname: \"*.example\", tls: {certificateRefs: [{name: cert}]}}\n" +
-				strings.Replace(route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")), "HTTPRoute", "TLSRoute", 1),
+				strings.Replace(route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")),
+					"HTTPRoute", "TLSRoute", 1),
 			[]string{
 				"Gateway shop {hosts:[*.example],port:{name:tls,number:443,protocol:TLS},tls:{credentialName:cert,mode:SIMPLE}}",
 				"Gateway shop {hosts:[a.example],port:{name:tls,number:443,protocol:TLS},tls:{credentialName:cert,mode:SIMPLE}}",
@@ -46,7 +49,8 @@ func TestG25RoutesBySelectorServerNameAndOrigin(t *testing.T) {
 			},
 		},
 		"pages of other origins": {
-			plain + route("r", rules(`  - filters: [{type: CORS, cors: {allowOrigins: ["https://a.example:443", "http://*.b.example:8080"], allowMethods: [PUT], allowHeaders: [X-A], maxAge: 60}}]
+			plain + route("r",
+				rules(`  - filters: [{type: CORS, cors: {allowOrigins: ["https://a.example:443", "http://*.b.example:8080"], allowMethods: [PUT], allowHeaders: [X-A], maxAge: 60}}]
     backendRefs: [{name: web, port: 80}]
   - matches: [{path: {value: /all}}]
     filters: [{type: CORS, cors: {allowOrigins: ["*"], allowMethods: ["*"], allowHeaders: ["*"], allowCredentials: true}}]

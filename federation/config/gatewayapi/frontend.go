@@ -48,7 +48,8 @@ func insecure(spec *gateway.GatewaySpec) []Condition {
 		return nil
 	}
 	return []Condition{{
-		Type: string(gateway.GatewayConditionInsecureFrontendValidationMode), Status: true, Reason: string(gateway.GatewayReasonConfigurationChanged),
+		Type: string(gateway.GatewayConditionInsecureFrontendValidationMode), Status: true,
+		Reason:  string(gateway.GatewayReasonConfigurationChanged),
 		Message: "clients pass without a certificate that can be verified, where the mode is AllowInsecureFallback",
 	}}
 }

@@ -35,7 +35,8 @@ func TestK56TheGatewaySaysThatClientsAreNotVerified(t *testing.T) {
 				found = append(found, c)
 			}
 		}
-		if has := len(found) == 1 && found[0].Status && found[0].Reason == string(gateway.GatewayReasonConfigurationChanged); has != want || len(found) > 1 {
+		if has := len(found) == 1 && found[0].Status && found[0].Reason == string(gateway.GatewayReasonConfigurationChanged); has != want ||
+			len(found) > 1 {
 			t.Errorf("%s: the conditions are %+v, want one: %t", tls, found, want)
 		}
 	}

@@ -100,10 +100,12 @@ func view(r *federation.Reader, key federation.ObjectKey) *gatewayView {
 	controller, ours, exists := serves(r, string(spec.GatewayClassName))
 	switch {
 	case !exists:
-		g.status.tell(codeClass, "spec.gatewayClassName", "there is no GatewayClass %s; the Gateway has no effect", federation.Quote(string(spec.GatewayClassName)))
+		g.status.tell(codeClass, "spec.gatewayClassName", "there is no GatewayClass %s; the Gateway has no effect",
+			federation.Quote(string(spec.GatewayClassName)))
 		return g
 	case !ours:
-		g.status.unsupported("spec.gatewayClassName", "the GatewayClass %s is of another controller, and the hub does not serve the Gateway", federation.Quote(string(spec.GatewayClassName)))
+		g.status.unsupported("spec.gatewayClassName", "the GatewayClass %s is of another controller, and the hub does not serve the Gateway",
+			federation.Quote(string(spec.GatewayClassName)))
 		return g
 	}
 	g.class = string(controller)
@@ -154,10 +156,12 @@ func (g *gatewayView) listener(r *federation.Reader, in gateway.Listener, i int,
 	case gateway.UDPProtocolType:
 		l.kinds, l.host = []string{udpKind.Name}, anyHost
 	default:
-		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedProtocol), l.field+".protocol", "the protocol %s is not supported yet; nothing listens", federation.Quote(string(l.Protocol)))
+		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedProtocol), l.field+".protocol",
+			"the protocol %s is not supported yet; nothing listens", federation.Quote(string(l.Protocol)))
 	}
 	if len(g.Key.Name) > 63 {
-		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), "metadata.name", "the name is longer than 63 bytes, and no proxy can have the label %s with it; nothing listens", nameLabel)
+		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), "metadata.name",
+			"the name is longer than 63 bytes, and no proxy can have the label %s with it; nothing listens", nameLabel)
 	}
 	if l.AllowedRoutes != nil && len(l.AllowedRoutes.Kinds) > 0 {
 		l.narrowKinds()
@@ -195,14 +199,16 @@ func (l *listener) narrowKinds() {
 // readTLS reads the certificates of a listener that ends TLS.
 func (g *gatewayView) readTLS(r *federation.Reader, l *listener) {
 	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
-		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), l.field+".tls.certificateRefs", "the listener names no certificate; nothing listens")
+		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), l.field+".tls.certificateRefs",
+			"the listener names no certificate; nothing listens")
 		return
 	}
 	if len(l.TLS.Options) > 0 {
 		l.notes.unsupported(l.field+".tls.options", "options of TLS are not supported")
 	}
 	if l.TLS.Mode != nil && *l.TLS.Mode != gateway.TLSModeTerminate {
-		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), l.field+".tls.mode", "a listener of the protocol %s ends TLS; nothing listens", l.Protocol)
+		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), l.field+".tls.mode",
+			"a listener of the protocol %s ends TLS; nothing listens", l.Protocol)
 	}
 	for i, ref := range l.TLS.CertificateRefs {
 		g.readCertificate(r, l, fmt.Sprintf("%s.tls.certificateRefs[%d]", l.field, i), ref)
@@ -267,10 +273,12 @@ func (g *gatewayView) contested(l *listener, by func(*listener) bool) bool {
 		}
 		switch {
 		case protocolName(l.Protocol) != protocolName(other.Protocol):
-			l.faults.add(accepted, string(gateway.ListenerReasonProtocolConflict), l.field+".protocol", "port %d has other listeners of another protocol; nothing listens", l.Port)
+			l.faults.add(accepted, string(gateway.ListenerReasonProtocolConflict), l.field+".protocol",
+				"port %d has other listeners of another protocol; nothing listens", l.Port)
 			return true
 		case l.host == other.host:
-			l.faults.add(accepted, string(gateway.ListenerReasonHostnameConflict), l.field+".hostname", "port %d has another listener for the hostname %s; nothing listens", l.Port, l.host)
+			l.faults.add(accepted, string(gateway.ListenerReasonHostnameConflict), l.field+".hostname",
+				"port %d has another listener for the hostname %s; nothing listens", l.Port, l.host)
 			return true
 		}
 	}

@@ -130,7 +130,8 @@ func (s *Source) complain(b *translations, to config.Sink) {
 	}
 	for _, p := range all {
 		if !before[p] {
-			s.o.Logger.Warn("object of the Gateway API", slog.String("code", p.Code), slog.String("object", p.Object), slog.String("field", p.Field), slog.String("problem", p.Message))
+			s.o.Logger.Warn("object of the Gateway API", slog.String("code", p.Code), slog.String("object", p.Object), slog.String("field", p.Field),
+				slog.String("problem", p.Message))
 		}
 	}
 	s.said = append([]config.Problem{}, all...)
@@ -252,7 +253,8 @@ func (b *translations) compute(s *federation.Snapshot, key federation.ObjectKey)
 		if cause := recover(); cause != nil {
 			u = unit{made: b.units[key].made, read: r.Deps(), problems: []config.Problem{{
 				Code: federation.CodeHubFault, Object: key.String(),
-				Message: fmt.Sprintf("the hub cannot translate the object, which is a fault of the hub; what was translated before stays (%.200v)", cause),
+				Message: fmt.Sprintf("the hub cannot translate the object, which is a fault of the hub; what was translated before stays (%.200v)",
+					cause),
 			}}}
 		}
 	}()

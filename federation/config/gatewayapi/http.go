@@ -50,7 +50,8 @@ func (a item) compare(b item) int {
 	return cmp.Or(
 		cmp.Compare(a.rank.class, b.rank.class), cmp.Compare(b.rank.length, a.rank.length), -compareBool(a.rank.method, b.rank.method),
 		cmp.Compare(b.rank.headers, a.rank.headers), cmp.Compare(b.rank.queries, a.rank.queries),
-		a.route.Created.Compare(b.route.Created), cmp.Compare(a.route.Key.Namespace+"/"+a.route.Key.Name, b.route.Key.Namespace+"/"+b.route.Key.Name),
+		a.route.Created.Compare(b.route.Created), cmp.Compare(a.route.Key.Namespace+"/"+a.route.Key.Name,
+			b.route.Key.Namespace+"/"+b.route.Key.Name),
 		slices.Compare(a.order[:], b.order[:]),
 	)
 }

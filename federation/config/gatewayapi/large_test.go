@@ -24,7 +24,8 @@ func large(t *testing.T, n int) *world {
 	w.apply("", largest())
 	documents := make([]string, n)
 	for i := range documents {
-		documents[i] = strings.TrimPrefix(route(fmt.Sprintf("r-%d", i), rules(fmt.Sprintf("  - {matches: [{path: {value: /p%d}}], backendRefs: [{name: web, port: 80}]}\n", i))), "---\n")
+		documents[i] = strings.TrimPrefix(route(fmt.Sprintf("r-%d", i),
+			rules(fmt.Sprintf("  - {matches: [{path: {value: /p%d}}], backendRefs: [{name: web, port: 80}]}\n", i))), "---\n")
 	}
 	w.apply("", strings.Join(documents, "\n---\n"))
 	return w
@@ -35,7 +36,8 @@ func large(t *testing.T, n int) *world {
 func TestG27LargeGatewaysCostInProportion(t *testing.T) {
 	cost := func(n int) (edge, other float64) {
 		w := large(t, n)
-		w.apply("", "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: small, namespace: shop}\nspec: {gatewayClassName: mesh, listeners: [{name: http, port: 80, protocol: HTTP}]}")
+		w.apply("",
+			"apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: small, namespace: shop}\nspec: {gatewayClassName: mesh, listeners: [{name: http, port: 80, protocol: HTTP}]}")
 		s := w.aggregate.Latest()
 		measure := func(name string, runs int) float64 { // the mean of several hides what the runtime allocates meanwhile
 			key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: "shop", Name: name}
@@ -74,12 +76,17 @@ func TestG27ContestedAndBrokenRoutesAffectNoOthers(t *testing.T) {
 		return all
 	}
 	for name, more := range map[string]string{
-		"another kind for the host":  strings.Replace(route("late", "  hostnames: [good.example]\n"+rules("  - backendRefs: [{name: api, port: 80}]\n")), "HTTPRoute", "GRPCRoute", 1),
-		"another route of the port":  strings.Replace(route("late", rules("  - backendRefs: [{name: api, port: 80}]\n")), "HTTPRoute", "TCPRoute", 1),
-		"a Service that is not":      route("late", "  hostnames: [bad.example]\n"+rules("  - backendRefs: [{name: none, port: 80}]\n")),
-		"a Gateway that is not":      strings.Replace(route("late", rules("  - backendRefs: [{name: web, port: 80}]\n")), "{name: edge, namespace: shop}", "{name: late, namespace: shop}", 1),
-		"a redirect to itself":       route("late", "  hostnames: [bad.example]\n"+rules("  - filters: [{type: RequestRedirect, requestRedirect: {hostname: bad.example}}]\n")),
-		"a route that mirrors to it": route("late", "  hostnames: [bad.example]\n"+rules("  - {filters: [{type: RequestMirror, requestMirror: {backendRef: {name: none, port: 1}}}], backendRefs: [{name: none, port: 1}]}\n")),
+		"another kind for the host": strings.Replace(route("late", "  hostnames: [good.example]\n"+
+			rules("  - backendRefs: [{name: api, port: 80}]\n")), "HTTPRoute", "GRPCRoute", 1),
+		"another route of the port": strings.Replace(route("late", rules("  - backendRefs: [{name: api, port: 80}]\n")),
+			"HTTPRoute", "TCPRoute", 1),
+		"a Service that is not": route("late", "  hostnames: [bad.example]\n"+rules("  - backendRefs: [{name: none, port: 80}]\n")),
+		"a Gateway that is not": strings.Replace(route("late", rules("  - backendRefs: [{name: web, port: 80}]\n")),
+			"{name: edge, namespace: shop}", "{name: late, namespace: shop}", 1),
+		"a redirect to itself": route("late", "  hostnames: [bad.example]\n"+
+			rules("  - filters: [{type: RequestRedirect, requestRedirect: {hostname: bad.example}}]\n")),
+		"a route that mirrors to it": route("late", "  hostnames: [bad.example]\n"+
+			rules("  - {filters: [{type: RequestMirror, requestMirror: {backendRef: {name: none, port: 1}}}], backendRefs: [{name: none, port: 1}]}\n")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := given(more)

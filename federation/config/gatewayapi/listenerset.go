@@ -35,10 +35,12 @@ func (g *gatewayView) readSets(r *federation.Reader) {
 	for i, set := range g.sets {
 		switch {
 		case !set.allowed:
-			set.refuse(gateway.ListenerSetReasonNotAllowed, "the Gateway %s does not allow ListenerSets of namespace %s; see its allowedListeners", g.Key.Namespace+"/"+g.Key.Name, set.Key.Namespace)
+			set.refuse(gateway.ListenerSetReasonNotAllowed, "the Gateway %s does not allow ListenerSets of namespace %s; see its allowedListeners",
+				g.Key.Namespace+"/"+g.Key.Name, set.Key.Namespace)
 		case len(g.listeners)+len(set.spec.Listeners) > maxListeners:
 			set.allowed = false
-			set.refuse(gateway.ListenerSetConditionReason(gateway.ListenerEntryReasonTooManyListeners), "with it, the Gateway %s would have more than %d listeners", g.Key.Namespace+"/"+g.Key.Name, maxListeners)
+			set.refuse(gateway.ListenerSetConditionReason(gateway.ListenerEntryReasonTooManyListeners),
+				"with it, the Gateway %s would have more than %d listeners", g.Key.Namespace+"/"+g.Key.Name, maxListeners)
 		default:
 			for j, entry := range set.spec.Listeners {
 				l := g.listener(r, gateway.Listener(entry), j, set.Key, &set.status)
@@ -72,7 +74,8 @@ func (s *setView) refuse(reason gateway.ListenerSetConditionReason, format strin
 // GatewayNamed is the Gateway that a reference in the object means: one of its own namespace
 // where the reference names none.
 func GatewayNamed(in federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
-	return federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespaceOf(in, namespace), Name: string(name), Cluster: in.Cluster}
+	return federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespaceOf(in, namespace),
+		Name: string(name), Cluster: in.Cluster}
 }
 
 // namespaceOf is the namespace that a reference in the object means: its own where the reference
@@ -119,7 +122,8 @@ func statusOfSet(r *federation.Reader, key federation.ObjectKey) Status {
 	s.Digest = o.Digest
 	g := gatewayOf(r, key)
 	if g == nil || g.listeners == nil {
-		s.tell(codeOf(string(gateway.RouteReasonNoMatchingParent)), "spec.parentRef", "there is no such Gateway in the cluster of the ListenerSet that the hub serves; the ListenerSet has no effect")
+		s.tell(codeOf(string(gateway.RouteReasonNoMatchingParent)), "spec.parentRef",
+			"there is no such Gateway in the cluster of the ListenerSet that the hub serves; the ListenerSet has no effect")
 		return s
 	}
 	_, attached := g.routesAt(r)

@@ -11,12 +11,14 @@ var open = strings.Replace(plain, "  listeners:", "  allowedListeners: {namespac
 
 // listenerSet is a ListenerSet of the Gateway edge.
 func listenerSet(namespace, name, listeners string) string {
-	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: ListenerSet\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nspec:\n  parentRef: {name: edge, namespace: shop}\n  listeners:\n" + listeners
+	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: ListenerSet\nmetadata: {name: " + name + ", namespace: " + namespace +
+		"}\nspec:\n  parentRef: {name: edge, namespace: shop}\n  listeners:\n" + listeners
 }
 
 // ofSet is a route of the namespace other for a ListenerSet.
 func ofSet(name, set string) string {
-	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: " + name + ", namespace: other}\nspec:\n  parentRefs: [{kind: ListenerSet, name: " + set + "}]\n" +
+	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: " + name +
+		", namespace: other}\nspec:\n  parentRefs: [{kind: ListenerSet, name: " + set + "}]\n" +
 		rules("  - backendRefs: [{name: web, port: 80}]\n")
 }
 
@@ -40,7 +42,8 @@ func TestG28ListenerSets(t *testing.T) {
 			[]string{server, "NOT_ALLOWED ListenerSet.gateway.networking.k8s.io shop/more spec.parentRef"},
 		},
 		"ListenerSets of the same namespace": {
-			strings.Replace(open, "from: All", "from: Same", 1) + listenerSet("other", "more", "  - {name: http, port: 8080, protocol: HTTP}\n") + listenerSet("shop", "own", "  - {name: http, port: 8081, protocol: HTTP}\n") + ofSet("r", "more"),
+			strings.Replace(open, "from: All", "from: Same", 1) + listenerSet("other", "more", "  - {name: http, port: 8080, protocol: HTTP}\n") +
+				listenerSet("shop", "own", "  - {name: http, port: 8081, protocol: HTTP}\n") + ofSet("r", "more"),
 			[]string{
 				server, "Gateway shop {hosts:[*],port:{name:http,number:8081,protocol:HTTP}}",
 				"NO_MATCHING_PARENT HTTPRoute.gateway.networking.k8s.io other/r spec.parentRefs[0]",
@@ -48,7 +51,8 @@ func TestG28ListenerSets(t *testing.T) {
 			},
 		},
 		"the Gateway and the older ListenerSet win": {
-			open + listenerSet("other", "late", "  - {name: a, port: 80, protocol: HTTP}\n  - {name: b, port: 8080, protocol: HTTP}\n") + listenerSet("other", "later", "  - {name: c, port: 8080, protocol: TCP}\n"),
+			open + listenerSet("other", "late", "  - {name: a, port: 80, protocol: HTTP}\n  - {name: b, port: 8080, protocol: HTTP}\n") +
+				listenerSet("other", "later", "  - {name: c, port: 8080, protocol: TCP}\n"),
 			[]string{
 				server, "Gateway shop {hosts:[*],port:{name:http,number:8080,protocol:HTTP}}",
 				"HOSTNAME_CONFLICT ListenerSet.gateway.networking.k8s.io other/late spec.listeners[0].hostname",
@@ -56,14 +60,17 @@ func TestG28ListenerSets(t *testing.T) {
 			},
 		},
 		"a listener that lost contests nothing": {
-			open + listenerSet("other", "more", "  - {name: a, port: 80, protocol: HTTP, hostname: b.example}\n  - {name: b, port: 80, protocol: TCP}\n"),
+			open + listenerSet("other", "more",
+				"  - {name: a, port: 80, protocol: HTTP, hostname: b.example}\n  - {name: b, port: 80, protocol: TCP}\n"),
 			[]string{
-				server, "Gateway shop {hosts:[b.example],port:{name:http,number:80,protocol:HTTP}}", "VirtualService shop b.example", "  {directResponse:{status:404}}",
+				server, "Gateway shop {hosts:[b.example],port:{name:http,number:80,protocol:HTTP}}", "VirtualService shop b.example",
+				"  {directResponse:{status:404}}",
 				"PROTOCOL_CONFLICT ListenerSet.gateway.networking.k8s.io other/more spec.listeners[1].protocol",
 			},
 		},
 		"certificates are those of the namespace of the ListenerSet": {
-			open + listenerSet("other", "more", "  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 444, protocol: HTTPS, tls: {certificateRefs: [{name: cert, namespace: shop}]}}\n"),
+			open + listenerSet("other", "more",
+				"  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 444, protocol: HTTPS, tls: {certificateRefs: [{name: cert, namespace: shop}]}}\n"),
 			[]string{
 				server,
 				"REF_NOT_PERMITTED ListenerSet.gateway.networking.k8s.io other/more spec.listeners[0].tls.certificateRefs[0]",
@@ -71,7 +78,8 @@ func TestG28ListenerSets(t *testing.T) {
 			},
 		},
 		"a ListenerSet of no Gateway": {
-			strings.Replace(open+listenerSet("other", "more", "  - {name: http, port: 8080, protocol: HTTP}\n"), "parentRef: {name: edge,", "parentRef: {name: none,", 1) + ofSet("r", "more") + ofSet("s", "none"),
+			strings.Replace(open+listenerSet("other", "more", "  - {name: http, port: 8080, protocol: HTTP}\n"), "parentRef: {name: edge,",
+				"parentRef: {name: none,", 1) + ofSet("r", "more") + ofSet("s", "none"),
 			[]string{
 				server,
 				"NO_MATCHING_PARENT HTTPRoute.gateway.networking.k8s.io other/r spec.parentRefs[0]",

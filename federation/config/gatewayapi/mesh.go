@@ -146,14 +146,16 @@ func (m *meshView) target(ref gateway.ParentReference) (uint16, bool) {
 }
 
 // meshStatus is how the route is for a Service.
-func (v *routeView) meshStatus(r *federation.Reader, ref gateway.ParentReference, service federation.ServiceKey, field string, s *Status) ParentStatus {
+func (v *routeView) meshStatus(r *federation.Reader, ref gateway.ParentReference, service federation.ServiceKey,
+	field string, s *Status) ParentStatus {
 	m := meshFor(r, v, service)
 	var why, backends faults
 	v.inMesh().backendFaults(r, &Status{}, &backends)
 	if _, exists := m.target(ref); !exists {
 		why.add(accepted, string(gateway.RouteReasonNoMatchingParent), field, "there is no service %s, or it has no such port", service.Hostname)
 	} else if m.taken(v) {
-		s.tell(codeTaken, field, "for the service %s the route has no effect: another kind of route of the namespace, or another TCPRoute, is older", service.Hostname)
+		s.tell(codeTaken, field,
+			"for the service %s the route has no effect: another kind of route of the namespace, or another TCPRoute, is older", service.Hostname)
 	}
 	if len(v.hosts) > 0 {
 		s.unsupported("spec.hostnames", "hostnames have no effect where the parent is a Service")

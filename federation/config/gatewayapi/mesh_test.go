@@ -12,7 +12,8 @@ import (
 
 // meshRoute is a route whose parents are the references.
 func meshRoute(kind, namespace, name, parents, spec string) string {
-	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nspec:\n  parentRefs: [" + parents + "]\n" + spec
+	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: " + namespace +
+		"}\nspec:\n  parentRefs: [" + parents + "]\n" + spec
 }
 
 const (
@@ -37,10 +38,12 @@ func TestG54ServiceParents(t *testing.T) {
 			meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop), []string{host, "  {match:[{uri:{prefix:/}}]," + web + "}"},
 		},
 		"a route of another namespace needs no ReferenceGrant": {
-			meshRoute("HTTPRoute", "other", "r", toService, onWebOfShop), []string{"VirtualService other web.shop.svc.cluster.local", "  {match:[{uri:{prefix:/}}]," + web + "}"},
+			meshRoute("HTTPRoute", "other", "r", toService, onWebOfShop), []string{"VirtualService other web.shop.svc.cluster.local",
+				"  {match:[{uri:{prefix:/}}]," + web + "}"},
 		},
 		"the routes of a namespace are one object": {
-			meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop) + meshRoute("HTTPRoute", "shop", "s", toService, onAPI), []string{host, api, "  {match:[{uri:{prefix:/}}]," + web + "}"},
+			meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop) + meshRoute("HTTPRoute", "shop", "s", toService, onAPI),
+			[]string{host, api, "  {match:[{uri:{prefix:/}}]," + web + "}"},
 		},
 		"a port; requests to others go to the Service": {
 			meshRoute("HTTPRoute", "shop", "r", strings.Replace(toPort, "web", "two", 1), onWebOfShop),
@@ -51,7 +54,9 @@ func TestG54ServiceParents(t *testing.T) {
 		},
 		"a port by its name": {
 			meshRoute("HTTPRoute", "shop", "r", `{group: "", kind: Service, name: two, sectionName: http-81}`, onWebOfShop) +
-				meshRoute("HTTPRoute", "shop", "s", `{group: "", kind: Service, name: two, sectionName: none}, {group: "", kind: Service, name: two, sectionName: http-81, port: 80}`, onWebOfShop),
+				meshRoute("HTTPRoute", "shop", "s",
+					`{group: "", kind: Service, name: two, sectionName: none}, {group: "", kind: Service, name: two, sectionName: http-81, port: 80}`,
+					onWebOfShop),
 			[]string{
 				"VirtualService shop two.shop.svc.cluster.local", "  {match:[{port:81,uri:{prefix:/}}]," + web + "}",
 				"  {match:[{port:80}],route:[{to:{host:two.shop,port:{number:80}}}]}",
@@ -74,7 +79,8 @@ func TestG54ServiceParents(t *testing.T) {
 			},
 		},
 		"what does not exist": {
-			meshRoute("HTTPRoute", "shop", "r", `{group: "", kind: Service, name: none}, {group: "", kind: Service, name: web, port: 99}`, onWebOfShop),
+			meshRoute("HTTPRoute", "shop", "r", `{group: "", kind: Service, name: none}, {group: "", kind: Service, name: web, port: 99}`,
+				onWebOfShop),
 			[]string{
 				"NO_MATCHING_PARENT HTTPRoute.gateway.networking.k8s.io shop/r spec.parentRefs[0]",
 				"NO_MATCHING_PARENT HTTPRoute.gateway.networking.k8s.io shop/r spec.parentRefs[1]",
@@ -98,7 +104,8 @@ func TestG54ServiceParents(t *testing.T) {
 // with the rules of those that are left.
 func TestG54OldestRouteGives(t *testing.T) {
 	w := newWorld(t)
-	w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop)+meshRoute("HTTPRoute", "shop", "s", toService, onAPI), "---\n"))
+	w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop)+meshRoute("HTTPRoute", "shop",
+		"s", toService, onAPI), "---\n"))
 	b := newTranslations(nil)
 	given := map[federation.ObjectKey]*config.Object{}
 	take := func() (lines []string) {
@@ -133,7 +140,8 @@ func TestG54OldestRouteGives(t *testing.T) {
 // alone, and older than others.
 func TestG54OwnRoutesComeFirst(t *testing.T) {
 	w := newWorld(t)
-	w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "other", "r", toService, onWebOfShop)+meshRoute("HTTPRoute", "shop", "s", toService, onAPI), "---\n"))
+	w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "other", "r", toService, onWebOfShop)+meshRoute("HTTPRoute", "shop",
+		"s", toService, onAPI), "---\n"))
 	objects, _ := Translate(w.aggregate.Latest())
 	for _, o := range objects {
 		own := o.Key.Namespace == "other"
@@ -153,7 +161,8 @@ func TestG54ManyRoutesOfOneService(t *testing.T) {
 		w := newWorld(t)
 		var text strings.Builder
 		for i := range count {
-			text.WriteString(meshRoute("HTTPRoute", "shop", fmt.Sprintf("r%03d", count-i), toService, rules(fmt.Sprintf("  - {matches: [{path: {value: /p%d}}], backendRefs: [{name: web, port: 80}]}\n", i))))
+			text.WriteString(meshRoute("HTTPRoute", "shop", fmt.Sprintf("r%03d", count-i), toService,
+				rules(fmt.Sprintf("  - {matches: [{path: {value: /p%d}}], backendRefs: [{name: web, port: 80}]}\n", i))))
 		}
 		w.apply("", strings.TrimPrefix(text.String(), "---\n"))
 		b := newTranslations(nil)

@@ -55,7 +55,8 @@ func readNamespaces(
 	if onlyNames(selector) {
 		s.labels = func(namespace string) (labels.Set, bool) { return labels.Set{nameOfNamespace: namespace}, true }
 	} else if _, known := s.labels(by.Namespace); !known {
-		return s, "the hub does not read the labels of namespaces; name the kind Namespace among the kinds of the cluster in sources of MeshSettings, or select by the label " + nameOfNamespace
+		return s,
+			"the hub does not read the labels of namespaces; name the kind Namespace among the kinds of the cluster in sources of MeshSettings, or select by the label " + nameOfNamespace
 	}
 	parsed, err := meta.LabelSelectorAsSelector(selector)
 	if err != nil {

@@ -14,7 +14,8 @@ func labelled(name, labels string) string {
 
 // routeIn is a route of another namespace for the Gateway edge.
 func routeIn(namespace, name string) string {
-	return strings.Replace(route(name, rules("  - backendRefs: [{name: web, port: 80}]\n")), ", namespace: shop}", ", namespace: "+namespace+"}", 1)
+	return strings.Replace(route(name, rules("  - backendRefs: [{name: web, port: 80}]\n")), ", namespace: shop}",
+		", namespace: "+namespace+"}", 1)
 }
 
 // TestG59NamespacesByLabels: a listener allows the namespaces whose labels its selector matches. A
@@ -39,11 +40,13 @@ func TestG59NamespacesByLabels(t *testing.T) {
 			[]string{server, all, other, refused + "shop/s" + of, refused + "unread/u" + of, unread},
 		},
 		"expressions": {
-			selecting("{matchExpressions: [{key: team, operator: NotIn, values: [a]}]}") + routes + labelled("shop", "{team: a}") + labelled("other", "{}"),
+			selecting("{matchExpressions: [{key: team, operator: NotIn, values: [a]}]}") + routes + labelled("shop",
+				"{team: a}") + labelled("other", "{}"),
 			[]string{server, all, other, refused + "shop/s" + of, refused + "unread/u" + of, unread},
 		},
 		"labels and names": {
-			selecting("{matchLabels: {team: b, kubernetes.io/metadata.name: other}}") + routes + labelled("shop", "{team: b}") + labelled("other", "{team: b, kubernetes.io/metadata.name: none}"),
+			selecting("{matchLabels: {team: b, kubernetes.io/metadata.name: other}}") + routes + labelled("shop", "{team: b}") + labelled("other",
+				"{team: b, kubernetes.io/metadata.name: none}"),
 			[]string{server, all, other, refused + "shop/s" + of, refused + "unread/u" + of, unread},
 		},
 		"labels that the hub does not read": {
@@ -59,8 +62,10 @@ func TestG59NamespacesByLabels(t *testing.T) {
 // Gateways that select by labels.
 func TestG59ChangedLabels(t *testing.T) {
 	w := newWorld(t)
-	w.apply("c1", strings.TrimSpace(edge+"  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {team: b}}}}}\n"+
-		routeIn("other", "o")+labelled("shop", "{team: a}")+labelled("other", "{team: a}")))
+	w.apply("c1",
+		strings.TrimSpace(edge+
+			"  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {team: b}}}}}\n"+
+			routeIn("other", "o")+labelled("shop", "{team: a}")+labelled("other", "{team: a}")))
 	b := newTranslations(nil)
 	routes := func() (n int) {
 		b.take(w.aggregate.Latest())

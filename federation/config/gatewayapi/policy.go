@@ -70,10 +70,12 @@ func (p *tlsPolicy) targets(r *federation.Reader, s *Status, why *faults) (ports
 
 // ports are those of a target for which the policy decides. A policy for a port of its own
 // comes before one for the Service.
-func (p *tlsPolicy) ports(r *federation.Reader, ref gateway.LocalPolicyTargetReferenceWithSectionName, field string, why *faults) (found []uint16) {
+func (p *tlsPolicy) ports(r *federation.Reader, ref gateway.LocalPolicyTargetReferenceWithSectionName, field string,
+	why *faults) (found []uint16) {
 	service, section := string(ref.Name), sectionOf(ref)
 	if !isService(ref) {
-		why.add(accepted, string(gateway.PolicyReasonInvalid), field, "targets of the kind %s are not supported; only Services are", federation.Quote(string(ref.Kind)))
+		why.add(accepted, string(gateway.PolicyReasonInvalid), field, "targets of the kind %s are not supported; only Services are",
+			federation.Quote(string(ref.Kind)))
 		return nil
 	}
 	svc, exists := r.Spec(federation.ServiceKey{Hostname: federation.ResolveHost(service, p.Key.Namespace), Namespace: p.Key.Namespace})
@@ -86,7 +88,8 @@ func (p *tlsPolicy) ports(r *federation.Reader, ref gateway.LocalPolicyTargetRef
 		return nil
 	}
 	for _, port := range svc.Ports {
-		if decides := policyFor(r, p.Key.Namespace, service, port.Name); decides != nil && decides.Key == p.Key && (section == "" || port.Name == section) {
+		if decides := policyFor(r, p.Key.Namespace, service, port.Name); decides != nil && decides.Key == p.Key &&
+			(section == "" || port.Name == section) {
 			found = append(found, port.Number)
 		}
 	}

@@ -27,7 +27,8 @@ func (f reference) permitted(r *federation.Reader) bool {
 // refuse adds that the object may not.
 func (f reference) refuse(why *faults) {
 	why.add(resolved, string(gateway.ListenerReasonRefNotPermitted), f.field,
-		"no ReferenceGrant of namespace %s lets a %s of namespace %s use the %s %s; %s", f.from(), f.by.Kind, f.by.Namespace, f.kind, f.name, f.otherwise)
+		"no ReferenceGrant of namespace %s lets a %s of namespace %s use the %s %s; %s", f.from(), f.by.Kind,
+		f.by.Namespace, f.kind, f.name, f.otherwise)
 }
 
 // mayUseSecret reports whether the listener of the Gateway may use a Secret. All Secrets of a listener are of
@@ -40,7 +41,8 @@ func (l *listener) mayUseSecret(r *federation.Reader, of federation.ObjectKey, u
 		return false
 	case from != of.Namespace && of.Cluster == "":
 		why.add(resolved, string(gateway.ListenerReasonRefNotPermitted), use.field,
-			"a Gateway for all clusters cannot use Secrets of another namespace; %s: read the Gateway from its cluster with the scope CLUSTER", use.otherwise)
+			"a Gateway for all clusters cannot use Secrets of another namespace; %s: read the Gateway from its cluster with the scope CLUSTER",
+			use.otherwise)
 		return false
 	case len(l.names) > 0 && l.from != from:
 		why.add(resolved, several, use.field, "the Secrets of one listener must be of one namespace; %s", use.otherwise)

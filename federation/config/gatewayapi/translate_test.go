@@ -109,7 +109,8 @@ func (w *world) event(of federation.ClusterID, value map[string]any) config.Even
 	key := federation.ObjectKey{Group: group, Kind: value["kind"].(string), Name: metadata["name"].(string), Cluster: of}
 	key.Namespace, _ = metadata["namespace"].(string)
 	old, _ := w.state.Object(key)
-	return config.Event{Old: old, New: &config.Object{Key: key, APIVersion: value["apiVersion"].(string), Manifest: manifest, Revision: w.state.Revision() + 1}}
+	return config.Event{Old: old, New: &config.Object{Key: key, APIVersion: value["apiVersion"].(string), Manifest: manifest,
+		Revision: w.state.Revision() + 1}}
 }
 
 func (w *world) change(events []config.Event) {
@@ -166,7 +167,8 @@ func shown(o *config.Object) (lines []string) {
 
 func compact(value any) string {
 	text, _ := json.Marshal(value)
-	short := strings.NewReplacer(".svc.cluster.local", "", "destination", "to", "directResponse:{body:{string:NO_BACKEND},status:500}", "500", "directResponse:{body:{string:UNSUPPORTED_FILTER},status:500}", "500!")
+	short := strings.NewReplacer(".svc.cluster.local", "", "destination", "to", "directResponse:{body:{string:NO_BACKEND},status:500}", "500",
+		"directResponse:{body:{string:UNSUPPORTED_FILTER},status:500}", "500!")
 	return short.Replace(strings.ReplaceAll(string(text), `"`, ""))
 }
 
@@ -188,7 +190,8 @@ const plain = edge + "  - {name: http, port: 80, protocol: HTTP}\n"
 
 // route is an HTTPRoute of the namespace shop for the Gateway edge.
 func route(name, spec string) string {
-	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: " + name + ", namespace: shop}\nspec:\n  parentRefs: [{name: edge, namespace: shop}]\n" + spec
+	return "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: " + name +
+		", namespace: shop}\nspec:\n  parentRefs: [{name: edge, namespace: shop}]\n" + spec
 }
 
 func rules(text string) string { return "  rules:\n" + text }
@@ -272,11 +275,14 @@ func TestG19Translation(t *testing.T) {
 			},
 		},
 		"of equal matches the older route comes first": {
-			plain + route("b", rules("  - backendRefs: [{name: web, port: 80}]\n")) + route("a", rules("  - backendRefs: [{name: api, port: 80}]\n")),
-			[]string{server, all, "  {match:[{uri:{prefix:/}}]," + web + "}", "  {match:[{uri:{prefix:/}}],route:[{to:{host:api.shop,port:{number:80}},weight:1}]}"},
+			plain + route("b", rules("  - backendRefs: [{name: web, port: 80}]\n")) + route("a",
+				rules("  - backendRefs: [{name: api, port: 80}]\n")),
+			[]string{server, all, "  {match:[{uri:{prefix:/}}]," + web + "}",
+				"  {match:[{uri:{prefix:/}}],route:[{to:{host:api.shop,port:{number:80}},weight:1}]}"},
 		},
 		"backends that cannot be used get their share as 500": {
-			plain + route("r", rules(`  - backendRefs: [{name: web, port: 80, weight: 6}, {name: web, port: 81, weight: 2}, {name: api, port: 80, weight: 0}]
+			plain + route("r",
+				rules(`  - backendRefs: [{name: web, port: 80, weight: 6}, {name: web, port: 81, weight: 2}, {name: api, port: 80, weight: 0}]
   - {matches: [{path: {value: /none}}], backendRefs: [{name: none, port: 80}]}
   - {matches: [{path: {value: /zero}}], backendRefs: [{name: web, port: 80, weight: 0}]}
   - {matches: [{path: {value: /empty}}]}
@@ -331,10 +337,12 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			plain + route("r", rules(`  - filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Filter, name: f}}]
     backendRefs: [{name: web, port: 80}]
 `)),
-			[]string{server, all, "  {500!,match:[{uri:{prefix:/}}]}", "NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].filters[0]"},
+			[]string{server, all, "  {500!,match:[{uri:{prefix:/}}]}",
+				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].filters[0]"},
 		},
 		"a match that cannot be expressed matches nothing": {
-			plain + route("r", rules("  - {matches: [{path: {type: RegularExpression, value: \"/(\"}}, {path: {value: /a}, headers: [{name: method, value: x}]}], backendRefs: [{name: web, port: 80}]}\n")),
+			plain + route("r",
+				rules("  - {matches: [{path: {type: RegularExpression, value: \"/(\"}}, {path: {value: /a}, headers: [{name: method, value: x}]}], backendRefs: [{name: web, port: 80}]}\n")),
 			[]string{
 				server, all, "  {directResponse:{status:404}}",
 				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].matches[0].path.value",
@@ -342,9 +350,11 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			},
 		},
 		"hosts of the route and of the listener": {
-			edge + "  - {name: wide, port: 80, protocol: HTTP, hostname: \"*.example.com\"}\n  - {name: narrow, port: 80, protocol: HTTP, hostname: a.example.com}\n" +
+			edge +
+				"  - {name: wide, port: 80, protocol: HTTP, hostname: \"*.example.com\"}\n  - {name: narrow, port: 80, protocol: HTTP, hostname: a.example.com}\n" +
 				route("r", "  hostnames: [\"*.example.com\", a.example.com, example.org]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")) +
-				strings.Replace(route("s", "  hostnames: [b.example.com]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")), "{name: edge, ", "{name: edge, sectionName: narrow, ", 1),
+				strings.Replace(route("s", "  hostnames: [b.example.com]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")), "{name: edge, ",
+					"{name: edge, sectionName: narrow, ", 1),
 			[]string{
 				"Gateway shop {hosts:[a.example.com],port:{name:http,number:80,protocol:HTTP}}",
 				"Gateway shop {hosts:[*.example.com],port:{name:http,number:80,protocol:HTTP}}",
@@ -363,15 +373,18 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			},
 		},
 		"TLS": {
-			edge + "  - {name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: cross, port: 444, protocol: HTTPS, tls: {certificateRefs: [{name: cert, namespace: other}]}}\n",
+			edge +
+				"  - {name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: cross, port: 444, protocol: HTTPS, tls: {certificateRefs: [{name: cert, namespace: other}]}}\n",
 			[]string{
 				"Gateway shop {hosts:[*],port:{name:https,number:443,protocol:HTTPS},tls:{credentialName:cert,mode:SIMPLE}}",
 				"REF_NOT_PERMITTED Gateway.gateway.networking.k8s.io shop/edge spec.listeners[1].tls.certificateRefs[0]",
 			},
 		},
 		"TLS that is passed on, TLS of connections, and TCP": {
-			edge + "  - {name: pass, port: 443, protocol: TLS, tls: {mode: Passthrough}}\n  - {name: end, port: 444, protocol: TLS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: tcp, port: 53, protocol: TCP}\n" +
-				strings.Replace(route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")), "HTTPRoute", "TLSRoute", 1) +
+			edge +
+				"  - {name: pass, port: 443, protocol: TLS, tls: {mode: Passthrough}}\n  - {name: end, port: 444, protocol: TLS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: tcp, port: 53, protocol: TCP}\n" +
+				strings.Replace(route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")),
+					"HTTPRoute", "TLSRoute", 1) +
 				strings.Replace(route("s", rules("  - backendRefs: [{name: none, port: 80}]\n")), "HTTPRoute", "TCPRoute", 1),
 			[]string{
 				"Gateway shop {hosts:[*],port:{name:tls,number:444,protocol:TLS},tls:{credentialName:cert,mode:SIMPLE}}",
@@ -386,7 +399,9 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			},
 		},
 		"methods of gRPC": {
-			plain + strings.Replace(route("r", rules(`  - matches: [{}, {method: {method: M}}, {method: {service: s}}, {method: {service: s, method: M}}, {method: {type: RegularExpression, service: "s.*"}}]
+			plain +
+				strings.Replace(route("r",
+					rules(`  - matches: [{}, {method: {method: M}}, {method: {service: s}}, {method: {service: s, method: M}}, {method: {type: RegularExpression, service: "s.*"}}]
     backendRefs: [{name: web, port: 80, weight: 1}, {name: none, port: 80}]
   - {matches: [{headers: [{name: h, value: v}]}], filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Filter, name: f}}]}
 `)), "HTTPRoute", "GRPCRoute", 1),
@@ -403,7 +418,8 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			},
 		},
 		"listeners that conflict are not used": {
-			edge + "  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 443, protocol: HTTP}\n  - {name: c, port: 53, protocol: example.com/own}\n",
+			edge +
+				"  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 443, protocol: HTTP}\n  - {name: c, port: 53, protocol: example.com/own}\n",
 			[]string{
 				"PROTOCOL_CONFLICT Gateway.gateway.networking.k8s.io shop/edge spec.listeners[0].protocol",
 				"PROTOCOL_CONFLICT Gateway.gateway.networking.k8s.io shop/edge spec.listeners[1].protocol",
@@ -411,9 +427,12 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			},
 		},
 		"which routes a listener allows": {
-			edge + "  - {name: all, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}\n  - {name: same, port: 81, protocol: HTTP}\n  - {name: grpc, port: 82, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}\n" +
-				strings.Replace(strings.Replace(route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")), "name: r, namespace: shop", "name: r, namespace: other", 1),
-					"[{name: edge, namespace: shop}]", "[{name: edge, namespace: shop, sectionName: all}, {name: edge, namespace: shop, sectionName: same}, {name: edge, namespace: shop, sectionName: none}, {name: none}, {kind: ServiceEntry, group: networking.istio.io, name: web}]", 1),
+			edge +
+				"  - {name: all, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}\n  - {name: same, port: 81, protocol: HTTP}\n  - {name: grpc, port: 82, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}\n" +
+				strings.Replace(strings.Replace(route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")), "name: r, namespace: shop",
+					"name: r, namespace: other", 1),
+					"[{name: edge, namespace: shop}]",
+					"[{name: edge, namespace: shop, sectionName: all}, {name: edge, namespace: shop, sectionName: same}, {name: edge, namespace: shop, sectionName: none}, {name: none}, {kind: ServiceEntry, group: networking.istio.io, name: web}]", 1),
 			[]string{
 				"Gateway shop {hosts:[*],port:{name:http,number:80,protocol:HTTP}}",
 				"Gateway shop {hosts:[*],port:{name:http,number:82,protocol:HTTP}}",
@@ -427,7 +446,8 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			},
 		},
 		"Gateways of others": {
-			strings.Replace(plain, "isthmus.dev/gateway-controller", "example.com/other", 1) + route("r", rules("  - backendRefs: [{name: web, port: 80}]\n")),
+			strings.Replace(plain, "isthmus.dev/gateway-controller", "example.com/other", 1) + route("r",
+				rules("  - backendRefs: [{name: web, port: 80}]\n")),
 			[]string{
 				"NOT_HONOURED Gateway.gateway.networking.k8s.io shop/edge spec.gatewayClassName",
 				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.parentRefs[0]",

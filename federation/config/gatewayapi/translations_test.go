@@ -41,7 +41,8 @@ func TestG20IncrementalEqualsFromNothing(t *testing.T) {
 		of := []federation.ClusterID{"", "c1"}[next(2)]
 		switch next(10) {
 		case 0:
-			w.apply(of, "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: mesh, creationTimestamp: \"2026-01-01T00:00:00Z\"}\nspec: {controllerName: "+one("isthmus.dev/gateway-controller", "example.com/other")+"}")
+			w.apply(of,
+				"apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: mesh, creationTimestamp: \"2026-01-01T00:00:00Z\"}\nspec: {controllerName: "+one("isthmus.dev/gateway-controller", "example.com/other")+"}")
 		case 1, 2:
 			w.apply(of, fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -51,12 +52,14 @@ spec:
   listeners:
   - {name: a, port: 80, protocol: HTTP, hostname: %s, allowedRoutes: {namespaces: {from: %s}}}
   - {name: b, port: %d, protocol: HTTPS, tls: {certificateRefs: [{name: cert, namespace: %s}]}}`,
-				one("edge", "inner"), one("shop", "other"), one("a.example", `"*.example"`), one("All", "Same"), []int{80, 443}[next(2)], one("shop", "other")))
+				one("edge", "inner"), one("shop", "other"), one("a.example", `"*.example"`), one("All", "Same"),
+				[]int{80, 443}[next(2)], one("shop", "other")))
 		case 3:
 			w.service(one("shop/web", "other/web"), [][]uint16{nil, {80}, {80, 81}}[next(3)]...)
 		case 4:
-			w.apply(of, fmt.Sprintf("apiVersion: gateway.networking.k8s.io/v1\nkind: ReferenceGrant\nmetadata: {name: g, namespace: %s}\nspec: {from: [{group: gateway.networking.k8s.io, kind: %s, namespace: %s}], to: [{group: \"\", kind: %s}]}",
-				one("shop", "other"), one("HTTPRoute", "Gateway"), one("shop", "other"), one("Service", "Secret")))
+			w.apply(of,
+				fmt.Sprintf("apiVersion: gateway.networking.k8s.io/v1\nkind: ReferenceGrant\nmetadata: {name: g, namespace: %s}\nspec: {from: [{group: gateway.networking.k8s.io, kind: %s, namespace: %s}], to: [{group: \"\", kind: %s}]}",
+					one("shop", "other"), one("HTTPRoute", "Gateway"), one("shop", "other"), one("Service", "Secret")))
 		case 5:
 			if all := slices.Collect(w.state.Objects()); len(all) > 0 {
 				w.delete(all[next(len(all))].Key)
@@ -73,7 +76,8 @@ spec:
   parentRefs: [{name: %s, namespace: %s}]
   hostnames: [%s]
   rules: [{matches: [{path: {value: /%s}}], backendRefs: [{name: web, namespace: %s, port: %d}]}]`,
-				one("r", "s", "t"), one("shop", "other"), one("edge", "inner"), one("shop", "other"), one("a.example", `"*.example"`, "b.example"), one("x", "y"), one("shop", "other"), 80+next(2)))
+				one("r", "s", "t"), one("shop", "other"), one("edge", "inner"), one("shop", "other"), one("a.example", `"*.example"`, "b.example"),
+				one("x", "y"), one("shop", "other"), 80+next(2)))
 		}
 		if next(3) == 0 {
 			continue // several changes at once
@@ -131,11 +135,13 @@ func TestG20ChangesCostWhatTheyAffect(t *testing.T) {
 	}{
 		"a service": {func() { w.service("shop/web-7", 80) }, []string{"Gateway edge-7", "HTTPRoute r-7"}},
 		"a route": {func() {
-			w.apply("", "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r-9, namespace: shop}\nspec: {parentRefs: [{name: edge-9}]}")
+			w.apply("",
+				"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r-9, namespace: shop}\nspec: {parentRefs: [{name: edge-9}]}")
 		}, []string{"Gateway edge-9", "HTTPRoute r-9"}},
 		"another service": {func() { w.service("shop/none", 80) }, nil},
 		"another object": {func() {
-			w.apply("", "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: edge-1, namespace: shop}\nspec: {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [\"*\"]}]}")
+			w.apply("",
+				"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: edge-1, namespace: shop}\nspec: {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [\"*\"]}]}")
 		}, nil},
 	} {
 		if diff := cmp.Diff(test.want, computed(test.change)); diff != "" {

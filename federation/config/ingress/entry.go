@@ -84,13 +84,15 @@ func read(o *config.Object) (*entry, *networkingv1.Ingress) {
 
 func (e *entry) readTLS(field string, tls networkingv1.IngressTLS) {
 	if tls.SecretName == "" {
-		e.complain(codeNoSecret, field+".secretName", "without a Secret there is no TLS for these hosts; name a Secret of type kubernetes.io/tls in namespace %s", e.namespace)
+		e.complain(codeNoSecret, field+".secretName",
+			"without a Secret there is no TLS for these hosts; name a Secret of type kubernetes.io/tls in namespace %s", e.namespace)
 		return
 	}
 	c := certificate{field: field, secret: tls.SecretName}
 	for i, host := range tls.Hosts {
 		if host = strings.ToLower(host); !isHost(host) {
-			e.complain(codeHost, fmt.Sprintf("%s.hosts[%d]", field, i), "%s is not a DNS name; there is no TLS for it", federation.Quote(tls.Hosts[i]))
+			e.complain(codeHost, fmt.Sprintf("%s.hosts[%d]", field, i), "%s is not a DNS name; there is no TLS for it",
+				federation.Quote(tls.Hosts[i]))
 			continue
 		}
 		c.hosts = append(c.hosts, host)

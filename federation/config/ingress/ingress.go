@@ -186,7 +186,8 @@ func (s *Source) reset() {
 // Ingresses name no others.
 func allListed(snapshot *federation.Snapshot) bool {
 	for c := range snapshot.Clusters() {
-		if c.Spec.Provider == federation.Kubernetes && !c.Listed && (c.Status.Phase == federation.Pending || c.Status.Phase == federation.Syncing) {
+		if c.Spec.Provider == federation.Kubernetes && !c.Listed && (c.Status.Phase == federation.Pending ||
+			c.Status.Phase == federation.Syncing) {
 			return false
 		}
 	}
@@ -279,7 +280,8 @@ func (s *Source) complain(b *translations, to config.Sink, faults []config.Probl
 	}
 	for _, p := range all[min(len(faults), len(all)):] {
 		if !said[p] {
-			s.o.Logger.Warn("Ingress of a cluster", slog.String("code", p.Code), slog.String("object", p.Object), slog.String("field", p.Field), slog.String("problem", p.Message))
+			s.o.Logger.Warn("Ingress of a cluster", slog.String("code", p.Code), slog.String("object", p.Object), slog.String("field", p.Field),
+				slog.String("problem", p.Message))
 		}
 	}
 	s.said = append([]config.Problem{}, all...)

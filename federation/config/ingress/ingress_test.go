@@ -38,7 +38,8 @@ type rig struct {
 func newRig(t *testing.T, change ...func(*ingress.Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind)}
-	o := ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience, Logger: slog.New(slog.DiscardHandler)}
+	o := ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience,
+		Logger: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
 		c(&o)
 	}
@@ -46,7 +47,8 @@ func newRig(t *testing.T, change ...func(*ingress.Options)) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
 	in := config.Options{Hub: "hub"}
-	views := config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), slog.New(slog.DiscardHandler), config.Named{Name: "ETCD", Source: r.settings})
+	views := config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), slog.New(slog.DiscardHandler),
+		config.Named{Name: "ETCD", Source: r.settings})
 	r.source.Settings(views)
 	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
 	r.ended.Go(func() { _ = views.Run(ctx) })
@@ -59,7 +61,8 @@ func (r *rig) mode(mode federation.IngressMode) {
 	r.t.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"ingressControllerMode":%q}}`, mode)
 	r.revision = configtest.Must(r.t, r.settings, config.Commit{Base: r.revision, Changes: []config.Change{{
-		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1", Manifest: []byte(manifest)},
+		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
+			Manifest: []byte(manifest)},
 	}}})
 }
 
@@ -77,7 +80,8 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access) (registry *
 	r.ended.Go(func() { <-r.ctx.Done(); end() })
 	return registry, func() {
 		end()
-		r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{Gone: []federation.ClusterID{id}}})
+		r.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID,
+			federation.ClusterSpec]{Gone: []federation.ClusterID{id}}})
 	}
 }
 
@@ -89,8 +93,10 @@ func (r *rig) show(id federation.ClusterID, provider federation.Provider) {
 
 // web has the registry report the service web of the namespace with the port http.
 func web(registry *federation.Writer, namespace string, port uint16) {
-	registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{
-		{Hostname: federation.ResolveHost("web", namespace), Namespace: namespace}: {Ports: []federation.Port{{Name: "http", Number: port, Protocol: federation.HTTP}}},
+	registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey,
+		*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{
+		{Hostname: federation.ResolveHost("web", namespace),
+			Namespace: namespace}: {Ports: []federation.Port{{Name: "http", Number: port, Protocol: federation.HTTP}}},
 	}}})
 }
 
@@ -98,7 +104,8 @@ func web(registry *federation.Writer, namespace string, port uint16) {
 func manifest(namespace, name, host, port string) string {
 	return fmt.Sprintf(`{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":%q,"namespace":%q},"spec":{"ingressClassName":"ours",
 		"tls":[{"hosts":[%q],"secretName":"cert"}],
-		"rules":[{"host":%[3]q,"http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"web","port":{%[4]s}}}}]}}]}}`, name, namespace, host, port)
+		"rules":[{"host":%[3]q,"http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"web","port":{%[4]s}}}}]}}]}}`,
+		name, namespace, host, port)
 }
 
 const ours = `{"apiVersion":"networking.k8s.io/v1","kind":"IngressClass","metadata":{"name":"ours"},"spec":{"controller":"istio.io/ingress-controller"}}`
@@ -137,8 +144,10 @@ func fromServer(t *testing.T, server *testbed.Kube) {
 	server.Apply(manifest("shop", "a", "a.example", `"name":"http"`))
 	r.mode(federation.IngressStrict)
 	route := key("VirtualService", "shop", "ingress-host.a.example")
-	seen := heard.Wait(t, "what the Ingress means", func(s configtest.Seen) bool { return len(s.Objects) == 3 && says(s.Objects[route], `"number":80`) })
-	if o := seen.Objects[key("Gateway", "shop", "ingress-tls-cert")]; o == nil || o.Credentials != (federation.CredentialGrant{From: "shop", To: "istio-system"}) {
+	seen := heard.Wait(t, "what the Ingress means",
+		func(s configtest.Seen) bool { return len(s.Objects) == 3 && says(s.Objects[route], `"number":80`) })
+	if o := seen.Objects[key("Gateway", "shop", "ingress-tls-cert")]; o == nil ||
+		o.Credentials != (federation.CredentialGrant{From: "shop", To: "istio-system"}) {
 		t.Errorf("the Gateway of the certificate is %+v", o)
 	}
 	if len(seen.Problems) > 0 {
@@ -190,7 +199,8 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 	web(registry, "shop", 80)
 	heard, _ := configtest.Listen(t, r.source)
 	heard.Wait(t, "a problem for each resource", func(s configtest.Seen) bool {
-		return len(s.Updates) == 1 && len(s.Objects) == 0 && coded(s, "UNREADABLE", "ingresses.networking.k8s.io of cluster c1") && coded(s, "UNREADABLE", "ingressclasses")
+		return len(s.Updates) == 1 && len(s.Objects) == 0 && coded(s, "UNREADABLE", "ingresses.networking.k8s.io of cluster c1") &&
+			coded(s, "UNREADABLE", "ingressclasses")
 	})
 }
 

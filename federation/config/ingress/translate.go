@@ -106,7 +106,8 @@ func routes(of federation.ClusterID, host string, ingresses []*entry, gateways [
 	take := func(p path) {
 		id := path{exact: p.exact, elements: p.elements, value: p.value}
 		if by := taken[id]; by != nil {
-			m.problems = append(m.problems, p.by.problem(codePath, strings.TrimSuffix(p.field, ".backend"), "the path of host %s has no effect: %s, which is older, has it", host, by.title()))
+			m.problems = append(m.problems, p.by.problem(codePath, strings.TrimSuffix(p.field, ".backend"),
+				"the path of host %s has no effect: %s, which is older, has it", host, by.title()))
 			return
 		}
 		taken[id] = p.by
@@ -130,7 +131,8 @@ func routes(of federation.ClusterID, host string, ingresses []*entry, gateways [
 		}
 		all = append(all, route)
 	}
-	key := federation.ObjectKey{Group: routesKind.Group, Kind: routesKind.Name, Namespace: ingresses[0].namespace, Name: routesName(host), Cluster: of}
+	key := federation.ObjectKey{Group: routesKind.Group, Kind: routesKind.Name, Namespace: ingresses[0].namespace,
+		Name: routesName(host), Cluster: of}
 	m.object = manifest(key, ingresses[0].created, object{"hosts": []any{host}, "gateways": gateways, "http": all})
 	return m
 }
@@ -149,7 +151,8 @@ func defaults(host string, ingresses []*entry, taken map[path]*entry, m *made) (
 			continue
 		}
 		if every != e {
-			m.problems = append(m.problems, e.problem(codePath, "spec.defaultBackend", "for host %s the default backend has no effect: %s comes first", host, every.title()))
+			m.problems = append(m.problems, e.problem(codePath, "spec.defaultBackend",
+				"for host %s the default backend has no effect: %s comes first", host, every.title()))
 		}
 	}
 	return found
@@ -239,7 +242,8 @@ func (p path) route(services lookup) (route object, problem *config.Problem) {
 	}
 	ports, exists := services(p.by.namespace, to.Name)
 	if !exists {
-		wrong := p.by.problem(codeService, p.field+".service.name", "there is no service %s in namespace %s; requests get 503", to.Name, p.by.namespace)
+		wrong := p.by.problem(codeService, p.field+".service.name", "there is no service %s in namespace %s; requests get 503",
+			to.Name, p.by.namespace)
 		problem = &wrong
 	}
 	number := to.Port.Number
@@ -252,9 +256,11 @@ func (p path) route(services lookup) (route object, problem *config.Problem) {
 	case to.Port.Name != "" && !exists:
 		return refuse(codeService, ".service.name", "there is no service %s in namespace %s; requests get 503", to.Name, p.by.namespace)
 	case to.Port.Name != "":
-		return refuse(codePort, ".service.port.name", "service %s/%s has no port %s; requests get 503", p.by.namespace, to.Name, federation.Quote(to.Port.Name))
+		return refuse(codePort, ".service.port.name", "service %s/%s has no port %s; requests get 503", p.by.namespace,
+			to.Name, federation.Quote(to.Port.Name))
 	case exists:
-		wrong := p.by.problem(codePort, p.field+".service.port.number", "service %s/%s has no port %d; requests get 503", p.by.namespace, to.Name, number)
+		wrong := p.by.problem(codePort, p.field+".service.port.number", "service %s/%s has no port %d; requests get 503",
+			p.by.namespace, to.Name, number)
 		problem = &wrong
 	}
 	route["route"] = []any{object{"destination": object{
@@ -269,6 +275,7 @@ func manifest(key federation.ObjectKey, created time.Time, spec object) *config.
 	if !created.IsZero() {
 		metadata["creationTimestamp"] = created.Format(time.RFC3339)
 	}
-	written, _ := json.Marshal(object{"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata, "spec": spec}) //nolint:errchkjson // texts and numbers
+	written, _ := json.Marshal(object{"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata,
+		"spec": spec}) //nolint:errchkjson // texts and numbers
 	return &config.Object{Key: key, APIVersion: apiVersion, Manifest: written}
 }

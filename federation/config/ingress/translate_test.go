@@ -353,7 +353,8 @@ func TestG12Classes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, mode := range []federation.IngressMode{"", federation.IngressOff, federation.IngressDefault, federation.IngressStrict} {
 				b := newShop(federation.MeshSettings{IngressControllerMode: mode, IngressClass: test.mesh})
-				b.take(asRead(t, "c1", fmt.Sprintf("kind: Ingress\nmetadata: {name: a, namespace: shop, %s}\n", test.metadata)+fmt.Sprintf(backend, test.spec)))
+				b.take(asRead(t, "c1", fmt.Sprintf("kind: Ingress\nmetadata: {name: a, namespace: shop, %s}\n", test.metadata)+
+					fmt.Sprintf(backend, test.spec)))
 				b.take(asRead(t, "c1", class("ours", "istio.io/ingress-controller")+"\n---\n"+class("theirs", "example.com/nginx")))
 				lines := shown(t, b)
 				want := mode != "" && slices.Contains(strings.Fields(test.want), string(mode))

@@ -48,8 +48,9 @@ type translations struct {
 
 func newTranslations() *translations {
 	return &translations{
-		clusters: map[federation.ClusterID]*clusterIngresses{}, dirty: map[unit]struct{}{}, given: map[unit]*config.Object{}, problems: map[unit][]config.Problem{},
-		having: map[string]int{}, shared: map[string]struct{}{},
+		clusters: map[federation.ClusterID]*clusterIngresses{}, dirty: map[unit]struct{}{}, given: map[unit]*config.Object{},
+		problems: map[unit][]config.Problem{},
+		having:   map[string]int{}, shared: map[string]struct{}{},
 	}
 }
 

@@ -101,7 +101,8 @@ func (b *translations) ofEntry(s *clusterIngresses, k *kept) []config.Problem {
 	_, unknown := b.settings.serves(k.class, s.controllers)
 	switch {
 	case unknown != "":
-		return []config.Problem{k.problem(codeClass, "spec.ingressClassName", "the cluster has no IngressClass %s; the Ingress has no effect", federation.Quote(unknown))}
+		return []config.Problem{k.problem(codeClass, "spec.ingressClassName", "the cluster has no IngressClass %s; the Ingress has no effect",
+			federation.Quote(unknown))}
 	case !k.served:
 		return nil
 	}
@@ -109,7 +110,8 @@ func (b *translations) ofEntry(s *clusterIngresses, k *kept) []config.Problem {
 	for _, c := range k.certificates {
 		for _, host := range c.hosts {
 			if owner := s.owner(host); owner.by != k.entry && owner.key != (secretKey{k.namespace, c.secret}) {
-				problems = append(problems, k.problem(codeTLSHost, c.field+".hosts", "connections for %s get the certificate of %s, which is older", host, owner.by.title()))
+				problems = append(problems, k.problem(codeTLSHost, c.field+".hosts", "connections for %s get the certificate of %s, which is older",
+					host, owner.by.title()))
 			}
 		}
 	}

@@ -13,7 +13,8 @@ var _ = add(of[federation.DrainObject]{
 		return Meaning{Problems: rampWithoutStart(d, s)}
 	},
 	columns: []Column{
-		{"CLUSTER", "spec.cluster"}, {"NETWORK", "spec.networkID"}, {"LOCALITY", "spec.locality"}, {"PERCENT", "spec.percent"}, {"NOW", "status.drain.percent"},
+		{"CLUSTER", "spec.cluster"}, {"NETWORK", "spec.networkID"}, {"LOCALITY", "spec.locality"}, {"PERCENT", "spec.percent"},
+		{"NOW", "status.drain.percent"},
 	},
 })
 
@@ -24,6 +25,7 @@ func rampWithoutStart(d Decoded, s *federation.DrainObject) []federation.Problem
 		return nil
 	}
 	return []federation.Problem{{
-		Code: codeNotHonoured, Object: d.Key.Title(), Field: "spec.ramp", Message: "the object has no creation time, so that percent counts at once: set rampStart",
+		Code: codeNotHonoured, Object: d.Key.Title(), Field: "spec.ramp",
+		Message: "the object has no creation time, so that percent counts at once: set rampStart",
 	}}
 }

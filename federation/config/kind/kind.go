@@ -82,7 +82,8 @@ var rows = federation.Rows[*Row]{}
 // add makes a kind known. Each kind's file calls it once, for a variable without a name.
 func add[T any](k of[T]) *Row {
 	r := &Row{
-		Kind: k.kind, Columns: k.columns, objectName: k.objectName, dryRun: k.dryRun, expressions: k.expressions, internal: k.internal, read: k.read,
+		Kind: k.kind, Columns: k.columns, objectName: k.objectName, dryRun: k.dryRun, expressions: k.expressions,
+		internal: k.internal, read: k.read,
 		empty: func() any { return new(T) },
 	}
 	if k.names != nil {

@@ -38,7 +38,8 @@ func labelsOfNodes(d Decoded, labels []string) []federation.Problem {
 	var found []federation.Problem
 	for _, i := range federation.NodeLabels(labels) {
 		found = append(found, federation.Problem{
-			Code: codeNotHonoured, Object: d.Key.Title(), Field: fmt.Sprintf("spec.localityLoadBalancing.failoverPriority[%d]", i), Message: federation.NoNodes,
+			Code: codeNotHonoured, Object: d.Key.Title(), Field: fmt.Sprintf("spec.localityLoadBalancing.failoverPriority[%d]", i),
+			Message: federation.NoNodes,
 		})
 	}
 	return found

@@ -17,7 +17,8 @@ var _ = add(of[multicluster.ServiceExportSpec]{
 	references: func(r *analysis.References, s *multicluster.ServiceExportSpec) {
 		analysis.ServiceExport(r)
 		if len(s.ExportedLabels)+len(s.ExportedAnnotations) > 0 {
-			r.Add(string(validation.NoEffect), "spec", "exportedLabels and exportedAnnotations have no effect: proxies do not use labels of services")
+			r.Add(string(validation.NoEffect), "spec",
+				"exportedLabels and exportedAnnotations have no effect: proxies do not use labels of services")
 		}
 	},
 })

@@ -15,7 +15,8 @@ import (
 func TestR63ReleasedDocumentsTakeLittleMore(t *testing.T) {
 	var text strings.Builder
 	for i := range 2000 {
-		fmt.Fprintf(&text, "apiVersion: v1\nkind: A\nmetadata: {name: a%d, labels: {team: shop}}\nspec:\n  hosts: [a%d.example.com]\n  endpoints:\n", i, i)
+		fmt.Fprintf(&text,
+			"apiVersion: v1\nkind: A\nmetadata: {name: a%d, labels: {team: shop}}\nspec:\n  hosts: [a%d.example.com]\n  endpoints:\n", i, i)
 		for j := range 3 {
 			fmt.Fprintf(&text, "  - {address: 203.0.113.%d, labels: {version: v1}, locality: eu/a}\n", j)
 		}

@@ -11,7 +11,8 @@ import (
 // problem with a place in the file.
 func FuzzManifest(f *testing.F) {
 	for _, text := range []string{
-		gateway, "", "a: &x [*x]", "{\"a\": [1, 2.5e3, \"\\u00e9\"]}{}", "kind: List\nitems: [{a: 1}]", "kind: List\nitems: []", "a:\n\t- b", "a: |\n  x\n---\n--- b: 1\n...",
+		gateway, "", "a: &x [*x]", "{\"a\": [1, 2.5e3, \"\\u00e9\"]}{}", "kind: List\nitems: [{a: 1}]", "kind: List\nitems: []", "a:\n\t- b",
+		"a: |\n  x\n---\n--- b: 1\n...",
 		"? a\n: b", "a: !!t b", "%YAML 1.2\n---\n{}", "\uFEFFa: 0777",
 	} {
 		f.Add([]byte(text))

@@ -16,9 +16,12 @@ import (
 // order.
 func TestPropertyDocumentsDecodeTogetherAsAlone(t *testing.T) {
 	lines := []string{
-		"a: b\n", "b: 1\n", "  c: d\n", "- e\n", "  - f: g\n", "h: {i: j, k: [l, m]}\n", "n: |\n", "n: |+\n", "o: >-\n", "  some text\n", "\n", "# comment\n", "  # more\n",
-		"p: \"q\n", "r\"\n", "s: 't'\n", "u: &v w\n", "x: *v\n", "y: !!str z\n", "? aa\n", ": bb\n", "cc: [\n", "]\n", "}\n", "dd: '\n", "'\n", "\uFEFFee: ff\n", "gg: hh\r---\rii: jj\n",
-		"kk: ll\u0085mm: nn\n", "oo: \u2028pp\n", "%YAML 1.2\n", "   qq: rr", "ss:\n", "    tt: uu\n", "vv: ww # xx\n", "\tyy: zz\n", "a b\n", "\"quoted\": 1\n", "<<: {a: b}\n",
+		"a: b\n", "b: 1\n", "  c: d\n", "- e\n", "  - f: g\n", "h: {i: j, k: [l, m]}\n", "n: |\n", "n: |+\n", "o: >-\n", "  some text\n",
+		"\n", "# comment\n", "  # more\n",
+		"p: \"q\n", "r\"\n", "s: 't'\n", "u: &v w\n", "x: *v\n", "y: !!str z\n", "? aa\n", ": bb\n", "cc: [\n", "]\n", "}\n", "dd: '\n", "'\n",
+		"\uFEFFee: ff\n", "gg: hh\r---\rii: jj\n",
+		"kk: ll\u0085mm: nn\n", "oo: \u2028pp\n", "%YAML 1.2\n", "   qq: rr", "ss:\n", "    tt: uu\n", "vv: ww # xx\n", "\tyy: zz\n", "a b\n",
+		"\"quoted\": 1\n", "<<: {a: b}\n",
 	}
 	draw := rapid.SliceOfN(rapid.SampledFrom(lines), 1, 6)
 	shape := cmp.Options{cmpopts.IgnoreFields(yaml.Node{}, "HeadComment", "LineComment", "FootComment"), cmpopts.EquateEmpty()}
@@ -55,7 +58,8 @@ func TestR63ReadingIsFrugal(t *testing.T) {
 	const documents = 200
 	var all strings.Builder
 	for i := range documents {
-		fmt.Fprintf(&all, "apiVersion: v1\nkind: A\nmetadata: {name: a%d, labels: {team: shop}}\nspec:\n  hosts: [a%d.example.com]\n  endpoints:\n", i, i)
+		fmt.Fprintf(&all,
+			"apiVersion: v1\nkind: A\nmetadata: {name: a%d, labels: {team: shop}}\nspec:\n  hosts: [a%d.example.com]\n  endpoints:\n", i, i)
 		for j := range 3 {
 			fmt.Fprintf(&all, "  - {address: 203.0.113.%d, labels: {version: v1}, locality: eu/a}\n", j)
 		}

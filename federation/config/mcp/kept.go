@@ -173,7 +173,8 @@ func (s *Source) restore() {
 		return
 	}
 	s.restored = saved
-	s.o.Logger.Info("the objects of a configuration server are those of the last run", slog.Int("objects", len(all)), slog.Time("saved", saved))
+	s.o.Logger.Info("the objects of a configuration server are those of the last run", slog.Int("objects", len(all)),
+		slog.Time("saved", saved))
 }
 
 // answered reports whether the server answered for every kind.

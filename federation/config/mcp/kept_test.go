@@ -35,7 +35,8 @@ func TestM12ARestartWhileTheServerIsAwayKeepsWhatItGave(t *testing.T) {
 			second.await("what the last run read", func() bool {
 				return second.has("b") && second.has("c") && len(second.objects) == 2 && second.said("UNREACHABLE")
 			})
-			if u := second.updates[0]; !u.Full || len(u.Events) != 2 || !strings.Contains(second.trouble[0].Message, "the last run of the hub read until 20") {
+			if u := second.updates[0]; !u.Full || len(u.Events) != 2 || !strings.Contains(second.trouble[0].Message,
+				"the last run of the hub read until 20") {
 				t.Errorf("the first update is %+v, and the trouble is %+v", u, second.trouble)
 			}
 			for len(s.delta) > 0 {

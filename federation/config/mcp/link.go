@@ -81,7 +81,8 @@ func (s *Source) follow(ctx context.Context, l *link, delta bool) error {
 	if s.o.local() {
 		target = s.o.Address
 	}
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(transport), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer)),
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(transport),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}))
 	if err != nil {
 		return err

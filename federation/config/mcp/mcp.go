@@ -110,10 +110,12 @@ type Source struct {
 // New names the server; Run connects to it.
 func New(o Options) *Source {
 	o.Limits = o.Limits.WithDefaults()
-	o.Object, o.Patience, o.Hold, o.Pause = cmp.Or(o.Object, 1<<20), cmp.Or(o.Patience, 10*time.Second), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Pause, time.Second)
+	o.Object, o.Patience, o.Hold, o.Pause = cmp.Or(o.Object, 1<<20), cmp.Or(o.Patience, 10*time.Second), cmp.Or(o.Hold, 10*time.Second),
+		cmp.Or(o.Pause, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Source()))
 	s := &Source{
-		o: o, tables: map[string]*table{}, delta: o.Delta, touched: map[federation.ObjectKey]*table{}, given: map[federation.ObjectKey]*config.Object{},
+		o: o, tables: map[string]*table{}, delta: o.Delta, touched: map[federation.ObjectKey]*table{},
+		given:  map[federation.ObjectKey]*config.Object{},
 		keeper: newKeeper(o),
 	}
 	for _, k := range Kinds(o.Known) {
@@ -235,7 +237,8 @@ func (s *Source) lost(err error, pause time.Duration) {
 	}
 	s.away = &config.Problem{Code: codeUnreachable, Message: message(
 		"the configuration server %s cannot be read, and %s stays; the hub tries again: %v", s.o.Address, read, err)}
-	s.o.Logger.Debug("the configuration server cannot be read", slog.String("address", s.o.Address), slog.Any("err", err), slog.Duration("retryIn", pause))
+	s.o.Logger.Debug("the configuration server cannot be read", slog.String("address", s.o.Address), slog.Any("err", err),
+		slog.Duration("retryIn", pause))
 }
 
 // give gives what changed, and in the first Update everything. It returns whether the

@@ -217,7 +217,8 @@ func (s *server) read(change ...func(*mcp.Options)) *hub {
 	known := set(s.t)
 	o := mcp.Options{
 		Server: mcp.Server{Name: "test", Address: s.at, Kinds: []string{"ServiceEntry.networking.istio.io"}},
-		Known:  known.Kinds(), Schema: kind.Schema{Set: known}, Origin: "this-hub", Pause: 10 * time.Millisecond, Hold: time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Known:  known.Kinds(), Schema: kind.Schema{Set: known}, Origin: "this-hub", Pause: 10 * time.Millisecond, Hold: time.Hour,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		c(&o)

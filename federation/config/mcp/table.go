@@ -96,7 +96,8 @@ func (s *Source) take(t *table, a *answer, now time.Time) (refused *config.Probl
 func (s *Source) refuse(t *table, what string, n, limit any) *config.Problem {
 	t.answered = true
 	t.refused = &config.Problem{Code: codeMany, Object: t.url, Message: message(
-		"with the server's last answer there would be %v %s, and the limit is %v: the answer is refused, and what was read before stays", n, what, limit)}
+		"with the server's last answer there would be %v %s, and the limit is %v: the answer is refused, and what was read before stays",
+		n, what, limit)}
 	return t.refused
 }
 

@@ -40,7 +40,8 @@ type lease struct {
 // New returns an empty store whose source gives the kinds.
 func New(kinds ...federation.Kind) *Store {
 	return &Store{
-		kinds: kinds, steps: map[federation.ObjectKey][]config.Step{}, objects: map[federation.ObjectKey]*config.Object{}, once: map[string]int64{},
+		kinds: kinds, steps: map[federation.ObjectKey][]config.Step{}, objects: map[federation.ObjectKey]*config.Object{},
+		once:   map[string]int64{},
 		leased: map[federation.ObjectKey]lease{}, secrets: map[federation.ObjectKey][]byte{}, moved: make(chan struct{}),
 	}
 }

@@ -24,7 +24,8 @@ func TestG67RecordsOfOlderHubsAreRead(t *testing.T) {
 	}{
 		"a cluster": {
 			`{"apiVersion":"networking.istio.io/v1","manifest":{"kind":"ServiceEntry","spec":{"hosts":["a\u0026b"]}},"uid":"f1"}`,
-			objectfile.Object{UID: "f1", APIVersion: "networking.istio.io/v1", Manifest: []byte(`{"kind":"ServiceEntry","spec":{"hosts":["a\u0026b"]}}`)},
+			objectfile.Object{UID: "f1", APIVersion: "networking.istio.io/v1",
+				Manifest: []byte(`{"kind":"ServiceEntry","spec":{"hosts":["a\u0026b"]}}`)},
 		},
 		"a configuration server": {
 			`{"apiVersion":"networking.istio.io/v1","manifest":{"kind":"ServiceEntry"}}`,
@@ -36,7 +37,8 @@ func TestG67RecordsOfOlderHubsAreRead(t *testing.T) {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		if diff := cmp.Diff(c.want, kept); diff != "" || o.Key != entryKey || string(o.Manifest) != string(c.want.Manifest) || o.APIVersion != c.want.APIVersion {
+		if diff := cmp.Diff(c.want, kept); diff != "" || o.Key != entryKey || string(o.Manifest) != string(c.want.Manifest) ||
+			o.APIVersion != c.want.APIVersion {
 			t.Errorf("%s: read %s of %s %s\n%s", source, o.Manifest, o.Key, o.APIVersion, diff)
 		}
 		again, err := objectfile.Record(entryKey, kept)

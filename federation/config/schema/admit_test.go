@@ -65,7 +65,8 @@ func TestAdmitFillsInDefaults(t *testing.T) {
 	if diff := cmp.Diff(any(want), admitted["spec"]); diff != "" || len(problems) > 0 {
 		t.Errorf("spec (-want +got):\n%s%v", diff, problems)
 	}
-	binding, problems := load(t).Admit(fromJSON(t, `{"apiVersion":"isthmus.dev/v1","kind":"ServiceBinding","metadata":{"name":"b","namespace":"shop"},
+	binding, problems := load(t).Admit(fromJSON(t,
+		`{"apiVersion":"isthmus.dev/v1","kind":"ServiceBinding","metadata":{"name":"b","namespace":"shop"},
 		"spec":{"hostname":"a.example","services":[{"hostname":"b.example"}]}}`), nil)
 	if got := toJSON(t, binding); !strings.Contains(got, `"weight":1`) || len(problems) > 0 {
 		t.Errorf("%s %v, want weight 1", got, problems)
@@ -91,10 +92,13 @@ func TestR06LimitsOfClusterObjects(t *testing.T) {
 	set := load(t)
 	for limits, want := range map[string]string{
 		`{"objects":9,"pages":3,"bytes":"64Mi"}`: "", `{"bytes":"1e9"}`: "", `{}`: "",
-		`{"objects":0}`: "# INVALID spec.limits.objects\n", `{"pages":-1}`: "# INVALID spec.limits.pages\n", `{"bytes":"0"}`: "# INVALID spec.limits.bytes\n",
+		`{"objects":0}`: "# INVALID spec.limits.objects\n", `{"pages":-1}`: "# INVALID spec.limits.pages\n",
+		`{"bytes":"0"}`:    "# INVALID spec.limits.bytes\n",
 		`{"bytes":"much"}`: "# INVALID spec.limits.bytes\n",
 	} {
-		_, problems := set.Admit(fromJSON(t, `{"apiVersion":"isthmus.dev/v1","kind":"Cluster","metadata":{"name":"c1"},"spec":{"provider":"Mock","limits":`+limits+`}}`), nil)
+		_,
+			problems := set.Admit(fromJSON(t,
+			`{"apiVersion":"isthmus.dev/v1","kind":"Cluster","metadata":{"name":"c1"},"spec":{"provider":"Mock","limits":`+limits+`}}`), nil)
 		if got := summary(problems); got != want {
 			t.Errorf("%s: %q, want %q", limits, got, want)
 		}
@@ -109,7 +113,9 @@ func TestAdmitTellsWhatIsMeant(t *testing.T) {
 		{`"spec":{"http":[{"match":[{"xyz":1,"uri":{"regexp":"a"}}]}]}`, `did you mean "regex"?`},
 		{`"specification":{}`, `unknown field "specification"`},
 	} {
-		_, problems := set.Admit(fromJSON(t, `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"r","namespace":"n"},`+c.object+`}`), nil)
+		_,
+			problems := set.Admit(fromJSON(t,
+			`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"r","namespace":"n"},`+c.object+`}`), nil)
 		found := false
 		for _, p := range problems {
 			found = found || strings.Contains(p.Message, c.says)
@@ -123,7 +129,8 @@ func TestAdmitTellsWhatIsMeant(t *testing.T) {
 func TestAKindWithoutItsGroupIsAnsweredWithTheForm(t *testing.T) {
 	_, problems := load(t).Admit(fromJSON(t, `{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},
 		"spec":{"sources":[{"cluster":"home","kinds":["VirtualService"]}]}}`), nil)
-	want := Problem{Invalid, "spec.sources[0].kinds[0]", `Invalid value: "VirtualService": write KIND.GROUP, such as VirtualService.networking.istio.io`}
+	want := Problem{Invalid, "spec.sources[0].kinds[0]",
+		`Invalid value: "VirtualService": write KIND.GROUP, such as VirtualService.networking.istio.io`}
 	if len(problems) != 1 || problems[0] != want {
 		t.Errorf("the problems are %+v, want %+v", problems, want)
 	}
@@ -157,14 +164,17 @@ func TestDiffShowsWhatChanges(t *testing.T) {
 	if diff := cmp.Diff(want, Diff(from, to)); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
 	}
-	stored := virtualService(t, `,"generation":2,"uid":"u-1","creationTimestamp":"2026-05-04T12:00:00Z","resourceVersion":"7","managedFields":[{"manager":"b"}]`, `{"hosts":["b"],"gateways":["mesh"]}`)
+	stored := virtualService(t,
+		`,"generation":2,"uid":"u-1","creationTimestamp":"2026-05-04T12:00:00Z","resourceVersion":"7","managedFields":[{"manager":"b"}]`,
+		`{"hosts":["b"],"gateways":["mesh"]}`)
 	if diff := cmp.Diff(want, Diff(from, stored)); diff != "" {
 		t.Errorf("what the store sets is shown (-want +got):\n%s", diff)
 	}
 	if got := Diff(to, stored); got != "" {
 		t.Errorf("what the store sets makes a difference:\n%s", got)
 	}
-	if got := Diff(nil, stored); strings.Contains(got, "uid") || strings.Contains(got, "creationTimestamp") || !strings.Contains(got, "+  name:") {
+	if got := Diff(nil, stored); strings.Contains(got, "uid") || strings.Contains(got, "creationTimestamp") ||
+		!strings.Contains(got, "+  name:") {
 		t.Errorf("a new object as it is stored:\n%s", got)
 	}
 	if got := Diff(from, from); got != "" {

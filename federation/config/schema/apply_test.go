@@ -61,7 +61,8 @@ func apply(t *testing.T, set *Set, live, wanted map[string]any, o ApplyOptions) 
 
 func TestApplySaysWhoseFieldsAreInConflict(t *testing.T) {
 	set := load(t)
-	live := apply(t, set, nil, virtualService(t, `,"labels":{"app.kubernetes.io/name":"a"}`, `{"hosts":["a"],"gateways":["mesh"]}`), ApplyOptions{Manager: "a", Now: noon})
+	live := apply(t, set, nil, virtualService(t, `,"labels":{"app.kubernetes.io/name":"a"}`, `{"hosts":["a"],"gateways":["mesh"]}`),
+		ApplyOptions{Manager: "a", Now: noon})
 	wanted := virtualService(t, `,"labels":{"app.kubernetes.io/name":"b"}`, `{"hosts":["b"],"gateways":["mesh"]}`)
 	r, err := set.Apply(live, wanted, ApplyOptions{Manager: "b", Now: noon})
 	if err != nil || r.Object != nil || len(r.Problems) > 0 {
@@ -169,7 +170,8 @@ func TestApplySaysEveryProblemAtOnce(t *testing.T) {
 func TestApplyToAStoredObjectSaysEveryProblemAtOnce(t *testing.T) {
 	set, o := load(t), ApplyOptions{Manager: "a", Now: noon}
 	live := apply(t, set, nil, virtualService(t, "", `{"hosts":["a"]}`), o)
-	r, err := set.Apply(live, virtualService(t, "", `{"hosts":["a"],"htpp":[],"http":[{"timeout":"x","route":[{"destination":{"host":""}}]}]}`), o)
+	r, err := set.Apply(live, virtualService(t, "",
+		`{"hosts":["a"],"htpp":[],"http":[{"timeout":"x","route":[{"destination":{"host":""}}]}]}`), o)
 	if err != nil || r.Object != nil {
 		t.Fatal(r, err)
 	}
@@ -202,7 +204,8 @@ func TestReplaceGivesBackAnOldState(t *testing.T) {
 	if err != nil || len(c.Conflicts) != 1 || c.Conflicts[0].Manager != "rollback" {
 		t.Errorf("the next apply of a: %v %v, want a conflict with rollback", c, err)
 	}
-	if r, err := set.Replace(two, virtualService(t, "", `{"hosts":[5]}`), ApplyOptions{Manager: "x", Now: noon}); err != nil || len(r.Problems) == 0 {
+	if r, err := set.Replace(two, virtualService(t, "", `{"hosts":[5]}`), ApplyOptions{Manager: "x", Now: noon}); err != nil ||
+		len(r.Problems) == 0 {
 		t.Errorf("a wrong object is taken: %v %v", r, err)
 	}
 }

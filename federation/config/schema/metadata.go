@@ -154,7 +154,8 @@ func plainTexts(value any) (map[string]string, bool) {
 }
 
 func (v *version) checkMeta(meta *metav1.ObjectMeta) []Problem {
-	return problemsOf(metavalidation.ValidateObjectMeta(meta, v.definition.Namespaced, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata")))
+	return problemsOf(metavalidation.ValidateObjectMeta(meta, v.definition.Namespaced, metavalidation.NameIsDNSSubdomain,
+		field.NewPath("metadata")))
 }
 
 // checkMetadata reads the metadata of an object and says what is wrong with it.

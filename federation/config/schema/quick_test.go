@@ -69,7 +69,8 @@ func TestPropertyPlainMetadataReadsAsOther(t *testing.T) {
 			}
 		}
 		got := v.readMetadata(object)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b Problem) bool { return a.Field+a.Message < b.Field+b.Message })); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
+			cmpopts.SortSlices(func(a, b Problem) bool { return a.Field+a.Message < b.Field+b.Message })); diff != "" {
 			t.Fatalf("problems (-other +plain): %s", diff)
 		}
 		if diff := cmp.Diff(slow, object); diff != "" && len(want) == 0 {

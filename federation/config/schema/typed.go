@@ -49,7 +49,8 @@ func (v *version) newManager() (*manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields, err := managedfields.NewDefaultCRDFieldManager(types, renamer{}, defaulter{v}, creator{}, v.GroupVersionKind, v.GroupVersion(), "", nil)
+	fields, err := managedfields.NewDefaultCRDFieldManager(types, renamer{}, defaulter{v}, creator{},
+		v.GroupVersionKind, v.GroupVersion(), "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("merging %s: %w", v.GroupVersionKind, err)
 	}

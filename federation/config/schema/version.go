@@ -62,7 +62,8 @@ func (v *version) compile() (*compiled, error) {
 	if err := json.Unmarshal(v.raw, &public); err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", v.GroupVersionKind, err)
 	}
-	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(&public, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(&public,
+		&internal, nil); err != nil {
 		return nil, fmt.Errorf("converting the schema of %s: %w", v.GroupVersionKind, err)
 	}
 	s, err := structural.NewStructural(internal.OpenAPIV3Schema)

@@ -37,7 +37,8 @@ var targetRules = []rule[*v1beta1.PolicyTargetReference]{
 	}},
 	{"kind", schema.NotSupported, func(t *v1beta1.PolicyTargetReference) string {
 		known := targetKinds[t.GetGroup()+"/"+t.GetKind()]
-		return when(t.GetKind() != "" && !known, "%s of group %q cannot be named: name a Gateway or GatewayClass of gateway.networking.k8s.io, a Service, or a ServiceEntry of networking.istio.io",
+		return when(t.GetKind() != "" && !known,
+			"%s of group %q cannot be named: name a Gateway or GatewayClass of gateway.networking.k8s.io, a Service, or a ServiceEntry of networking.istio.io",
 			t.GetKind(), t.GetGroup())
 	}},
 }

@@ -10,16 +10,20 @@ import (
 
 var authorizationRules = []rule[*api.AuthorizationPolicy]{
 	{"provider", schema.Required, func(p *api.AuthorizationPolicy) string {
-		return when(p.GetAction() == api.AuthorizationPolicy_CUSTOM && p.GetProvider().GetName() == "", "action CUSTOM asks a provider: write provider.name")
+		return when(p.GetAction() == api.AuthorizationPolicy_CUSTOM && p.GetProvider().GetName() == "",
+			"action CUSTOM asks a provider: write provider.name")
 	}},
 	{"provider", schema.Forbidden, func(p *api.AuthorizationPolicy) string {
-		return when(p.GetAction() != api.AuthorizationPolicy_CUSTOM && p.GetProvider() != nil, "only action CUSTOM asks a provider: write CUSTOM, or remove it")
+		return when(p.GetAction() != api.AuthorizationPolicy_CUSTOM && p.GetProvider() != nil,
+			"only action CUSTOM asks a provider: write CUSTOM, or remove it")
 	}},
 	{"rules", schema.Required, func(p *api.AuthorizationPolicy) string {
-		return when(p.GetAction() == api.AuthorizationPolicy_CUSTOM && len(p.GetRules()) == 0, "say for which requests the provider is asked; {} is all")
+		return when(p.GetAction() == api.AuthorizationPolicy_CUSTOM && len(p.GetRules()) == 0,
+			"say for which requests the provider is asked; {} is all")
 	}},
 	{"rules", schema.Required, func(p *api.AuthorizationPolicy) string {
-		return when(p.GetAction() == api.AuthorizationPolicy_DENY && len(p.GetRules()) == 0, "without rules nothing is denied: write them; {} is all")
+		return when(p.GetAction() == api.AuthorizationPolicy_DENY && len(p.GetRules()) == 0,
+			"without rules nothing is denied: write them; {} is all")
 	}},
 }
 
@@ -31,8 +35,10 @@ func AuthorizationPolicy(_ string, p *api.AuthorizationPolicy) []Problem {
 		found = append(found, each(at.field("rules"), p.GetRules(), customRule)...)
 	}
 	return append(found, each(at.field("rules"), p.GetRules(), func(at path, r *api.Rule) []Problem {
-		found := each(at.field("from"), r.GetFrom(), func(at path, f *api.Rule_From) []Problem { return source(at.field("source"), f.GetSource()) })
-		found = append(found, each(at.field("to"), r.GetTo(), func(at path, t *api.Rule_To) []Problem { return operation(at.field("operation"), t.GetOperation()) })...)
+		found := each(at.field("from"), r.GetFrom(),
+			func(at path, f *api.Rule_From) []Problem { return source(at.field("source"), f.GetSource()) })
+		found = append(found, each(at.field("to"), r.GetTo(),
+			func(at path, t *api.Rule_To) []Problem { return operation(at.field("operation"), t.GetOperation()) })...)
 		return append(found, each(at.field("when"), r.GetWhen(), condition)...)
 	})...)
 }
@@ -58,7 +64,8 @@ func customRule(at path, r *api.Rule) []Problem {
 	})
 	return append(found, each(at.field("when"), r.GetWhen(), func(at path, c *api.Condition) []Problem {
 		key := c.GetKey()
-		return problem(at.field("key"), schema.NotSupported, when(key == "source.namespace" || key == "source.principal" || strings.HasPrefix(key, "request.auth."), message))
+		return problem(at.field("key"), schema.NotSupported, when(key == "source.namespace" || key == "source.principal" ||
+			strings.HasPrefix(key, "request.auth."), message))
 	})...)
 }
 
@@ -138,7 +145,8 @@ func pathTemplate(text string) string {
 		wrong = wrong || !operator && strings.ContainsAny(segment, "{}*") || operator && last
 		last = last || segment == "{**}"
 	}
-	return when(wrong, "%q is not a path template: {*} and {**} are whole segments, {**} is the last of them, and there is no other * or brace", text)
+	return when(wrong,
+		"%q is not a path template: {*} and {**} are whole segments, {**} is the last of them, and there is no other * or brace", text)
 }
 
 // attributes are the keys of conditions, with the check of their values.

@@ -65,7 +65,8 @@ func noSettings(s settings) bool {
 }
 
 func trafficPolicy(at path, p *api.TrafficPolicy) []Problem {
-	empty := noSettings(p) && len(p.GetPortLevelSettings()) == 0 && p.GetTunnel() == nil && p.GetProxyProtocol() == nil && p.GetRetryBudget() == nil
+	empty := noSettings(p) && len(p.GetPortLevelSettings()) == 0 && p.GetTunnel() == nil && p.GetProxyProtocol() == nil &&
+		p.GetRetryBudget() == nil
 	found := problem(at, schema.Required, when(empty, "the policy is empty: write at least one setting, or remove it"))
 	found = append(found, policySettings(at, p)...)
 	found = append(found, optional(at.field("tunnel"), p.GetTunnel(), by(tunnelRules))...)
@@ -73,12 +74,14 @@ func trafficPolicy(at path, p *api.TrafficPolicy) []Problem {
 		"connections through a tunnel have no PROXY protocol: remove tunnel or proxyProtocol"))...)
 	found = append(found, each(at.field("portLevelSettings"), p.GetPortLevelSettings(), portPolicy)...)
 	seen := map[uint32]bool{}
-	return append(found, each(at.field("portLevelSettings"), p.GetPortLevelSettings(), func(at path, p *api.TrafficPolicy_PortTrafficPolicy) []Problem {
-		number := p.GetPort().GetNumber()
-		again := seen[number]
-		seen[number] = number != 0
-		return problem(at, NoEffect, when(again, "other settings for port %d come first, and only they count: put all of its settings into one item", number))
-	})...)
+	return append(found, each(at.field("portLevelSettings"), p.GetPortLevelSettings(),
+		func(at path, p *api.TrafficPolicy_PortTrafficPolicy) []Problem {
+			number := p.GetPort().GetNumber()
+			again := seen[number]
+			seen[number] = number != 0
+			return problem(at, NoEffect, when(again,
+				"other settings for port %d come first, and only they count: put all of its settings into one item", number))
+		})...)
 }
 
 func portPolicy(at path, p *api.TrafficPolicy_PortTrafficPolicy) []Problem {
@@ -103,7 +106,8 @@ var tunnelRules = []rule[*api.TrafficPolicy_TunnelSettings]{
 }
 
 func connectionPool(at path, p *api.ConnectionPoolSettings) []Problem {
-	found := problem(at, schema.Required, when(p.GetHttp() == nil && p.GetTcp() == nil, "the pool has no settings: write tcp or http, or remove it"))
+	found := problem(at, schema.Required, when(p.GetHttp() == nil && p.GetTcp() == nil,
+		"the pool has no settings: write tcp or http, or remove it"))
 	found = append(found, optional(at.field("http"), p.GetHttp(), by(httpPoolRules))...)
 	return append(found, optional(at.field("tcp"), p.GetTcp(), by(tcpPoolRules))...)
 }
@@ -117,7 +121,8 @@ var httpPoolRules = []rule[*api.ConnectionPoolSettings_HTTPSettings]{
 	{"http1MaxPendingRequests", schema.Invalid, func(h *api.ConnectionPoolSettings_HTTPSettings) string {
 		return notNegative(h.GetHttp1MaxPendingRequests())
 	}},
-	{"http2MaxRequests", schema.Invalid, func(h *api.ConnectionPoolSettings_HTTPSettings) string { return notNegative(h.GetHttp2MaxRequests()) }},
+	{"http2MaxRequests", schema.Invalid,
+		func(h *api.ConnectionPoolSettings_HTTPSettings) string { return notNegative(h.GetHttp2MaxRequests()) }},
 	{"maxRequestsPerConnection", schema.Invalid, func(h *api.ConnectionPoolSettings_HTTPSettings) string {
 		return notNegative(h.GetMaxRequestsPerConnection())
 	}},
@@ -190,7 +195,8 @@ var clientTLSRules = []rule[*api.ClientTLSSettings]{
 		return when(t.GetInsecureSkipVerify().GetValue() && originates(t) && len(t.GetSubjectAltNames()) > 0, verifiesNothing)
 	}},
 	{"sni", schema.Invalid, func(t *api.ClientTLSSettings) string {
-		return when(len(t.GetSni()) > maxServerName, "it has %d bytes, and a server name of TLS has at most %d: shorten it", len(t.GetSni()), maxServerName)
+		return when(len(t.GetSni()) > maxServerName, "it has %d bytes, and a server name of TLS has at most %d: shorten it",
+			len(t.GetSni()), maxServerName)
 	}},
 	{"credentialName", schema.Forbidden, func(t *api.ClientTLSSettings) string {
 		only := t.GetMode() == api.ClientTLSSettings_SIMPLE
@@ -203,7 +209,8 @@ var clientTLSRules = []rule[*api.ClientTLSSettings]{
 	{"clientCertificate", schema.Required, func(t *api.ClientTLSSettings) string { return ownCertificate(t, t.GetClientCertificate()) }},
 	{"privateKey", schema.Required, func(t *api.ClientTLSSettings) string { return ownCertificate(t, t.GetPrivateKey()) }},
 	{"mode", NoEffect, func(t *api.ClientTLSSettings) string {
-		return when(!originates(t) && (inlineTLS(t) || t.GetCredentialName() != ""), "mode %s uses no certificates of the rule: write SIMPLE or MUTUAL, or remove them", t.GetMode())
+		return when(!originates(t) && (inlineTLS(t) || t.GetCredentialName() != ""),
+			"mode %s uses no certificates of the rule: write SIMPLE or MUTUAL, or remove them", t.GetMode())
 	}},
 }
 

@@ -41,8 +41,10 @@ var patchRules = []rule[*configPatch]{
 		return when(known && has != "" && has != wants, "%s is found by %s, not by %s: write %s", p.GetApplyTo(), wants, has, wants)
 	}},
 	{"patch.operation", schema.Forbidden, func(p *configPatch) string {
-		inserts := p.GetPatch().GetOperation() == api.EnvoyFilter_Patch_INSERT_BEFORE || p.GetPatch().GetOperation() == api.EnvoyFilter_Patch_INSERT_AFTER
-		whole := p.GetApplyTo() == api.EnvoyFilter_CLUSTER || p.GetApplyTo() == api.EnvoyFilter_ROUTE_CONFIGURATION || p.GetApplyTo() == api.EnvoyFilter_VIRTUAL_HOST
+		inserts := p.GetPatch().GetOperation() == api.EnvoyFilter_Patch_INSERT_BEFORE ||
+			p.GetPatch().GetOperation() == api.EnvoyFilter_Patch_INSERT_AFTER
+		whole := p.GetApplyTo() == api.EnvoyFilter_CLUSTER || p.GetApplyTo() == api.EnvoyFilter_ROUTE_CONFIGURATION ||
+			p.GetApplyTo() == api.EnvoyFilter_VIRTUAL_HOST
 		return when(inserts && whole, "%s has no order: write ADD", p.GetApplyTo())
 	}},
 	{"match.listener.filterChain.filter", schema.Required, func(p *configPatch) string {
@@ -54,12 +56,14 @@ var patchRules = []rule[*configPatch]{
 		return when(sub != nil && sub.GetName() == "", "a filter is found by its name: write it")
 	}},
 	{"match.listener.filterChain.filter.subFilter", schema.Forbidden, func(p *configPatch) string {
-		return when(filterOf(p).GetSubFilter() != nil && p.GetApplyTo() != api.EnvoyFilter_HTTP_FILTER, "%s is not within an HTTP filter: remove it, or write HTTP_FILTER", p.GetApplyTo())
+		return when(filterOf(p).GetSubFilter() != nil && p.GetApplyTo() != api.EnvoyFilter_HTTP_FILTER,
+			"%s is not within an HTTP filter: remove it, or write HTTP_FILTER", p.GetApplyTo())
 	}},
 	{"match.listener.filterChain.filter.subFilter", schema.Forbidden, func(p *configPatch) string {
 		filter := filterOf(p)
 		manager := filter.GetName() == httpConnectionManager || filter.GetName() == "envoy.http_connection_manager"
-		return when(filter.GetSubFilter() != nil && filter.GetName() != "" && !manager, "%q has no HTTP filters: name the filter %s", filter.GetName(), httpConnectionManager)
+		return when(filter.GetSubFilter() != nil && filter.GetName() != "" && !manager, "%q has no HTTP filters: name the filter %s",
+			filter.GetName(), httpConnectionManager)
 	}},
 }
 

@@ -45,12 +45,14 @@ func patchValue(p *configPatch) string {
 		return when(true, "the value has a number that JSON does not have: remove it")
 	}
 	into := kind.ProtoReflect().New().Interface()
-	err = protojson.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true, Resolver: envoyTypes{protoregistry.GlobalTypes}}.Unmarshal(text, into)
+	err = protojson.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true,
+		Resolver: envoyTypes{protoregistry.GlobalTypes}}.Unmarshal(text, into)
 	if err == nil {
 		return ""
 	}
 	name := into.ProtoReflect().Descriptor().FullName()
-	return when(true, "%s patches a value of the type %s, which this is not: %s; correct it by Envoy's API reference", p.GetApplyTo(), name, reason(err))
+	return when(true, "%s patches a value of the type %s, which this is not: %s; correct it by Envoy's API reference",
+		p.GetApplyTo(), name, reason(err))
 }
 
 // reason is what protojson says, without the position in a text that the author has not

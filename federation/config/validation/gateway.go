@@ -40,7 +40,8 @@ var serverRules = []rule[*api.Server]{
 	}},
 	{"bind", schema.Invalid, func(s *api.Server) string { return bind(s.GetBind()) }},
 	{"tls", schema.Required, func(s *api.Server) string {
-		return when(overTLS(s.GetPort().GetProtocol()) && s.GetTls() == nil, "%s needs tls: say how the gateway ends it", s.GetPort().GetProtocol())
+		return when(overTLS(s.GetPort().GetProtocol()) && s.GetTls() == nil, "%s needs tls: say how the gateway ends it",
+			s.GetPort().GetProtocol())
 	}},
 	{"tls", schema.Forbidden, func(s *api.Server) string {
 		p := s.GetPort().GetProtocol()
@@ -48,7 +49,8 @@ var serverRules = []rule[*api.Server]{
 		return when(plain, "%s is not encrypted: write HTTPS or TLS, or remove tls; over HTTP only httpsRedirect is possible", p)
 	}},
 	{"tls.httpsRedirect", NoEffect, func(s *api.Server) string {
-		return when(s.GetTls().GetHttpsRedirect() && overTLS(s.GetPort().GetProtocol()), "a port of %s has nothing to redirect: set it at the server of HTTP", s.GetPort().GetProtocol())
+		return when(s.GetTls().GetHttpsRedirect() && overTLS(s.GetPort().GetProtocol()),
+			"a port of %s has nothing to redirect: set it at the server of HTTP", s.GetPort().GetProtocol())
 	}},
 }
 
@@ -110,11 +112,13 @@ func serverTLS(at path, t *api.ServerTLSSettings) []Problem {
 	found := apply(at, t, serverTLSRules)
 	found = append(found, idle(repeated(at.field("cipherSuites"), t.GetCipherSuites()))...)
 	found = append(found, idle(texts(at.field("cipherSuites"), t.GetCipherSuites(), func(name string) string {
-		return when(!tlsparams.IsCipherSuite(name), "Envoy knows no cipher suite %q, and the server does without it%s: write one for TLS 1.2 as OpenSSL names it, such as ECDHE-RSA-AES128-GCM-SHA256, or remove it",
+		return when(!tlsparams.IsCipherSuite(name),
+			"Envoy knows no cipher suite %q, and the server does without it%s: write one for TLS 1.2 as OpenSSL names it, such as ECDHE-RSA-AES128-GCM-SHA256, or remove it",
 			name, when(len(tlsparams.CipherSuites(t.GetCipherSuites())) == 0, "; it has Envoy's default suites, for none of the list is known"))
 	}))...)
 	found = append(found, texts(at.field("verifyCertificateHash"), t.GetVerifyCertificateHash(), func(hash string) string {
-		return when(!tlsparams.IsCertificateHash(hash), "%q is not a SHA-256 in hexadecimal: write the one that openssl x509 -fingerprint -sha256 prints", hash)
+		return when(!tlsparams.IsCertificateHash(hash),
+			"%q is not a SHA-256 in hexadecimal: write the one that openssl x509 -fingerprint -sha256 prints", hash)
 	})...)
 	return append(found, texts(at.field("verifyCertificateSpki"), t.GetVerifyCertificateSpki(), func(hash string) string {
 		return when(!tlsparams.IsKeyHash(hash), "%q is not a SHA-256 in base64: write the hash of the client's public key", hash)
@@ -122,7 +126,8 @@ func serverTLS(at path, t *api.ServerTLSSettings) []Problem {
 }
 
 var serverTLSRules = []rule[*api.ServerTLSSettings]{
-	{"serverCertificate", schema.Required, func(t *api.ServerTLSSettings) string { return needs(t, t.GetServerCertificate(), "serverCertificate") }},
+	{"serverCertificate", schema.Required,
+		func(t *api.ServerTLSSettings) string { return needs(t, t.GetServerCertificate(), "serverCertificate") }},
 	{"privateKey", schema.Required, func(t *api.ServerTLSSettings) string { return needs(t, t.GetPrivateKey(), "privateKey") }},
 	{"caCertificates", schema.Required, func(t *api.ServerTLSSettings) string {
 		if t.GetMode() == api.ServerTLSSettings_SIMPLE || t.GetCaCertCredentialName() != "" {
@@ -131,7 +136,8 @@ var serverTLSRules = []rule[*api.ServerTLSSettings]{
 		return needs(t, t.GetCaCertificates(), "caCertificates, by which clients are verified")
 	}},
 	{"caCrl", schema.Forbidden, func(t *api.ServerTLSSettings) string {
-		return when(t.GetCaCrl() != "" && t.GetMode() == api.ServerTLSSettings_SIMPLE, "mode SIMPLE asks clients for no certificates: write MUTUAL, or remove it")
+		return when(t.GetCaCrl() != "" && t.GetMode() == api.ServerTLSSettings_SIMPLE,
+			"mode SIMPLE asks clients for no certificates: write MUTUAL, or remove it")
 	}},
 	{"mode", schema.Forbidden, func(t *api.ServerTLSSettings) string {
 		return when(t.GetMode() == api.ServerTLSSettings_ISTIO_MUTUAL && (inlineCertificate(t) || fromCredential(t)),
@@ -139,17 +145,21 @@ var serverTLSRules = []rule[*api.ServerTLSSettings]{
 	}},
 	{"mode", NoEffect, func(t *api.ServerTLSSettings) string {
 		passes := t.GetMode() == api.ServerTLSSettings_PASSTHROUGH || t.GetMode() == api.ServerTLSSettings_AUTO_PASSTHROUGH
-		return when(passes && (inlineCertificate(t) || fromCredential(t)), "%s does not end TLS and uses no certificates: write SIMPLE or MUTUAL, or remove them", t.GetMode())
+		return when(passes && (inlineCertificate(t) || fromCredential(t)),
+			"%s does not end TLS and uses no certificates: write SIMPLE or MUTUAL, or remove them", t.GetMode())
 	}},
 	{"minProtocolVersion", schema.Invalid, func(t *api.ServerTLSSettings) string {
-		return when(t.GetMinProtocolVersion() != 0 && noVersion(t), "%s is newer than maxProtocolVersion, %s, so that no client could connect: write an older one, or a newer maxProtocolVersion",
+		return when(t.GetMinProtocolVersion() != 0 && noVersion(t),
+			"%s is newer than maxProtocolVersion, %s, so that no client could connect: write an older one, or a newer maxProtocolVersion",
 			t.GetMinProtocolVersion(), t.GetMaxProtocolVersion())
 	}},
 	{"maxProtocolVersion", schema.Invalid, func(t *api.ServerTLSSettings) string {
-		return when(t.GetMinProtocolVersion() == 0 && noVersion(t), "%s is older than the default minProtocolVersion, %s, so that no client could connect: set minProtocolVersion as well, or a newer version",
+		return when(t.GetMinProtocolVersion() == 0 && noVersion(t),
+			"%s is older than the default minProtocolVersion, %s, so that no client could connect: set minProtocolVersion as well, or a newer version",
 			t.GetMaxProtocolVersion(), defaultMinVersion)
 	}},
 	{"cipherSuites", NoEffect, func(t *api.ServerTLSSettings) string {
-		return when(len(t.GetCipherSuites()) > 0 && t.GetMinProtocolVersion() == api.ServerTLSSettings_TLSV1_3, "TLS 1.3 chooses its suites by itself: remove them")
+		return when(len(t.GetCipherSuites()) > 0 && t.GetMinProtocolVersion() == api.ServerTLSSettings_TLSV1_3,
+			"TLS 1.3 chooses its suites by itself: remove them")
 	}},
 }

@@ -107,7 +107,8 @@ func setsHost(h *api.Headers) int {
 
 // changedHeader is the name of a header that a route adds, sets or removes.
 func changedHeader(name string) string {
-	return either(headerName(name), when(strings.EqualFold(name, "host"), "the host can be replaced in requests alone: write headers.request.set"))
+	return either(headerName(name), when(strings.EqualFold(name, "host"),
+		"the host can be replaced in requests alone: write headers.request.set"))
 }
 
 // headerName accepts the tokens of RFC 9110.
@@ -128,7 +129,8 @@ func headerValue(value string) string {
 	control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 	return either(
 		when(strings.ContainsFunc(value, control), "the value has a line break or another control character: write printable text in one line"),
-		when(!percentSigns.MatchString(value), "a %% begins a command of Envoy that does not end: write %%%% for the sign itself, or a whole command such as %%REQ(x-id)%%"))
+		when(!percentSigns.MatchString(value),
+			"a %% begins a command of Envoy that does not end: write %%%% for the sign itself, or a whole command such as %%REQ(x-id)%%"))
 }
 
 // percentSigns is a text in which each percent sign is doubled or belongs to a
@@ -147,7 +149,8 @@ func cors(at path, c *api.CorsPolicy) []Problem {
 		return apply(at, origin, stringMatchRules)
 	})
 	found = append(found, texts(at.field("allowMethods"), c.GetAllowMethods(), func(method string) string {
-		return when(!httpMethods[method], "%q is not a method of HTTP: write GET, HEAD, POST, PUT, PATCH, DELETE, CONNECT, OPTIONS, TRACE or *", method)
+		return when(!httpMethods[method], "%q is not a method of HTTP: write GET, HEAD, POST, PUT, PATCH, DELETE, CONNECT, OPTIONS, TRACE or *",
+			method)
 	})...)
 	found = append(found, texts(at.field("allowHeaders"), c.GetAllowHeaders(), corsHeader)...)
 	found = append(found, texts(at.field("exposeHeaders"), c.GetExposeHeaders(), corsHeader)...)

@@ -36,7 +36,8 @@ var httpRouteRules = []rule[*api.HTTPRoute]{
 		return when(r.GetFault() != nil && r.GetRedirect() != nil, "a route that redirects injects no faults: remove fault or redirect")
 	}},
 	{"fault", schema.Forbidden, func(r *api.HTTPRoute) string {
-		return when(r.GetFault() != nil && r.GetDirectResponse() != nil, "a route that answers by itself injects no faults: remove fault or directResponse")
+		return when(r.GetFault() != nil && r.GetDirectResponse() != nil,
+			"a route that answers by itself injects no faults: remove fault or directResponse")
 	}},
 	{"timeout", schema.Invalid, func(r *api.HTTPRoute) string { return wholeMilliseconds(r.GetTimeout()) }},
 	{"mirrors", schema.Forbidden, func(r *api.HTTPRoute) string {
@@ -47,7 +48,8 @@ var httpRouteRules = []rule[*api.HTTPRoute]{
 	}},
 	{"mirrorPercentage.value", schema.Invalid, func(r *api.HTTPRoute) string { return percent(r.GetMirrorPercentage()) }},
 	{"headers.request.set", schema.Forbidden, func(r *api.HTTPRoute) string {
-		return when(r.GetRewrite().GetAuthority() != "" && setsHost(r.GetHeaders()) > 0, "rewrite.authority sets the host, too: remove one of the two")
+		return when(r.GetRewrite().GetAuthority() != "" && setsHost(r.GetHeaders()) > 0,
+			"rewrite.authority sets the host, too: remove one of the two")
 	}},
 	{"headers.request", schema.Forbidden, func(r *api.HTTPRoute) string {
 		return when(setsHost(r.GetHeaders()) > 1, "the host is set more than once: write it once")
@@ -81,7 +83,8 @@ const leastPercentage = 0.0001
 
 // faultPercent is the percentage of a fault.
 func faultPercent(p *api.Percent) string {
-	return either(percent(p), when(p.GetValue() > 0 && p.GetValue() < leastPercentage, "%v is too little to ever happen: write 0, or at least %v", p.GetValue(), leastPercentage))
+	return either(percent(p), when(p.GetValue() > 0 && p.GetValue() < leastPercentage,
+		"%v is too little to ever happen: write 0, or at least %v", p.GetValue(), leastPercentage))
 }
 
 func percent(p *api.Percent) string {
@@ -98,7 +101,8 @@ var redirectRules = []rule[*api.HTTPRedirect]{
 		return when(code != 0 && (code < 300 || code > 399), "%d is not a redirect: write 301, 302, 303, 307 or 308", code)
 	}},
 	{"scheme", schema.NotSupported, func(r *api.HTTPRedirect) string {
-		return when(r.GetScheme() != "" && r.GetScheme() != "http" && r.GetScheme() != "https", "%q is not a scheme: write http or https", r.GetScheme())
+		return when(r.GetScheme() != "" && r.GetScheme() != "http" && r.GetScheme() != "https",
+			"%q is not a scheme: write http or https", r.GetScheme())
 	}},
 	{"port", schema.Invalid, func(r *api.HTTPRedirect) string { return optionalPort(r.GetPort()) }},
 }
@@ -121,7 +125,8 @@ var delegateRules = []rule[*api.Delegate]{
 
 var rewriteRules = []rule[*api.HTTPRewrite]{
 	{"", schema.Required, func(r *api.HTTPRewrite) string {
-		return when(r.GetUri() == "" && r.GetAuthority() == "" && r.GetUriRegexRewrite() == nil, "nothing is rewritten: write uri, uriRegexRewrite or authority")
+		return when(r.GetUri() == "" && r.GetAuthority() == "" && r.GetUriRegexRewrite() == nil,
+			"nothing is rewritten: write uri, uriRegexRewrite or authority")
 	}},
 	{"uriRegexRewrite", schema.Forbidden, func(r *api.HTTPRewrite) string {
 		return when(r.GetUri() != "" && r.GetUriRegexRewrite() != nil, "uri rewrites the path, too: remove one of the two")
@@ -167,7 +172,8 @@ func retryOn(text string) string {
 		name = strings.TrimSpace(name)
 		status, err := strconv.Atoi(name)
 		if !retryConditions[name] && (err != nil || status < 100 || status > 599) {
-			return when(true, "%q is not a condition: write conditions of Envoy such as 5xx, reset, connect-failure, unavailable, or status codes", name)
+			return when(true, "%q is not a condition: write conditions of Envoy such as 5xx, reset, connect-failure, unavailable, or status codes",
+				name)
 		}
 	}
 	return ""
@@ -183,7 +189,8 @@ var delayRules = []rule[*api.HTTPFaultInjection_Delay]{
 	{"percentage.value", schema.Invalid, func(d *api.HTTPFaultInjection_Delay) string { return faultPercent(d.GetPercentage()) }},
 	{"fixedDelay", schema.Invalid, func(d *api.HTTPFaultInjection_Delay) string {
 		delay := d.GetFixedDelay()
-		return either(when(delay != nil && delay.AsDuration() < 1e6, "%s is too short: write at least 1ms", delay.AsDuration()), wholeMilliseconds(delay))
+		return either(when(delay != nil && delay.AsDuration() < 1e6, "%s is too short: write at least 1ms", delay.AsDuration()),
+			wholeMilliseconds(delay))
 	}},
 	{"exponentialDelay", schema.NotSupported, func(d *api.HTTPFaultInjection_Delay) string {
 		return when(d.GetExponentialDelay() != nil, "proxies do not delay so: write fixedDelay")

@@ -29,11 +29,13 @@ var loadBalancerRules = []rule[*api.LoadBalancerSettings]{
 	}},
 	{"warmupDurationSecs", schema.Invalid, func(b *api.LoadBalancerSettings) string { return wholeMilliseconds(b.GetWarmupDurationSecs()) }},
 	{"zoneAwareLbSetting", schema.Forbidden, func(b *api.LoadBalancerSettings) string {
-		return when(b.GetZoneAwareLbSetting() != nil && b.GetLocalityLbSetting() != nil, "localityLbSetting decides the same: remove one of the two")
+		return when(b.GetZoneAwareLbSetting() != nil && b.GetLocalityLbSetting() != nil,
+			"localityLbSetting decides the same: remove one of the two")
 	}},
 	{"warmup", NoEffect, func(b *api.LoadBalancerSettings) string {
 		warms := b.GetWarmup() != nil || b.GetWarmupDurationSecs() != nil
-		other := b.GetConsistentHash() != nil || b.GetSimple() == api.LoadBalancerSettings_RANDOM || b.GetSimple() == api.LoadBalancerSettings_PASSTHROUGH
+		other := b.GetConsistentHash() != nil || b.GetSimple() == api.LoadBalancerSettings_RANDOM ||
+			b.GetSimple() == api.LoadBalancerSettings_PASSTHROUGH
 		return when(warms && other, "only ROUND_ROBIN and LEAST_REQUEST warm endpoints up: choose one of them")
 	}},
 }
@@ -45,7 +47,8 @@ var consistentHashRules = []rule[*consistentHash]{
 		return when(h.GetHttpCookie() != nil && h.GetHttpCookie().GetName() == "", "name the cookie")
 	}},
 	{"httpCookie.ttl", schema.Invalid, func(h *consistentHash) string {
-		return when(h.GetHttpCookie().GetTtl().AsDuration() < 0, "%s is negative: write 0s for a cookie of the session", h.GetHttpCookie().GetTtl().AsDuration())
+		return when(h.GetHttpCookie().GetTtl().AsDuration() < 0, "%s is negative: write 0s for a cookie of the session",
+			h.GetHttpCookie().GetTtl().AsDuration())
 	}},
 	{"httpHeaderName", schema.Required, func(h *consistentHash) string {
 		_, is := h.GetHashKey().(*api.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName)
@@ -56,7 +59,8 @@ var consistentHashRules = []rule[*consistentHash]{
 		return when(is && h.GetHttpQueryParameterName() == "", "name the parameter")
 	}},
 	{"minimumRingSize", schema.Forbidden, func(h *consistentHash) string {
-		return when(h.GetMinimumRingSize() > 0 && h.GetHashAlgorithm() != nil, "ringHash.minimumRingSize is its newer form, and maglev has no ring: remove minimumRingSize")
+		return when(h.GetMinimumRingSize() > 0 && h.GetHashAlgorithm() != nil,
+			"ringHash.minimumRingSize is its newer form, and maglev has no ring: remove minimumRingSize")
 	}},
 	{"maglev.tableSize", schema.Required, func(h *consistentHash) string {
 		return when(h.GetMaglev() != nil && h.GetMaglev().GetTableSize() == 0, "write the size of the table, a prime number such as 65537")
@@ -73,7 +77,8 @@ var consistentHashRules = []rule[*consistentHash]{
 
 var warmupRules = []rule[*api.WarmupConfiguration]{
 	{"aggression", schema.Invalid, func(w *api.WarmupConfiguration) string {
-		return when(w.GetAggression() != nil && w.GetAggression().GetValue() < 1, "%v is less than 1: write 1 or more", w.GetAggression().GetValue())
+		return when(w.GetAggression() != nil && w.GetAggression().GetValue() < 1, "%v is less than 1: write 1 or more",
+			w.GetAggression().GetValue())
 	}},
 	{"duration", schema.Invalid, func(w *api.WarmupConfiguration) string { return wholeMilliseconds(w.GetDuration()) }},
 	{"duration", schema.Required, func(w *api.WarmupConfiguration) string {
@@ -167,7 +172,8 @@ func region(name string) string {
 // priorityLabel accepts KEY and KEY=VALUE.
 func priorityLabel(text string) string {
 	key, value, _ := strings.Cut(text, "=")
-	return when(len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0, "%q is not a label: write KEY or KEY=VALUE", text)
+	return when(len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0,
+		"%q is not a label: write KEY or KEY=VALUE", text)
 }
 
 // byItself are labels by which zone-aware balancing always divides endpoints.

@@ -21,7 +21,8 @@ func DryRun(object map[string]any, allowed bool) []Problem {
 	}
 	at := path{name: "metadata.annotations"}.entry(dryRun)
 	if !allowed {
-		return problem(at, schema.Forbidden, when(true, "only an AuthorizationPolicy can be tried out: remove it, or apply with --dry-run=server"))
+		return problem(at, schema.Forbidden, when(true,
+			"only an AuthorizationPolicy can be tried out: remove it, or apply with --dry-run=server"))
 	}
 	spec, _ := object["spec"].(map[string]any)
 	action, _ := spec["action"].(string)
@@ -35,7 +36,8 @@ func DryRun(object map[string]any, allowed bool) []Problem {
 // GatewayName reports what is wrong with the name of a Gateway: NAME.NAMESPACE was how
 // a Gateway was named once.
 func GatewayName(name string) string {
-	return when(!isLabel(name), "%q is not a DNS label: the name of a Gateway has letters, digits and hyphens, no dots, and at most 63 characters", name)
+	return when(!isLabel(name),
+		"%q is not a DNS label: the name of a Gateway has letters, digits and hyphens, no dots, and at most 63 characters", name)
 }
 
 // Name is the problem that a message about an object's name reports; none without one.

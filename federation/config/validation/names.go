@@ -113,7 +113,8 @@ var protocols = map[string]bool{
 }
 
 func protocol(name string) string {
-	return when(!protocols[strings.ToUpper(name)], "%q is not a protocol: write HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TLS, TCP, UDP, MONGO, MYSQL or REDIS", name)
+	return when(!protocols[strings.ToUpper(name)],
+		"%q is not a protocol: write HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TLS, TCP, UDP, MONGO, MYSQL or REDIS", name)
 }
 
 func overTLS(protocol string) bool {

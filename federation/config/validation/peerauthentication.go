@@ -12,7 +12,8 @@ import (
 
 var peerAuthenticationRules = []rule[*api.PeerAuthentication]{
 	{"portLevelMtls", schema.Forbidden, func(p *api.PeerAuthentication) string {
-		return when(len(p.GetPortLevelMtls()) > 0 && len(p.GetSelector().GetMatchLabels()) == 0, "ports belong to workloads: write selector.matchLabels")
+		return when(len(p.GetPortLevelMtls()) > 0 && len(p.GetSelector().GetMatchLabels()) == 0,
+			"ports belong to workloads: write selector.matchLabels")
 	}},
 }
 

@@ -34,7 +34,8 @@ var jwtRules = []rule[*api.JWTRule]{
 		return when(r.GetJwks() != "" && (err != nil || set.Keys == nil), `it is not a JSON Web Key Set: write {"keys": […]}`)
 	}},
 	{"timeout", schema.Invalid, func(r *api.JWTRule) string {
-		return either(when(r.GetTimeout() != nil && r.GetTimeout().AsDuration() < 1e6, "%s is too short: write at least 1ms", r.GetTimeout().AsDuration()),
+		return either(when(r.GetTimeout() != nil && r.GetTimeout().AsDuration() < 1e6, "%s is too short: write at least 1ms",
+			r.GetTimeout().AsDuration()),
 			wholeMilliseconds(r.GetTimeout()))
 	}},
 	{"outputPayloadToHeader", schema.Invalid, func(r *api.JWTRule) string {

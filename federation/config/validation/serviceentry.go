@@ -18,7 +18,8 @@ var serviceEntryRules = []rule[*api.ServiceEntry]{
 			"resolution NONE goes where the client wanted: write STATIC or DNS, or remove the endpoints")
 	}},
 	{"endpoints", schema.TooMany, func(e *api.ServiceEntry) string {
-		return when(e.GetResolution() == api.ServiceEntry_DNS_ROUND_ROBIN && len(e.GetEndpoints()) > 1, "DNS_ROUND_ROBIN resolves one name: keep one endpoint, or write DNS")
+		return when(e.GetResolution() == api.ServiceEntry_DNS_ROUND_ROBIN && len(e.GetEndpoints()) > 1,
+			"DNS_ROUND_ROBIN resolves one name: keep one endpoint, or write DNS")
 	}},
 	{"ports", schema.Forbidden, func(e *api.ServiceEntry) string {
 		return when(len(e.GetPorts()) > 1 && hasSocket(e), "a unix:// endpoint serves one port: keep one")
@@ -29,13 +30,16 @@ var serviceEntryRules = []rule[*api.ServiceEntry]{
 		if !several || i < 0 {
 			return ""
 		}
-		return when(true, "connections to port %d do not say for which of the hosts they are: write an entry for each host, or the protocol HTTP, HTTPS or TLS", e.GetPorts()[i].GetNumber())
+		return when(true,
+			"connections to port %d do not say for which of the hosts they are: write an entry for each host, or the protocol HTTP, HTTPS or TLS",
+			e.GetPorts()[i].GetNumber())
 	}},
 	{"ports", NoEffect, func(e *api.ServiceEntry) string {
 		return when(len(e.GetPorts()) == 0, "without ports nothing goes to the service: write at least one")
 	}},
 	{"workloadSelector", NoEffect, func(e *api.ServiceEntry) string {
-		return when(e.GetWorkloadSelector() != nil && e.GetResolution() == api.ServiceEntry_NONE, "resolution NONE uses no endpoints: write STATIC")
+		return when(e.GetWorkloadSelector() != nil && e.GetResolution() == api.ServiceEntry_NONE,
+			"resolution NONE uses no endpoints: write STATIC")
 	}},
 }
 
@@ -65,12 +69,14 @@ func ServiceEntry(namespace string, e *api.ServiceEntry) []Problem {
 	found = append(found, texts(at.field("addresses"), e.GetAddresses(), func(text string) string { return entryAddress(e, text) })...)
 	found = append(found, each(at.field("ports"), e.GetPorts(), by(servicePortRules))...)
 	found = append(found, each(at.field("ports"), e.GetPorts(), func(at path, p *api.ServicePort) []Problem {
-		return problem(at.field("targetPort"), NoEffect, when(e.GetResolution() == api.ServiceEntry_NONE && p.GetTargetPort() != 0 && p.GetTargetPort() != p.GetNumber(),
+		return problem(at.field("targetPort"), NoEffect, when(e.GetResolution() == api.ServiceEntry_NONE && p.GetTargetPort() != 0 &&
+			p.GetTargetPort() != p.GetNumber(),
 			"with resolution NONE connections go to the port that the client dialed: remove targetPort, or write resolution DNS"))
 	})...)
 	found = append(found, optional(at.field("workloadSelector"), e.GetWorkloadSelector(), workloadSelector)...)
 	found = append(found, exportToOfService(namespace, at.field("exportTo"), e.GetExportTo())...)
-	found = append(found, texts(at.field("subjectAltNames"), e.GetSubjectAltNames(), func(name string) string { return when(name == "", "a name is empty") })...)
+	found = append(found, texts(at.field("subjectAltNames"), e.GetSubjectAltNames(),
+		func(name string) string { return when(name == "", "a name is empty") })...)
 	ports := map[string]bool{}
 	for _, p := range e.GetPorts() {
 		ports[p.GetName()] = true
@@ -100,7 +106,8 @@ func entryHost(e *api.ServiceEntry, host string) string {
 // the hub's services can have such a name.
 func partialWildcard(at path, host string) []Problem {
 	rest, wild := strings.CutPrefix(host, "*")
-	return problem(at, NoEffect, when(wild && rest != "" && !strings.HasPrefix(rest, "."), "%q has * within a label, and no service can have that name: write one such as *.example.com", host))
+	return problem(at, NoEffect, when(wild && rest != "" && !strings.HasPrefix(rest, "."),
+		"%q has * within a label, and no service can have that name: write one such as *.example.com", host))
 }
 
 func entryAddress(e *api.ServiceEntry, text string) string {

@@ -14,10 +14,12 @@ import (
 func Sidecar(namespace string, s *api.Sidecar) []Problem {
 	at := spec
 	empty := len(s.GetIngress()) == 0 && len(s.GetEgress()) == 0 && s.GetOutboundTrafficPolicy() == nil && s.GetInboundConnectionPool() == nil
-	found := problem(at, schema.Required, when(empty, "the object says nothing: write ingress, egress, outboundTrafficPolicy or inboundConnectionPool"))
+	found := problem(at, schema.Required, when(empty,
+		"the object says nothing: write ingress, egress, outboundTrafficPolicy or inboundConnectionPool"))
 	found = append(found, optional(at.field("workloadSelector"), s.GetWorkloadSelector(), workloadSelector)...)
 	found = append(found, each(at.field("ingress"), s.GetIngress(), ingressListener)...)
-	found = append(found, each(at.field("egress"), s.GetEgress(), func(at path, l *api.IstioEgressListener) []Problem { return egressListener(namespace, at, l) })...)
+	found = append(found, each(at.field("egress"), s.GetEgress(),
+		func(at path, l *api.IstioEgressListener) []Problem { return egressListener(namespace, at, l) })...)
 	found = append(found, sameListener(at.field("ingress"), s.GetIngress())...)
 	found = append(found, sameListener(at.field("egress"), s.GetEgress())...)
 	last := len(s.GetEgress()) - 1
@@ -53,7 +55,8 @@ func sameListener[T listener](at path, list []T) []Problem {
 }
 
 func sidecarPort(at path, p *api.SidecarPort, bind string) []Problem {
-	found := problem(at.field("targetPort"), schema.Forbidden, when(p.GetTargetPort() != 0, "a listener has no other port behind it: remove targetPort"))
+	found := problem(at.field("targetPort"), schema.Forbidden,
+		when(p.GetTargetPort() != 0, "a listener has no other port behind it: remove targetPort"))
 	if p.GetName() != "" {
 		found = append(found, invalid(at.field("name"), label(p.GetName()))...)
 	}
@@ -73,11 +76,13 @@ var ingressRules = []rule[*api.IstioIngressListener]{
 	}},
 	{"connectionPool.http", NoEffect, func(l *api.IstioIngressListener) string {
 		name := l.GetPort().GetProtocol()
-		return when(l.GetConnectionPool().GetHttp() != nil && name != "" && !inClearHTTP(name), "connections to a port of %s have no requests: write connectionPool.tcp, or the protocol HTTP", name)
+		return when(l.GetConnectionPool().GetHttp() != nil && name != "" && !inClearHTTP(name),
+			"connections to a port of %s have no requests: write connectionPool.tcp, or the protocol HTTP", name)
 	}},
 	{"defaultEndpoint", schema.Invalid, func(l *api.IstioIngressListener) string { return localEndpoint(l.GetDefaultEndpoint()) }},
 	{"tls", schema.Forbidden, func(l *api.IstioIngressListener) string {
-		return when(l.GetTls() != nil && !overTLS(l.GetPort().GetProtocol()), "%s is not encrypted: write HTTPS or TLS, or remove tls", l.GetPort().GetProtocol())
+		return when(l.GetTls() != nil && !overTLS(l.GetPort().GetProtocol()), "%s is not encrypted: write HTTPS or TLS, or remove tls",
+			l.GetPort().GetProtocol())
 	}},
 	{"tls.httpsRedirect", schema.Forbidden, func(l *api.IstioIngressListener) string {
 		return when(l.GetTls().GetHttpsRedirect(), "sidecars do not redirect: remove it")
@@ -130,7 +135,8 @@ var egressRules = []rule[*api.IstioEgressListener]{
 		return when(l.GetPort() == nil && l.GetBind() != "", "a listener for all ports binds to nothing: write a port, or remove bind")
 	}},
 	{"captureMode", schema.Forbidden, func(l *api.IstioEgressListener) string {
-		return when(isSocket(l.GetBind()) && l.GetCaptureMode() == api.CaptureMode_IPTABLES, "what goes to a socket cannot be captured: write NONE")
+		return when(isSocket(l.GetBind()) && l.GetCaptureMode() == api.CaptureMode_IPTABLES,
+			"what goes to a socket cannot be captured: write NONE")
 	}},
 }
 
@@ -179,7 +185,8 @@ func egressHost(text string) string {
 
 var outboundRules = []rule[*api.OutboundTrafficPolicy]{
 	{"egressProxy", schema.Forbidden, func(p *api.OutboundTrafficPolicy) string {
-		return when(p.GetEgressProxy() != nil && p.GetMode() != api.OutboundTrafficPolicy_ALLOW_ANY, "with REGISTRY_ONLY nothing goes to it: write mode ALLOW_ANY")
+		return when(p.GetEgressProxy() != nil && p.GetMode() != api.OutboundTrafficPolicy_ALLOW_ANY,
+			"with REGISTRY_ONLY nothing goes to it: write mode ALLOW_ANY")
 	}},
 	{"egressProxy.host", schema.Invalid, func(p *api.OutboundTrafficPolicy) string {
 		if p.GetEgressProxy() == nil {

@@ -10,12 +10,14 @@ import (
 func Telemetry(_ string, t *api.Telemetry) []Problem {
 	at := spec
 	found := attachment(at, t)
-	found = append(found, problem(at.field("tracing"), NoEffect, when(len(t.GetTracing()) > 1, "one item says how requests are traced: keep one"))...)
+	found = append(found, problem(at.field("tracing"), NoEffect,
+		when(len(t.GetTracing()) > 1, "one item says how requests are traced: keep one"))...)
 	found = append(found, each(at.field("tracing"), t.GetTracing(), tracing)...)
 	return append(found, each(at.field("metrics"), t.GetMetrics(), func(at path, m *api.Metrics) []Problem {
 		found := each(at.field("overrides"), m.GetOverrides(), metricOverride)
-		return append(found, invalid(at.field("reportingInterval"), when(m.GetReportingInterval() != nil && m.GetReportingInterval().AsDuration() < 1e6,
-			"%s is too short: write at least 1ms", m.GetReportingInterval().AsDuration()))...)
+		return append(found, invalid(at.field("reportingInterval"),
+			when(m.GetReportingInterval() != nil && m.GetReportingInterval().AsDuration() < 1e6,
+				"%s is too short: write at least 1ms", m.GetReportingInterval().AsDuration()))...)
 	})...)
 }
 
@@ -49,7 +51,9 @@ func metricOverride(at path, o *api.MetricsOverrides) []Problem {
 	return entries(at.field("tagOverrides"), o.GetTagOverrides(), func(at path, name string, t *api.MetricsOverrides_TagOverride) []Problem {
 		found := problem(at, schema.Required, when(name == "", "name the tag"))
 		removes := t.GetOperation() == api.MetricsOverrides_TagOverride_REMOVE
-		found = append(found, problem(at.field("value"), schema.Required, when(!removes && t.GetValue() == "", "write the value, or operation REMOVE"))...)
-		return append(found, problem(at.field("value"), schema.Forbidden, when(removes && t.GetValue() != "", "a tag that is removed has no value: remove it"))...)
+		found = append(found, problem(at.field("value"), schema.Required,
+			when(!removes && t.GetValue() == "", "write the value, or operation REMOVE"))...)
+		return append(found, problem(at.field("value"), schema.Forbidden,
+			when(removes && t.GetValue() != "", "a tag that is removed has no value: remove it"))...)
 	})
 }

@@ -21,7 +21,8 @@ func unreachable[M proto.Message, R interface{ GetMatch() []M }](at path, routes
 	first := map[string]int{} // route by match: thousands of routes are not compared one by one
 	for i, r := range routes {
 		if all >= 0 && i > all {
-			found = append(found, problem(at.item(i), NoEffect, when(true, "route %d has no match and takes everything: move this route before it", all))...)
+			found = append(found, problem(at.item(i), NoEffect,
+				when(true, "route %d has no match and takes everything: move this route before it", all))...)
 			continue
 		}
 		for j, match := range r.GetMatch() {
@@ -30,7 +31,8 @@ func unreachable[M proto.Message, R interface{ GetMatch() []M }](at path, routes
 			if !is {
 				first[key] = i
 			}
-			found = append(found, problem(at.item(i).field("match").item(j), NoEffect, when(is && k < i, "route %d has the same match and comes first: remove one of the two", k))...)
+			found = append(found, problem(at.item(i).field("match").item(j), NoEffect,
+				when(is && k < i, "route %d has the same match and comes first: remove one of the two", k))...)
 		}
 	}
 	return found

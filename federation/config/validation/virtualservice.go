@@ -17,7 +17,8 @@ var virtualServiceRules = []rule[*api.VirtualService]{
 		return when(len(v.GetHttp())+len(v.GetTls())+len(v.GetTcp()) == 0, "there are no routes: write http, tls or tcp")
 	}},
 	{"gateways", schema.Forbidden, func(v *api.VirtualService) string {
-		return when(isDelegate(v) && len(v.GetGateways()) > 0, "an object without hosts is for others to delegate to: remove gateways, or write hosts")
+		return when(isDelegate(v) && len(v.GetGateways()) > 0,
+			"an object without hosts is for others to delegate to: remove gateways, or write hosts")
 	}},
 	{"tls", schema.Forbidden, func(v *api.VirtualService) string {
 		return when(isDelegate(v) && len(v.GetTls()) > 0, "an object without hosts is for others to delegate HTTP to: remove tls, or write hosts")
@@ -55,7 +56,8 @@ func VirtualService(namespace string, v *api.VirtualService) []Problem {
 	found = append(found, unreachable(at.field("tls"), v.GetTls())...)
 	found = append(found, unreachable(at.field("tcp"), v.GetTcp())...)
 	found = append(found, claimsOfSidecars(at, v)...)
-	found = append(found, each(at.field("tls"), v.GetTls(), func(at path, r *api.TLSRoute) []Problem { return tlsRoute(at, v.GetHosts(), r) })...)
+	found = append(found, each(at.field("tls"), v.GetTls(),
+		func(at path, r *api.TLSRoute) []Problem { return tlsRoute(at, v.GetHosts(), r) })...)
 	found = append(found, each(at.field("tcp"), v.GetTcp(), tcpRoute)...)
 	found = append(found, subnetsAtGateways(at, v)...)
 	return append(found, unusedGateways(at, v)...)
@@ -131,8 +133,9 @@ func standsFor(host, name string) bool {
 func tcpRoute(at path, r *api.TCPRoute) []Problem {
 	found := problem(at.field("route"), schema.Required, when(len(r.GetRoute()) == 0, "a TCP route needs a destination"))
 	found = append(found, each(at.field("match"), r.GetMatch(), func(at path, m *api.L4MatchAttributes) []Problem {
-		return append(connectionMatch(at, m), invalid(at.field("sourceSubnet"), when(m.GetSourceSubnet() != "" && subnet(m.GetSourceSubnet()) != "",
-			"%q is neither an IP address nor a CIDR block", m.GetSourceSubnet()))...)
+		return append(connectionMatch(at, m), invalid(at.field("sourceSubnet"),
+			when(m.GetSourceSubnet() != "" && subnet(m.GetSourceSubnet()) != "",
+				"%q is neither an IP address nor a CIDR block", m.GetSourceSubnet()))...)
 	})...)
 	return append(found, destinations(at.field("route"), r.GetRoute())...)
 }
@@ -172,7 +175,8 @@ func destinations[T weighted](at path, list []T) []Problem {
 		found := invalid(at.field("weight"), when(to.GetWeight() < 0, "%d is negative: write 0 or more", to.GetWeight()))
 		return append(found, optional(at.field("destination"), to.GetDestination(), destination)...)
 	})
-	return append(found, invalid(at, when(len(list) > 1 && total == 0, "the weights of %d destinations are 0 in total: give each its weight", len(list)))...)
+	return append(found, invalid(at, when(len(list) > 1 && total == 0, "the weights of %d destinations are 0 in total: give each its weight",
+		len(list)))...)
 }
 
 func destination(at path, to *api.Destination) []Problem {

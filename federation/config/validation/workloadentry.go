@@ -11,7 +11,8 @@ func WorkloadEntry(_ string, w *api.WorkloadEntry) []Problem { return workload(s
 
 var workloadRules = []rule[*api.WorkloadEntry]{
 	{"address", schema.Required, func(w *api.WorkloadEntry) string {
-		return when(w.GetAddress() == "" && w.GetNetwork() == "", "write the address; only a workload of a network whose gateways lead to it needs none")
+		return when(w.GetAddress() == "" && w.GetNetwork() == "",
+			"write the address; only a workload of a network whose gateways lead to it needs none")
 	}},
 	{"address", schema.Invalid, func(w *api.WorkloadEntry) string {
 		switch address := w.GetAddress(); {

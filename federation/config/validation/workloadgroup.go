@@ -12,7 +12,8 @@ import (
 // WorkloadGroup checks a spec of the kind.
 func WorkloadGroup(_ string, g *api.WorkloadGroup) []Problem {
 	at := spec
-	found := problem(at.field("template"), schema.Required, when(g.GetTemplate() == nil, "write what the workloads have in common; {} is nothing"))
+	found := problem(at.field("template"), schema.Required,
+		when(g.GetTemplate() == nil, "write what the workloads have in common; {} is nothing"))
 	found = append(found, optional(at.field("template"), g.GetTemplate(), groupTemplate)...)
 	found = append(found, labels(at.field("metadata.labels"), g.GetMetadata().GetLabels())...)
 	return append(found, optional(at.field("probe"), g.GetProbe(), probe)...)
@@ -60,7 +61,8 @@ var httpProbeRules = []rule[*api.HTTPHealthCheckConfig]{
 	{"port", schema.Invalid, func(h *api.HTTPHealthCheckConfig) string { return port(h.GetPort()) }},
 	{"path", schema.Invalid, func(h *api.HTTPHealthCheckConfig) string {
 		_, err := url.Parse(h.GetPath())
-		return when(err != nil || h.GetPath() != "" && !strings.HasPrefix(h.GetPath(), "/"), "%q is not a path: write one that begins with /", h.GetPath())
+		return when(err != nil || h.GetPath() != "" && !strings.HasPrefix(h.GetPath(), "/"),
+			"%q is not a path: write one that begins with /", h.GetPath())
 	}},
 	{"scheme", schema.NotSupported, func(h *api.HTTPHealthCheckConfig) string {
 		s := h.GetScheme()

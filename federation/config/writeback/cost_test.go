@@ -64,7 +64,8 @@ func newMany(ctx context.Context, t *testing.T, count int, ended *sync.WaitGroup
 	m := &many{t: t, counting: &counting{asked: map[string]int{}}}
 	m.changed, m.store = make(chan struct{}), memory.New(federation.MeshSettingsKind, virtualServiceKind)
 	m.writer = writeback.New(writeback.Options{Snapshots: snapshots, Owner: &owner{owns: true, changed: make(chan struct{})}, Logger: quiet})
-	snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+	snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID,
+		federation.ClusterSpec]{
 		Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}},
 	}})
 	m.registry = snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: "c1"})
@@ -73,10 +74,12 @@ func newMany(ctx context.Context, t *testing.T, count int, ended *sync.WaitGroup
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: snapshots})
 	ended.Go(func() { _ = views.Run(ctx) })
 	ended.Go(func() {
-		_ = m.writer.Run(ctx, writeback.Parts{Views: views, Gateways: gateways.Statuses(m.writer.Translated), Proxies: m, Resources: noReporter{}, Ingresses: noReporter{}})
+		_ = m.writer.Run(ctx, writeback.Parts{Views: views, Gateways: gateways.Statuses(m.writer.Translated), Proxies: m,
+			Resources: noReporter{}, Ingresses: noReporter{}})
 	})
-	changes := []config.Change{{Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1", Manifest: []byte(
-		`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[{"cluster":"c1","namespaces":["*"],"status":true,"scope":"MESH"}]}}`)}}}
+	changes := []config.Change{{Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey,
+		APIVersion: "isthmus.dev/v1", Manifest: []byte(
+			`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[{"cluster":"c1","namespaces":["*"],"status":true,"scope":"MESH"}]}}`)}}}
 	for i := range count {
 		changes = append(changes, virtualServiceOf(i, "web"))
 	}
@@ -106,13 +109,15 @@ func (m *many) commit(ctx context.Context, changes ...config.Change) {
 	}
 	m.revision = revision
 	for _, c := range changes {
-		m.writer.Read(&crd.Original{Cluster: "c1", Key: c.Key, UID: "u", Version: fmt.Sprint(revision), Generation: revision, Manifest: c.Object.Manifest, Resource: schema.GroupVersionResource{Resource: "virtualservices"}})
+		m.writer.Read(&crd.Original{Cluster: "c1", Key: c.Key, UID: "u", Version: fmt.Sprint(revision), Generation: revision,
+			Manifest: c.Object.Manifest, Resource: schema.GroupVersionResource{Resource: "virtualservices"}})
 	}
 }
 
 func (m *many) service(name string, endpoints ...federation.Endpoint) {
 	key := federation.ServiceKey{Hostname: federation.ResolveHost(name, "shop"), Namespace: "shop"}
-	m.registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{
+	m.registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey,
+		*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{
 		key: {Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}}, Endpoints: endpoints},
 	}}})
 }

@@ -33,7 +33,8 @@ type notes struct {
 
 func newFollow() *follow {
 	return &follow{
-		index: derive.NewIndex[ref](), notes: map[ref]notes{}, titles: map[string]map[ref]struct{}{}, open: map[ref]struct{}{}, idle: map[ref]struct{}{},
+		index: derive.NewIndex[ref](), notes: map[ref]notes{}, titles: map[string]map[ref]struct{}{},
+		open: map[ref]struct{}{}, idle: map[ref]struct{}{},
 	}
 }
 

@@ -39,7 +39,8 @@ func TestG53ProblemsOfSecretsNameTheirGateways(t *testing.T) {
 	}
 	refer("edge", "secret c1/shop/c")
 	f.forget(ref{"c1", gateway("wide")})
-	if a, b, c := affected("secret c1/shop/a"), affected("secret c1/shop/b"), affected("secret c1/shop/c"); a != nil || b != nil || !slices.Equal(c, []string{"edge"}) {
+	if a, b, c := affected("secret c1/shop/a"), affected("secret c1/shop/b"), affected("secret c1/shop/c"); a != nil || b != nil ||
+		!slices.Equal(c, []string{"edge"}) {
 		t.Errorf("after the references changed, they affect %q, %q and %q", a, b, c)
 	}
 }

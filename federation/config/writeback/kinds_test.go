@@ -62,15 +62,18 @@ func furtherKinds(t *testing.T, server *testbed.Kube) {
 		sets    = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/listenersets/"
 		exports = "/apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceexports/"
 	)
-	says(t, server, sets+"more", `"reason":"NoResources"`, `"name":"next"`, `"attachedRoutes":0`, `"type":"Conflicted"`, `"observedGeneration":1`)
+	says(t, server, sets+"more", `"reason":"NoResources"`, `"name":"next"`, `"attachedRoutes":0`,
+		`"type":"Conflicted"`, `"observedGeneration":1`)
 	says(t, server, sets+"refused", `"reason":"NotAllowed"`)
 	says(t, server, strings.Replace(gatewayPath, "edge", "wide", 1), `"attachedListenerSets":1`)
-	says(t, server, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/udproutes/dns", `"reason":"NotAllowedByListeners"`, `"controllerName":"isthmus.dev/gateway-controller"`, `"name":"wide"`)
+	says(t, server, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/udproutes/dns", `"reason":"NotAllowedByListeners"`,
+		`"controllerName":"isthmus.dev/gateway-controller"`, `"name":"wide"`)
 	says(t, server, exports+"api", `"reason":"NoService"`, `"type":"Valid"`, `"type":"Conflict"`)
 	r.service("shop", "api", nil)
 	says(t, server, exports+"api", `"message":"the Service can be exported"`, `"reason":"NoConflicts"`, `"reason":"Exported"`)
 	r.proxies.set(func() { r.proxies.delivery.Accepted = 1 })
 	says(t, server, sets+"more", `"reason":"Programmed"`)
 	r.proxies.set(func() { r.proxies.missing = map[string]string{"c1/shop/cert": "no source has it"} })
-	says(t, server, sets+"more", `"reason":"InvalidCertificateRef"`, "the Secret shop/cert: no source has it", `"reason":"ListenersNotValid"`, `"reason":"Programmed"`)
+	says(t, server, sets+"more", `"reason":"InvalidCertificateRef"`, "the Secret shop/cert: no source has it",
+		`"reason":"ListenersNotValid"`, `"reason":"Programmed"`)
 }

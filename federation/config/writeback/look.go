@@ -67,7 +67,8 @@ func (l look) at(proxies Proxies, of *notes) look {
 // covers reports whether the settings have the status of the object written.
 func (l look) covers(o *crd.Original) bool {
 	if o.Key.Of() == ingressKind {
-		return l.settings != nil && l.settings.IngressStatus && l.settings.IngressControllerMode != "" && l.settings.IngressControllerMode != federation.IngressOff
+		return l.settings != nil && l.settings.IngressStatus && l.settings.IngressControllerMode != "" &&
+			l.settings.IngressControllerMode != federation.IngressOff
 	}
 	source, named := l.sources[o.Cluster]
 	if !named || !source.Status || len(source.Kinds) > 0 && !slices.Contains(source.Kinds, o.Key.Of().String()) {

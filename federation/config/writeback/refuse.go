@@ -93,6 +93,7 @@ func words(err error) string {
 func (o Options) warn(b *block, problem config.Problem) {
 	if b.problem != problem {
 		b.problem = problem
-		o.Logger.Warn("status of objects is not written", slog.String("object", problem.Object), slog.String("code", problem.Code), slog.String("problem", problem.Message))
+		o.Logger.Warn("status of objects is not written", slog.String("object", problem.Object), slog.String("code", problem.Code),
+			slog.String("problem", problem.Message))
 	}
 }

@@ -178,7 +178,8 @@ func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
-	writer := writeback.New(writeback.Options{Snapshots: r.snapshots, Owner: owner, Meter: r.counts, Pace: 20 * time.Millisecond, Pause: 20 * time.Millisecond, Logger: quiet})
+	writer := writeback.New(writeback.Options{Snapshots: r.snapshots, Owner: owner, Meter: r.counts, Pace: 20 * time.Millisecond,
+		Pause: 20 * time.Millisecond, Logger: quiet})
 	custom := crd.New(crd.Options{
 		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Originals: writer, Logger: quiet,
 	})
@@ -186,13 +187,15 @@ func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: r.snapshots, Logger: quiet})
 	in := config.Options{Hub: "hub"}
 	r.views = config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), quiet, config.Named{Name: "ETCD", Source: r.settings},
-		config.Named{Name: "CRD", Source: custom}, config.Named{Name: "INGRESS", Source: ingresses}, config.Named{Name: "GATEWAY_API", Source: gateways})
+		config.Named{Name: "CRD", Source: custom}, config.Named{Name: "INGRESS", Source: ingresses},
+		config.Named{Name: "GATEWAY_API", Source: gateways})
 	custom.Settings(r.views)
 	ingresses.Settings(r.views)
 	gateways.Views(r.views)
 	r.sources = append(r.sources, custom, ingresses, writer)
 	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
-	parts := writeback.Parts{Views: r.views, Gateways: gateways.Statuses(writer.Translated), Proxies: r.proxies, Resources: custom, Ingresses: ingresses}
+	parts := writeback.Parts{Views: r.views, Gateways: gateways.Statuses(writer.Translated), Proxies: r.proxies,
+		Resources: custom, Ingresses: ingresses}
 	r.ended.Go(func() { _ = r.views.Run(ctx) })
 	r.ended.Go(func() { _ = writer.Run(ctx, parts) })
 	r.stop = func() { cancel(); r.ended.Wait() }
@@ -206,7 +209,8 @@ func (r *rig) read(spec string) {
 	r.t.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":%s}`, spec)
 	revision, err := r.settings.Commit(r.ctx, config.Commit{Base: r.revision, Changes: []config.Change{{
-		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1", Manifest: []byte(manifest)},
+		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
+			Manifest: []byte(manifest)},
 	}}})
 	if err != nil {
 		r.t.Fatal(err)
@@ -240,7 +244,8 @@ func (r *rig) service(namespace, name string, labels map[string]string, external
 		shard.External = append(shard.External, federation.IPAddress(netip.MustParseAddr(text)))
 	}
 	key := federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace}
-	r.registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}}})
+	r.registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey,
+		*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}}})
 }
 
 // wrote is how many statuses were written. The server has a status before the hub counts it: the

@@ -67,7 +67,8 @@ func refusedObject(t *testing.T, server *testbed.Kube) {
 	server.Apply(policy, binding, namedService("refused", "a"))
 	testbed.WaitFor(t, 5*time.Minute, "the policy", func() error {
 		body := `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"refused","namespace":"shop"},"status":{"conditions":[]}}`
-		if answer := server.Do(http.MethodPatch, services+"refused/status?fieldManager=test&force=true", []byte(body)); answer.Status != http.StatusForbidden {
+		if answer := server.Do(http.MethodPatch, services+"refused/status?fieldManager=test&force=true",
+			[]byte(body)); answer.Status != http.StatusForbidden {
 			return fmt.Errorf("the answer is %d: %s", answer.Status, answer.Body)
 		}
 		return nil
@@ -75,7 +76,8 @@ func refusedObject(t *testing.T, server *testbed.Kube) {
 	r := newRig(t, server.Admin, true)
 	r.read(written)
 	r.awaitTrouble("STATUS_REFUSED", "VirtualService shop/refused of cluster c1: the API server does not accept the status", func() {})
-	if p := r.trouble("STATUS_REFUSED") + r.trouble("STATUS_FORBIDDEN"); !strings.Contains(p, "the status of this one is ours") || strings.Contains(p, "grant its account") {
+	if p := r.trouble("STATUS_REFUSED") + r.trouble("STATUS_FORBIDDEN"); !strings.Contains(p, "the status of this one is ours") ||
+		strings.Contains(p, "grant its account") {
 		t.Errorf("the problem is %s", p)
 	}
 	server.Apply(namedService("welcome", "a"))

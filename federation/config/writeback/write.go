@@ -100,7 +100,8 @@ func (w *Writer) writeOne(ctx context.Context, client dynamic.Interface, j job) 
 
 // refresh reads what somebody else changed meanwhile. A watch tells more, and may be over.
 func (w *Writer) refresh(ctx context.Context, client dynamic.Interface, j job) {
-	list, err := client.Resource(j.r.Resource).Namespace(j.at.key.Namespace).List(ctx, metav1.ListOptions{FieldSelector: listwatch.Named(j.at.key.Name)})
+	list, err := client.Resource(j.r.Resource).Namespace(j.at.key.Namespace).List(ctx,
+		metav1.ListOptions{FieldSelector: listwatch.Named(j.at.key.Name)})
 	if err != nil {
 		return // the next write conflicts, too, and asks again
 	}

@@ -60,7 +60,8 @@ func virtualService(to string) string {
 
 func TestStatusOfOneServer(t *testing.T) {
 	server := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
-	install(t, server, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io", "virtualservices.networking.istio.io",
+	install(t, server, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io",
+		"httproutes.gateway.networking.k8s.io", "virtualservices.networking.istio.io",
 		"listenersets.gateway.networking.k8s.io", "udproutes.gateway.networking.k8s.io", "serviceexports.multicluster.x-k8s.io")
 	server.Apply(gatewayObjects)
 	t.Run("G30GatewayAPI", func(t *testing.T) { gatewayStatus(t, server) })
@@ -83,7 +84,8 @@ func gatewayStatus(t *testing.T, server *testbed.Kube) {
 	r.read(`{"sources":[{"cluster":"c1","namespaces":["*"]}]}`)
 	r.read(written)
 	says(t, server, classPath, `"reason":"Accepted"`, `"status":"True"`)
-	says(t, server, gatewayPath, `"reason":"NoResources"`, `"attachedRoutes":1`, `"kind":"GRPCRoute"`, `"type":"Conflicted"`, `"observedGeneration":1`)
+	says(t, server, gatewayPath, `"reason":"NoResources"`, `"attachedRoutes":1`, `"kind":"GRPCRoute"`,
+		`"type":"Conflicted"`, `"observedGeneration":1`)
 	says(t, server, routePath, `"controllerName":"isthmus.dev/gateway-controller"`, `"reason":"BackendNotFound"`, `"type":"ResolvedRefs"`)
 	r.service("shop", "web", nil)
 	r.service("shop", "edge", map[string]string{"gateway.networking.k8s.io/gateway-name": "edge"}, "192.0.2.7")
@@ -113,7 +115,8 @@ func istioStatus(t *testing.T, server *testbed.Kube) {
 		r.proxies.delivery = wanted.Delivery{Refused: 1}
 	})
 	r.read(written)
-	says(t, server, policyPath, `"code":"HOST_UNKNOWN"`, `"level":"WARNING"`, "spec.http[0]: there is no such host", `"reason":"Rejected"`, `"type":"Reconciled"`)
+	says(t, server, policyPath, `"code":"HOST_UNKNOWN"`, `"level":"WARNING"`, "spec.http[0]: there is no such host",
+		`"reason":"Rejected"`, `"type":"Reconciled"`)
 	r.proxies.set(func() {
 		clear(r.proxies.findings)
 		r.proxies.delivery = wanted.Delivery{Accepted: 1}

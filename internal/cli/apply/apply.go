@@ -32,8 +32,10 @@ type applyFlags struct {
 func (a *applyFlags) bindShared(cmd *cobra.Command) {
 	f := cmd.Flags()
 	a.sources.bind(f)
-	f.StringVarP(&a.Namespace, "namespace", "n", "", "`NAMESPACE` of manifests without one (default: that of the context, or "+session.DefaultNamespace+"); a manifest with another one is rejected")
-	f.BoolVar(&a.compare, "compare-resource-version", false, "reject a manifest whose metadata.resourceVersion is not the revision of the object (default: ignore the field)")
+	f.StringVarP(&a.Namespace, "namespace", "n", "", "`NAMESPACE` of manifests without one (default: that of the context, or "+
+		session.DefaultNamespace+"); a manifest with another one is rejected")
+	f.BoolVar(&a.compare, "compare-resource-version", false,
+		"reject a manifest whose metadata.resourceVersion is not the revision of the object (default: ignore the field)")
 	f.StringVar(&a.manager, "field-manager", "", "`NAME` of the owner of the fields in the manifests (default isthmus)")
 	f.BoolVar(&a.force, "force-conflicts", false, "take over fields that other managers own")
 	f.StringVar(&a.set, "set", "", "`NAME` for these manifests; every object is labelled with it")
@@ -63,7 +65,8 @@ line and column.`,
 	r.Bind(f)
 	a.bindShared(cmd)
 	a.waiting.bind(f)
-	f.StringVar(&a.dryRun, "dry-run", string(dryNone), "only report what would happen: `MODE` is none, server (the default without a value) or client (without a hub)")
+	f.StringVar(&a.dryRun, "dry-run", string(dryNone),
+		"only report what would happen: `MODE` is none, server (the default without a value) or client (without a hub)")
 	f.Lookup("dry-run").NoOptDefVal = string(dryServer)
 	f.StringVarP(&a.message, "message", "m", "", "the reason, for the history")
 	f.StringVar(&a.ticket, "ticket", "", "apply exactly the result of the dry run with this ticket")

@@ -62,7 +62,8 @@ func (d *deleteFlags) run(ctx context.Context, s *session.Session, args []string
 	dry := dryRun(d.dryRun) == dryServer
 	return sendChange(ctx, s, &d.waiting, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
 		input := client.DeleteInput{
-			Objects: objects, DryRun: &dry, Message: output.OrNil(d.message), ExpectedRevision: output.OrNil(d.expected), WaitFor: wait, IdempotencyKey: key,
+			Objects: objects, DryRun: &dry, Message: output.OrNil(d.message), ExpectedRevision: output.OrNil(d.expected),
+			WaitFor: wait, IdempotencyKey: key,
 		}
 		of, err := s.Delete(ctx, input, o.IsWhole())
 		if err != nil || !d.ignoreNotFound || !onlyNotFound(of.UserErrors) {
@@ -112,7 +113,8 @@ func (d *deleteFlags) objects(ctx context.Context, s *session.Session, args []st
 	for _, t := range targets {
 		switch {
 		case t.Hub != "":
-			return nil, cmdutil.Usagef("%s are a view of the hub and cannot be deleted; name a kind of \"isthmus api-resources\" with its group, such as clusters.isthmus.dev", t.Hub)
+			return nil,
+				cmdutil.Usagef("%s are a view of the hub and cannot be deleted; name a kind of \"isthmus api-resources\" with its group, such as clusters.isthmus.dev", t.Hub)
 		case len(t.Names) == 0:
 			return nil, cmdutil.Usagef("no name is given; \"isthmus get %[2]s\" lists the %[1]s", t.Plural(), t.Word)
 		}
@@ -148,7 +150,8 @@ func onlyNotFound(errs []client.UserError) bool {
 func without(objects []client.ObjectRefInput, errs []client.UserError) []client.ObjectRefInput {
 	return slices.DeleteFunc(slices.Clone(objects), func(o client.ObjectRefInput) bool {
 		return slices.ContainsFunc(errs, func(e client.UserError) bool {
-			return e.Object.Group == o.Group && e.Object.Kind == o.Kind && e.Object.Namespace == output.OrEmpty(o.Namespace) && e.Object.Name == o.Name
+			return e.Object.Group == o.Group && e.Object.Kind == o.Kind && e.Object.Namespace == output.OrEmpty(o.Namespace) &&
+				e.Object.Name == o.Name
 		})
 	})
 }

@@ -28,13 +28,15 @@ func documentsOf(files []client.ManifestInput) (found []manifestObject, problems
 	for _, f := range files {
 		documents, wrong := manifest.Parse(f.Name, []byte(f.Content), manifest.Limits{})
 		for _, w := range wrong {
-			problems = append(problems, output.Problem{File: w.File, Line: w.Line, Column: w.Column, Field: w.Field, Code: string(w.Code), Message: w.Message})
+			problems = append(problems, output.Problem{File: w.File, Line: w.Line, Column: w.Column, Field: w.Field,
+				Code: string(w.Code), Message: w.Message})
 		}
 		for _, d := range documents {
 			object := manifestObject{ref: refOf(d), document: d}
 			other, twice := first[object.ref]
 			if twice && object.ref.Name != "" {
-				problems = append(problems, object.problem("", "DUPLICATE_OBJECT", fmt.Sprintf("the object is defined at %s:%d, too; remove one", other.File, other.Line)))
+				problems = append(problems, object.problem("", "DUPLICATE_OBJECT",
+					fmt.Sprintf("the object is defined at %s:%d, too; remove one", other.File, other.Line)))
 				continue
 			}
 			first[object.ref] = d

@@ -107,7 +107,8 @@ func (s *sources) readFolder(dir string, add func(string, []byte) error) error {
 	for _, name := range names {
 		data, err := cmdutil.ReadRegular(name, root.Stat, root.Open)
 		if err != nil && isLink(root, name) {
-			return fmt.Errorf("-f %s: %s is a symbolic link that leads out of the folder or to nothing; put the file itself there: %w", dir, name, err)
+			return fmt.Errorf("-f %s: %s is a symbolic link that leads out of the folder or to nothing; put the file itself there: %w",
+				dir, name, err)
 		}
 		if err != nil {
 			return fmt.Errorf("-f %s: %w", dir, err)

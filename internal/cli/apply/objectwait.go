@@ -70,7 +70,8 @@ func (p *progress) late(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return fmt.Errorf("interrupted (%s); run the command again to continue to wait", told)
 	}
-	return fmt.Errorf("timed out after %s (%s); wait longer with --timeout, or look with \"isthmus describe\" and \"isthmus get proxies\"", p.timeout, told)
+	return fmt.Errorf("timed out after %s (%s); wait longer with --timeout, or look with \"isthmus describe\" and \"isthmus get proxies\"",
+		p.timeout, told)
 }
 
 // look asks for the objects that are left and returns their progress. An error means

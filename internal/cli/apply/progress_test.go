@@ -46,11 +46,13 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 		"later": {
 			rollout(client.Rollout{Pending: 2, Reached: &no}),
 			[]client.Outcome{
-				rollout(client.Rollout{Pending: 1, Delivered: 1, Acked: 1, Reached: &no}), rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes}),
+				rollout(client.Rollout{Pending: 1, Delivered: 1, Acked: 1, Reached: &no}),
+				rollout(client.Rollout{Delivered: 2, Acked: 2, Reached: &yes}),
 			},
 			"0 of 2 proxies received it, 0 accepted it\n1 of 2 proxies received it, 1 accepted it\n2 of 2 proxies received it, 2 accepted it\n", "",
 		},
-		"refused": {rollout(refusal), nil, "p2 rejected it: port 0\n", "but 2 of 2 proxies received it, 1 accepted it, 1 rejected it; correct the objects"},
+		"refused": {rollout(refusal), nil, "p2 rejected it: port 0\n",
+			"but 2 of 2 proxies received it, 1 accepted it, 1 rejected it; correct the objects"},
 		"refused later": {
 			rollout(client.Rollout{Pending: 2, Reached: &no}),
 			[]client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}},
@@ -60,11 +62,12 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var e strings.Builder
 			s := &session.Session{IO: cmdutil.Streams{Out: &e, Err: &e}, Timeout: time.Minute}
-			err := awaitProxies(t.Context(), s, &waiting{state: "acked", share: 1}, c.first, func(context.Context, time.Duration) (client.Outcome, error) {
-				next := c.then[0]
-				c.then = c.then[1:]
-				return next, nil
-			})
+			err := awaitProxies(t.Context(), s, &waiting{state: "acked", share: 1}, c.first,
+				func(context.Context, time.Duration) (client.Outcome, error) {
+					next := c.then[0]
+					c.then = c.then[1:]
+					return next, nil
+				})
 			if (err == nil) != (c.failed == "") || err != nil && !strings.Contains(err.Error(), c.failed) || !strings.Contains(e.String(), c.says) {
 				t.Errorf("it says %q and %v", e.String(), err)
 			}

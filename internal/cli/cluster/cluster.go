@@ -54,15 +54,18 @@ it. A kubeconfig must have its certificates and tokens inline; "kubectl config v
   isthmus cluster attach dc1 --consul-address https://consul.example:8501 --token-file token`,
 	}
 	c.bind(cmd, &r)
-	cmd.Flags().StringVar(&c.network, "network", "", "`NETWORK` of its endpoints (default: the label of the cluster's kube-system namespace, else default)")
+	cmd.Flags().StringVar(&c.network, "network", "",
+		"`NETWORK` of its endpoints (default: the label of the cluster's kube-system namespace, else default)")
 	cmd.Flags().IntVar(&c.precedence, "precedence", 0, "precedence where clusters disagree: the lower `NUMBER` wins (default 100)")
-	cmd.Flags().StringSliceVar(&c.aliases, "alias", nil, "additional `NAME` of the cluster in proxies and tokens, such as Kubernetes; may be repeated")
+	cmd.Flags().StringSliceVar(&c.aliases, "alias", nil,
+		"additional `NAME` of the cluster in proxies and tokens, such as Kubernetes; may be repeated")
 	cmd.RunE = session.WithHub(&r, io, func(ctx context.Context, s *session.Session, args []string) error {
 		kubernetes, consul, err := c.read(io.In)
 		if err != nil {
 			return err
 		}
-		input := client.AttachClusterInput{ClusterID: args[0], NetworkID: output.OrNil(c.network), Kubernetes: kubernetes, Consul: consul, DryRun: &c.dry}
+		input := client.AttachClusterInput{ClusterID: args[0], NetworkID: output.OrNil(c.network), Kubernetes: kubernetes,
+			Consul: consul, DryRun: &c.dry}
 		if len(c.aliases) > 0 {
 			input.Aliases = c.aliases
 		}
@@ -82,7 +85,8 @@ func rotateCommand(io cmdutil.Streams) *cobra.Command {
 	var r session.Flags
 	var c clusterFlags
 	cmd := &cobra.Command{
-		Use: "rotate ID --kubeconfig FILE", Short: "Replace the credentials of an attached cluster", Args: cmdutil.Exactly(1, "the ID of one cluster"),
+		Use: "rotate ID --kubeconfig FILE", Short: "Replace the credentials of an attached cluster",
+		Args: cmdutil.Exactly(1, "the ID of one cluster"),
 		Long: `Replace the credentials of an attached cluster. The old ones stay in use until the
 cluster was read with the new ones.`,
 		Example: "  isthmus cluster rotate c1 --kubeconfig new.kubeconfig\n  isthmus cluster rotate c1 --kubeconfig new.kubeconfig --dry-run",
@@ -93,7 +97,8 @@ cluster was read with the new ones.`,
 		if err != nil {
 			return err
 		}
-		outcome, err := s.RotateCluster(ctx, client.RotateClusterInput{ClusterID: args[0], Kubernetes: kubernetes, Consul: consul, DryRun: &c.dry})
+		outcome, err := s.RotateCluster(ctx, client.RotateClusterInput{ClusterID: args[0], Kubernetes: kubernetes,
+			Consul: consul, DryRun: &c.dry})
 		if err != nil {
 			return err
 		}
@@ -184,7 +189,8 @@ func tellFindings(io cmdutil.Streams, findings []client.Finding) error {
 		return err
 	}
 	for _, f := range findings {
-		result := map[client.Severity]string{client.SeverityError: "refused", client.SeverityWarning: "warning", client.SeverityInfo: "ok"}[f.Severity]
+		result := map[client.Severity]string{client.SeverityError: "refused", client.SeverityWarning: "warning",
+			client.SeverityInfo: "ok"}[f.Severity]
 		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\n", f.Code, result, f.Message); err != nil {
 			return err
 		}

@@ -57,7 +57,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case cmd.HasSubCommands() && cmd.HasParent():
-		return Usagef("unknown command %q of %q%s; see %q", args[0], cmd.CommandPath(), DidYouMean(args[0], commandNames(cmd)), cmd.CommandPath()+" --help")
+		return Usagef("unknown command %q of %q%s; see %q", args[0], cmd.CommandPath(), DidYouMean(args[0], commandNames(cmd)),
+			cmd.CommandPath()+" --help")
 	case cmd.Flags().Lookup("filename") != nil:
 		return Usagef("%q takes no argument %q; name files with -f; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
 	case cmd.HasParent():

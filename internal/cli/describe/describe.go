@@ -113,9 +113,12 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		progress = "unknown"
 	}
 	err := output.PrintLines(to,
-		output.Line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, output.Line{"Namespace", o.Namespace}, output.Line{"Name", o.Name}, output.Line{"Cluster", output.OrEmpty(o.ClusterID)},
-		output.Line{"Revision", o.Revision}, output.Line{"Created", output.Moment(o.CreatedAt)}, output.Line{"Expires", output.Moment(o.ExpiresAt)},
-		output.Line{"Set", output.OrEmpty(o.Set)}, output.Line{"Source", o.SourceName}, output.Line{"Hides", strings.Join(hidden, ", ")}, output.Line{"Proxies", progress},
+		output.Line{"Kind", o.Kind + " (" + o.ApiVersion + ")"}, output.Line{"Namespace", o.Namespace}, output.Line{"Name", o.Name},
+		output.Line{"Cluster", output.OrEmpty(o.ClusterID)},
+		output.Line{"Revision", o.Revision}, output.Line{"Created", output.Moment(o.CreatedAt)},
+		output.Line{"Expires", output.Moment(o.ExpiresAt)},
+		output.Line{"Set", output.OrEmpty(o.Set)}, output.Line{"Source", o.SourceName}, output.Line{"Hides", strings.Join(hidden, ", ")},
+		output.Line{"Proxies", progress},
 		output.Line{"Drains", drainText(o.Status.Drain)},
 	)
 	var refusals, ignored, findings, steps, manifest []string
@@ -157,7 +160,8 @@ func drainText(d *client.DrainDetail) string {
 	if d == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%d %% of the requests to %s of %s", d.Percent, output.Counted(d.Endpoints, "endpoint"), output.Counted(d.Services, "service"))
+	text := fmt.Sprintf("%d %% of the requests to %s of %s", d.Percent, output.Counted(d.Endpoints, "endpoint"),
+		output.Counted(d.Services, "service"))
 	if d.RefusedServices > 0 {
 		text += fmt.Sprintf("; %s refused", output.Counted(d.RefusedServices, "service"))
 	}

@@ -59,7 +59,8 @@ func hostAndPort(text string) (string, int, error) {
 	host, port, err := net.SplitHostPort(text)
 	number, bad := strconv.Atoi(port)
 	if err != nil || bad != nil || host == "" || number < 1 || number > 65535 {
-		return "", 0, cmdutil.Usagef("%q is not HOST:PORT; write the host and a port of the service, such as reviews.shop.svc.cluster.local:9080", text)
+		return "", 0, cmdutil.Usagef("%q is not HOST:PORT; write the host and a port of the service, such as reviews.shop.svc.cluster.local:9080",
+			text)
 	}
 	return host, number, nil
 }

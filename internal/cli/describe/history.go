@@ -75,7 +75,8 @@ func objectNamed(ctx context.Context, s *session.Session, args []string, namespa
 		return resource.Target{}, resource.Name{}, cmdutil.Usagef("name one object: KIND NAME or KIND/NAME")
 	}
 	if targets[0].Hub != "" {
-		return resource.Target{}, resource.Name{}, cmdutil.Usagef("%s are a view of the hub, not objects of the configuration; name a kind of \"isthmus api-resources\" with its group, such as clusters.isthmus.dev", targets[0].Hub)
+		return resource.Target{}, resource.Name{},
+			cmdutil.Usagef("%s are a view of the hub, not objects of the configuration; name a kind of \"isthmus api-resources\" with its group, such as clusters.isthmus.dev", targets[0].Hub)
 	}
 	return targets[0], targets[0].Names[0], nil
 }
@@ -204,7 +205,8 @@ func formerSteps(ctx context.Context, s *session.Session, of client.Ref, limit i
 		for _, c := range step.Changes {
 			if output.RefName(c.Object) == output.RefName(of) {
 				steps = append(steps, client.ObjectStep{
-					Revision: step.Revision, Author: step.Author, CreatedAt: &step.CreatedAt, Message: step.Message, Action: &c.Action, Manager: step.Manager,
+					Revision: step.Revision, Author: step.Author, CreatedAt: &step.CreatedAt, Message: step.Message,
+					Action: &c.Action, Manager: step.Manager,
 				})
 			}
 		}

@@ -60,7 +60,8 @@ func endpointText(e client.EndpointSummary) string {
 	for _, p := range e.Ports {
 		ports = append(ports, fmt.Sprint(p.Number))
 	}
-	text := fmt.Sprintf("%s:%s  %s  cluster %s  network %s  weight %.0f", e.Address, strings.Join(ports, "+"), e.Health, e.ClusterID, e.NetworkID, e.Weight)
+	text := fmt.Sprintf("%s:%s  %s  cluster %s  network %s  weight %.0f", e.Address, strings.Join(ports, "+"), e.Health,
+		e.ClusterID, e.NetworkID, e.Weight)
 	if place := placeText(e.Locality); place != "" {
 		text += "  " + place
 	}
@@ -84,8 +85,10 @@ func describeCluster(ctx context.Context, s *session.Session, t resource.Target,
 		return resource.NotFound(t, n)
 	}
 	if err := output.PrintLines(s.IO.Out,
-		output.Line{"Cluster", of.ClusterID}, output.Line{"Provider", string(of.Provider)}, output.Line{"Network", of.NetworkID}, output.Line{"Precedence", fmt.Sprint(of.Precedence)},
-		output.Line{"Phase", string(of.Status.Phase)}, output.Line{"Since", output.Moment(of.Status.Since)}, output.Line{"Last event", output.Moment(of.Status.LastEventAt)},
+		output.Line{"Cluster", of.ClusterID}, output.Line{"Provider", string(of.Provider)}, output.Line{"Network", of.NetworkID},
+		output.Line{"Precedence", fmt.Sprint(of.Precedence)},
+		output.Line{"Phase", string(of.Status.Phase)}, output.Line{"Since", output.Moment(of.Status.Since)},
+		output.Line{"Last event", output.Moment(of.Status.LastEventAt)},
 		output.Line{"Last sync", output.Moment(of.Status.LastSyncAt)}, output.Line{"Saved state", output.OrEmpty(of.Status.LastKnownGoodAge)},
 		output.Line{"Message", output.OrEmpty(of.Status.Message)},
 		output.Line{"Services", fmt.Sprint(of.Services.TotalCount)}, output.Line{"Endpoints", fmt.Sprint(of.Endpoints.TotalCount)},
@@ -119,15 +122,19 @@ func Proxy(ctx context.Context, s *session.Session, t resource.Target, n resourc
 		return err
 	}
 	if err := output.PrintLines(s.IO.Out,
-		output.Line{"Node ID", of.NodeID}, output.Line{"Type", string(of.Type)}, output.Line{"Mode", string(of.RouterMode)}, output.Line{"Cluster", output.OrEmpty(of.ClusterID)},
-		output.Line{"Network", of.NetworkID}, output.Line{"Namespace", output.OrEmpty(of.Namespace)}, output.Line{"Place", placeText(client.EndpointPlace(of.Locality))},
-		output.Line{"Program", output.OrEmpty(of.UserAgent)}, output.Line{"Delivery", string(of.Delivery)}, output.Line{"Connected", output.Moment(&of.ConnectedAt)},
+		output.Line{"Node ID", of.NodeID}, output.Line{"Type", string(of.Type)}, output.Line{"Mode", string(of.RouterMode)},
+		output.Line{"Cluster", output.OrEmpty(of.ClusterID)},
+		output.Line{"Network", of.NetworkID}, output.Line{"Namespace", output.OrEmpty(of.Namespace)},
+		output.Line{"Place", placeText(client.EndpointPlace(of.Locality))},
+		output.Line{"Program", output.OrEmpty(of.UserAgent)}, output.Line{"Delivery", string(of.Delivery)},
+		output.Line{"Connected", output.Moment(&of.ConnectedAt)},
 	); err != nil {
 		return err
 	}
 	var types []string
 	for _, y := range of.Sync {
-		text := fmt.Sprintf("%s  %s  sent %s  acknowledged %s", output.TypeName(y.TypeUrl), y.State, output.OrDash(output.OrEmpty(y.VersionSent)), output.OrDash(output.OrEmpty(y.VersionAcked)))
+		text := fmt.Sprintf("%s  %s  sent %s  acknowledged %s", output.TypeName(y.TypeUrl), y.State, output.OrDash(output.OrEmpty(y.VersionSent)),
+			output.OrDash(output.OrEmpty(y.VersionAcked)))
 		if y.LastError != nil {
 			text += "  " + *y.LastError
 		}
@@ -143,7 +150,8 @@ func describeNetwork(ctx context.Context, s *session.Session, t resource.Target,
 	}
 	of := answer.Network
 	if err := output.PrintLines(s.IO.Out,
-		output.Line{"Network", of.NetworkID}, output.Line{"Gated", fmt.Sprint(of.Gated)}, output.Line{"Clusters", strings.Join(of.ClusterIDs, ", ")},
+		output.Line{"Network", of.NetworkID}, output.Line{"Gated", fmt.Sprint(of.Gated)},
+		output.Line{"Clusters", strings.Join(of.ClusterIDs, ", ")},
 		output.Line{"CIDRs", strings.Join(of.Cidrs, ", ")},
 	); err != nil {
 		return err

@@ -96,10 +96,12 @@ func (of *hubStatus) addClusters(ctx context.Context, s *session.Session) error 
 		}
 		of.Clusters[string(c.Status.Phase)]++
 		if c.Status.Phase != client.ClusterPhaseReady {
-			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s is %s: %s", c.ClusterID, c.Status.Phase, output.OrDash(output.OrEmpty(c.Status.Message))))
+			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s is %s: %s", c.ClusterID, c.Status.Phase,
+				output.OrDash(output.OrEmpty(c.Status.Message))))
 		}
 		if c.Problems.TotalCount > 0 {
-			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s has %s: isthmus describe cluster %s", c.ClusterID, output.Counted(c.Problems.TotalCount, "problem"), c.ClusterID))
+			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s has %s: isthmus describe cluster %s", c.ClusterID,
+				output.Counted(c.Problems.TotalCount, "problem"), c.ClusterID))
 		}
 	}
 	return nil
@@ -147,7 +149,8 @@ func (of *hubStatus) addProxies(ctx context.Context, s *session.Session) error {
 func (of hubStatus) print(io cmdutil.Streams) error {
 	err := output.PrintLines(io.Out,
 		output.Line{"Hub", of.ClusterID + ", version " + of.Version}, output.Line{"Sources", strings.Join(of.Sources, ", ")},
-		output.Line{"Clusters", countsText(of.Clusters)}, output.Line{"Networks", strings.Join(of.Networks, ", ")}, output.Line{"Proxies", countsText(of.Proxies)},
+		output.Line{"Clusters", countsText(of.Clusters)}, output.Line{"Networks", strings.Join(of.Networks, ", ")},
+		output.Line{"Proxies", countsText(of.Proxies)},
 	)
 	if err != nil || len(of.Attention) == 0 {
 		return err

@@ -19,7 +19,8 @@ func hubHeads(hub string) heads {
 	case resource.Networks:
 		return heads{names: []string{"", "NAME", "GATED", "GATEWAYS", "CLUSTERS", "CIDRS", "REFUSED"}, wide: 1}
 	case resource.Clusters:
-		return heads{names: []string{"", "NAME", "PROVIDER", "NETWORK", "PHASE", "SERVICES", "ENDPOINTS", "LAST-EVENT", "PRECEDENCE", "PROBLEMS", "MESSAGE"}, wide: 3}
+		return heads{names: []string{"", "NAME", "PROVIDER", "NETWORK", "PHASE", "SERVICES", "ENDPOINTS", "LAST-EVENT", "PRECEDENCE",
+			"PROBLEMS", "MESSAGE"}, wide: 3}
 	}
 	return heads{names: []string{"", "NAME", "TYPE", "CLUSTER", "NETWORK", "STATUS", "AGE", "CDS", "LDS", "EDS", "RDS", "USER-AGENT"}, wide: 5}
 }
@@ -71,7 +72,8 @@ func serviceItem(of client.ServiceSummary) (item, error) {
 	return item{
 		key: name, id: name, value: value,
 		cells: []string{
-			of.Namespace, of.Hostname, output.OrDash(strings.Join(vips, ",")), output.OrDash(strings.Join(ports, ",")), fmt.Sprint(of.Endpoints.TotalCount),
+			of.Namespace, of.Hostname, output.OrDash(strings.Join(vips, ",")), output.OrDash(strings.Join(ports, ",")),
+			fmt.Sprint(of.Endpoints.TotalCount),
 			fmt.Sprint(len(of.Conflicts)), output.OrDash(strings.Join(clusters, ",")), string(of.Resolution),
 		},
 	}, err
@@ -82,8 +84,10 @@ func clusterItem(of client.ClusterSummary) (item, error) {
 	return item{
 		key: of.ClusterID, id: "cluster/" + of.ClusterID, value: value,
 		cells: []string{
-			"", of.ClusterID, string(of.Provider), of.NetworkID, string(of.Status.Phase), fmt.Sprint(of.Services.TotalCount), fmt.Sprint(of.Endpoints.TotalCount),
-			output.Age(of.Status.LastEventAt), fmt.Sprint(of.Precedence), fmt.Sprint(of.Problems.TotalCount), output.OrDash(output.OrEmpty(of.Status.Message)),
+			"", of.ClusterID, string(of.Provider), of.NetworkID, string(of.Status.Phase), fmt.Sprint(of.Services.TotalCount),
+			fmt.Sprint(of.Endpoints.TotalCount),
+			output.Age(of.Status.LastEventAt), fmt.Sprint(of.Precedence), fmt.Sprint(of.Problems.TotalCount),
+			output.OrDash(output.OrEmpty(of.Status.Message)),
 		},
 	}, err
 }
@@ -121,7 +125,8 @@ func proxyItem(of client.ProxySummary) (item, error) {
 		}
 		cells = append(cells, state)
 	}
-	return item{key: resource.ProxyKey(of), id: "proxy/" + of.NodeID, value: value, cells: append(cells, output.OrDash(output.OrEmpty(of.UserAgent)))}, err
+	return item{key: resource.ProxyKey(of), id: "proxy/" + of.NodeID, value: value,
+		cells: append(cells, output.OrDash(output.OrEmpty(of.UserAgent)))}, err
 }
 
 // syncOf is the worst state of a proxy's types.

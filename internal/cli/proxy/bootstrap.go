@@ -41,7 +41,8 @@ func Command(io cmdutil.Streams) *cobra.Command {
 func bootstrapCommand(io cmdutil.Streams) *cobra.Command {
 	var given bootstrapFlags
 	cmd := &cobra.Command{
-		Use: "bootstrap --name POD --namespace NS --cluster-id ID --ip IP --hub HOST:PORT", Short: "Generate an Envoy bootstrap", Args: cmdutil.NoArguments,
+		Use: "bootstrap --name POD --namespace NS --cluster-id ID --ip IP --hub HOST:PORT", Short: "Generate an Envoy bootstrap",
+		Args: cmdutil.NoArguments,
 		Long: `Generate an Envoy bootstrap: the node, the address of the hub, and limits that
 protect Envoy from overload. The command does not connect to a hub, and the output
 contains no secrets: it names the files of certificates. With --dir, Envoy reloads
@@ -158,6 +159,7 @@ func writeBootstrap(io cmdutil.Streams, given bootstrapFlags) error {
 			return fmt.Errorf("--dir: %w", err)
 		}
 	}
-	_, err = fmt.Fprintf(io.Out, "wrote %s; start it with: envoy -c %s\n", output.Counted(len(files), "file"), filepath.Join(given.dir, "envoy.yaml"))
+	_, err = fmt.Fprintf(io.Out, "wrote %s; start it with: envoy -c %s\n", output.Counted(len(files), "file"),
+		filepath.Join(given.dir, "envoy.yaml"))
 	return err
 }

@@ -74,7 +74,8 @@ configuration objects that each was built from. The content of secrets is never 
 		asked := sentQuestion{proxy: args[0]}
 		if len(args) > 1 {
 			if asked.kind = types[args[1]]; asked.kind == "" {
-				return cmdutil.Usagef("%q is not a type of resources; write one of %s", args[1], cmdutil.QuotedList(slices.Sorted(slices.Values(words))))
+				return cmdutil.Usagef("%q is not a type of resources; write one of %s", args[1],
+					cmdutil.QuotedList(slices.Sorted(slices.Values(words))))
 			}
 		}
 		if name != "" {
@@ -99,11 +100,13 @@ func printProxyConfig(ctx context.Context, s *session.Session, o output.Format, 
 			if err != nil {
 				return err
 			}
-			items = append(items, sentItem{y.TypeUrl, one.Name, one.VersionSent, one.VersionAcked, rawJSON(one.Sent), rawJSON(one.Acked), one.Causes})
+			items = append(items, sentItem{y.TypeUrl, one.Name, one.VersionSent, one.VersionAcked, rawJSON(one.Sent),
+				rawJSON(one.Acked), one.Causes})
 		}
 	}
 	if o.Name != "table" {
-		return o.Print(s.IO.Out, map[string]any{"apiVersion": "hub.isthmus.dev/v1", "kind": "ProxyConfig", "clusterID": of.ClusterID, "nodeID": of.NodeID, "items": items})
+		return o.Print(s.IO.Out, map[string]any{"apiVersion": "hub.isthmus.dev/v1", "kind": "ProxyConfig", "clusterID": of.ClusterID,
+			"nodeID": of.NodeID, "items": items})
 	}
 	t := output.Table{To: s.IO.Out, Heads: []string{"TYPE", "NAME", "SENT", "ACKED", "ACCEPTED"}}
 	for _, one := range items {

@@ -32,7 +32,8 @@ func TestU37ServicesAreFoundByTheirFirstLabels(t *testing.T) {
 		{"cart", "default", false, nil, `services "cart" not found in namespace "default"; there is one in namespace "shop": use -n shop`},
 		{"we", "shop", false, nil, `services "we" not found in namespace "shop"; "isthmus get svc -A" lists them`},
 		{"web.shop", "shop", true, []Name{{"shop", other}}, `"web.shop" is the name of several services; use one of ` + web + ", " + other},
-		{web, "default", true, []Name{{"back", web}}, fmt.Sprintf(`services %q not found in namespace "default"; there is one in namespace "shop": use -n shop`, web)},
+		{web, "default", true, []Name{{"back", web}},
+			fmt.Sprintf(`services %q not found in namespace "default"; there is one in namespace "shop": use -n shop`, web)},
 	} {
 		target := Hub(Services)
 		target.Word = "svc"
@@ -56,7 +57,8 @@ func TestU37ProxiesAreToldApartByShortNames(t *testing.T) {
 	cluster := "c1"
 	proxy := client.ProxySummary{NodeID: "sidecar~10.0.0.1" + third, ClusterID: &cluster}
 	for name, want := range map[string]bool{
-		proxy.NodeID: true, keys[0]: true, "c1/web-1.shop": true, "web-1.shop": true, "c2/web-1.shop": false, "1.shop": false, "web-1": false, "": false,
+		proxy.NodeID: true, keys[0]: true, "c1/web-1.shop": true, "web-1.shop": true, "c2/web-1.shop": false,
+		"1.shop": false, "web-1": false, "": false,
 	} {
 		if isNamed(proxy, name) != want {
 			t.Errorf("%q is its name: %t", name, !want)

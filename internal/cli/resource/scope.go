@@ -15,7 +15,8 @@ type Scope struct {
 
 // Bind declares --namespace.
 func (s *Scope) Bind(f *pflag.FlagSet) {
-	f.StringVarP(&s.Namespace, "namespace", "n", "", "`NAMESPACE` of the objects (default: that of the context, or "+session.DefaultNamespace+")")
+	f.StringVarP(&s.Namespace, "namespace", "n", "", "`NAMESPACE` of the objects (default: that of the context, or "+
+		session.DefaultNamespace+")")
 }
 
 // In is the namespace to look in; nil: all of them.

@@ -55,8 +55,9 @@ folder:
 			RunE: func(*cobra.Command, []string) error { return listContexts(io) },
 		},
 		&cobra.Command{
-			Use: "use NAME", Short: "Make a context the current one", Args: cmdutil.Exactly(1, "the name of a context"), Example: "  isthmus context use prod",
-			RunE: func(_ *cobra.Command, args []string) error { return useContext(io, args[0]) },
+			Use: "use NAME", Short: "Make a context the current one", Args: cmdutil.Exactly(1, "the name of a context"),
+			Example: "  isthmus context use prod",
+			RunE:    func(_ *cobra.Command, args []string) error { return useContext(io, args[0]) },
 		},
 		show,
 	)

@@ -45,13 +45,15 @@ func (r *Flags) Bind(f *pflag.FlagSet) { r.BindAs(f, "context") }
 
 // BindAs is Bind where the flag --context is another one's.
 func (r *Flags) BindAs(f *pflag.FlagSet, context string) {
-	f.StringVar(&r.server, "server", "", "`URL` of the hub: http://HOST:PORT, https://HOST:PORT or unix:PATH (ISTHMUS_SERVER; default "+defaultServer+")")
+	f.StringVar(&r.server, "server", "", "`URL` of the hub: http://HOST:PORT, https://HOST:PORT or unix:PATH (ISTHMUS_SERVER; default "+
+		defaultServer+")")
 	f.StringVar(&r.context, context, "", "`NAME` of a context of the config file (ISTHMUS_CONTEXT)")
 	f.StringVar(&r.tlsCA, "tls-ca", "", "`FILE` of the CAs that sign the hub's certificate (ISTHMUS_TLS_CA)")
 	f.StringVar(&r.tlsCert, "tls-cert", "", "`FILE` of your certificate (ISTHMUS_TLS_CERT)")
 	f.StringVar(&r.tlsKey, "tls-key", "", "`FILE` of its key (ISTHMUS_TLS_KEY)")
 	r.given = f
-	f.DurationVar(&r.timeout, "timeout", defaultTimeout, "how long to wait for the hub, and for proxies with --wait; the default is longer for large manifests")
+	f.DurationVar(&r.timeout, "timeout", defaultTimeout,
+		"how long to wait for the hub, and for proxies with --wait; the default is longer for large manifests")
 	f.Int64Var(&r.minRevision, "min-revision", 0, "`REVISION` of the configuration that the answer must include, as another hub returned it")
 	f.BoolVar(&r.showQuery, "show-query", false, "print the GraphQL that is sent to standard error")
 	f.BoolVar(&r.noColor, "no-color", false, "print without colours (NO_COLOR)")
@@ -88,7 +90,8 @@ func (r *Flags) Open(io cmdutil.Streams) (*Session, error) {
 		return nil, cmdutil.Usagef("%w (from --server, --tls-ca, --tls-cert, --tls-key, their environment variables, or the context)", err)
 	}
 	return &Session{
-		Client: c, IO: io, Look: output.NewLook(io, r.noColor), Timeout: r.timeout, fixed: r.given.Changed("timeout"), Namespace: cmp.Or(to.Namespace, DefaultNamespace),
+		Client: c, IO: io, Look: output.NewLook(io, r.noColor), Timeout: r.timeout, fixed: r.given.Changed("timeout"),
+		Namespace: cmp.Or(to.Namespace, DefaultNamespace),
 	}, nil
 }
 
@@ -142,7 +145,8 @@ func (s *Session) Within(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // WithHub makes the function of a command that opens a session and bounds it.
-func WithHub(r *Flags, io cmdutil.Streams, do func(ctx context.Context, s *Session, args []string) error) func(*cobra.Command, []string) error {
+func WithHub(r *Flags, io cmdutil.Streams, do func(ctx context.Context, s *Session, args []string) error) func(*cobra.Command,
+	[]string) error {
 	return WithStream(r, io, func(ctx context.Context, s *Session, args []string) error {
 		ctx, cancel := s.Within(ctx)
 		defer cancel()
@@ -151,7 +155,8 @@ func WithHub(r *Flags, io cmdutil.Streams, do func(ctx context.Context, s *Sessi
 }
 
 // WithStream is WithHub for a command that takes as long as it takes.
-func WithStream(r *Flags, io cmdutil.Streams, do func(ctx context.Context, s *Session, args []string) error) func(*cobra.Command, []string) error {
+func WithStream(r *Flags, io cmdutil.Streams, do func(ctx context.Context, s *Session, args []string) error) func(*cobra.Command,
+	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		s, err := r.Open(io)
 		if err != nil {

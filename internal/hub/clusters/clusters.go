@@ -54,8 +54,9 @@ func New(o Options) (*Clusters, error) {
 	c := &Clusters{o: o, usages: &usages{metrics: o.Metrics.Registries}}
 	secondhand, attached := c.maker(following{Options: o}), make(chan struct{}) // clusters that Secrets name themselves name none
 	c.reconciler = reconcile.New(reconcile.Options{
-		Hub: o.Settings.ClusterID, Snapshots: o.Snapshots, Attached: attached, Holders: o.Settings.Remotes.Holders, Namespaces: o.Settings.Remotes.Namespaces,
-		Remote: secondhand.kubeconfigCluster, Rules: secondhand.Kubernetes().Rules(""), Metrics: o.Metrics.Clusters, Logger: o.Logger,
+		Hub: o.Settings.ClusterID, Snapshots: o.Snapshots, Attached: attached, Holders: o.Settings.Remotes.Holders,
+		Namespaces: o.Settings.Remotes.Namespaces,
+		Remote:     secondhand.kubeconfigCluster, Rules: secondhand.Kubernetes().Rules(""), Metrics: o.Metrics.Clusters, Logger: o.Logger,
 	})
 	c.make = c.maker(following{Options: o, remotes: c.remotes()})
 	c.Supervisor = registries.New(registries.Options{
@@ -105,7 +106,8 @@ func (c *Clusters) follow() error {
 	}
 	if first.Folder {
 		c.Run["kubeconfigs"] = c.reconciler.FollowFolder(reconcile.Folder{
-			Dir: s.KubeconfigDir, Rules: c.make.Kubernetes().Rules(""), Aliases: s.ClusterAliases, Cluster: c.make.folderCluster, Forget: c.make.known.forget,
+			Dir: s.KubeconfigDir, Rules: c.make.Kubernetes().Rules(""), Aliases: s.ClusterAliases, Cluster: c.make.folderCluster,
+			Forget: c.make.known.forget,
 		})
 	}
 	return nil
@@ -114,7 +116,8 @@ func (c *Clusters) follow() error {
 // Objects has the registries follow Cluster objects, and returns what makes such objects.
 func (c *Clusters) Objects(m *mesh.Mesh, keys *seal.Keys) Attaching {
 	vault := attach.NewVault(m.Stored, keys, m.Epoch)
-	c.Run["objects"] = c.reconciler.FollowObjects(reconcile.Objects{Views: m.Views, Claim: objectClusters{c.make, vault, c.o.Metrics.Clusters}.claim})
+	c.Run["objects"] = c.reconciler.FollowObjects(reconcile.Objects{Views: m.Views,
+		Claim: objectClusters{c.make, vault, c.o.Metrics.Clusters}.claim})
 	c.Run["sealing"] = (&sealing{keys: keys, vault: vault, logger: c.o.Logger}).run
 	return Attaching{attach.New(attach.Options{
 		Engine: m.Engine, Views: m.Views, Snapshots: c.o.Snapshots, Registries: c.Supervisor, Plans: plans{c.reconciler}, Vault: vault,

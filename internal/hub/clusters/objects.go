@@ -34,7 +34,8 @@ func (o objectClusters) claim(object *config.Object) reconcile.Claim {
 	}
 	version := attach.VersionOf(object)
 	if k.NeedsCredentials && version == "" {
-		return reconcile.Refuse(c.ID, c.Spec(), fmt.Sprintf("it has no credentials: isthmus cluster rotate %s --kubeconfig FILE gives it some", c.ID))
+		return reconcile.Refuse(c.ID, c.Spec(),
+			fmt.Sprintf("it has no credentials: isthmus cluster rotate %s --kubeconfig FILE gives it some", c.ID))
 	}
 	cluster, err := o.sealed(k, c, version)
 	if err != nil {

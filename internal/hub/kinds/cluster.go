@@ -18,7 +18,8 @@ import (
 
 // Spec is what the merge law needs to know of the cluster.
 func (c Cluster) Spec() federation.ClusterSpec {
-	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, TrustDomain: c.TrustDomain, Aliases: federation.NewAliases(c.Aliases)}
+	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, TrustDomain: c.TrustDomain,
+		Aliases: federation.NewAliases(c.Aliases)}
 	if c.Precedence != nil {
 		s.Precedence = *c.Precedence
 	}
@@ -40,7 +41,8 @@ func (c Cluster) Check(field string) error {
 	if strings.ContainsFunc(string(c.Network), func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
 		add("network", "has a space or a control character")
 	}
-	if strings.ContainsFunc(c.TrustDomain, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-._", r) }) || len(c.TrustDomain) > 253 {
+	if strings.ContainsFunc(c.TrustDomain, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-._", r) }) ||
+		len(c.TrustDomain) > 253 {
 		add("trustDomain", "%q is none; it has lower-case letters, digits, -, . and _", c.TrustDomain)
 	}
 	if _, err := c.Limits.Read(field + ".limits"); err != nil {

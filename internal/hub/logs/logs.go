@@ -112,6 +112,7 @@ func (l Log) change(level slog.Level, author string) {
 	if before > level {
 		l.level.Set(level)
 	}
-	l.Warn("the log level changed", slog.String("logLevel", logLevelName(level)), slog.String("previous", logLevelName(before)), slog.String("author", author))
+	l.Warn("the log level changed", slog.String("logLevel", logLevelName(level)), slog.String("previous", logLevelName(before)),
+		slog.String("author", author))
 	l.level.Set(level)
 }

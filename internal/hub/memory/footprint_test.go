@@ -40,7 +40,8 @@ func TestR63ServiceEntriesTakeLittleMemory(t *testing.T) {
 	if got := m.snapshots.Latest().Services().Len(); got != objects+10 {
 		t.Fatalf("there are %d services", got)
 	}
-	t.Logf("%d bytes stay for each object; %d are held for each when a request of %d each is committed", stays/objects, peak/objects, request/objects)
+	t.Logf("%d bytes stay for each object; %d are held for each when a request of %d each is committed",
+		stays/objects, peak/objects, request/objects)
 	if each := stays / objects; each > limit {
 		t.Errorf("%d bytes stay in memory for each object, more than %d", each, limit)
 	}

@@ -34,7 +34,8 @@ func TestR35TheLogAndAMetricTellOfPoliciesThatAreNotEnforced(t *testing.T) {
 	answer := httptest.NewRecorder()
 	counts.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	for _, line := range []string{
-		`isthmus_config_policies_not_enforced{kind="AuthorizationPolicy"} 1`, `isthmus_config_policies_not_enforced{kind="RequestAuthentication"} 0`,
+		`isthmus_config_policies_not_enforced{kind="AuthorizationPolicy"} 1`,
+		`isthmus_config_policies_not_enforced{kind="RequestAuthentication"} 0`,
 	} {
 		if !strings.Contains(answer.Body.String(), line) {
 			t.Errorf("metrics lack %s", line)

@@ -44,7 +44,8 @@ func (m membership) Err() error { return refusedStatus(m.Membership.Err()) }
 
 // refusedCodes are the codes for the reasons of a refusal.
 var refusedCodes = map[registration.Reason]codes.Code{
-	registration.NoGroup: codes.FailedPrecondition, registration.OtherIdentity: codes.PermissionDenied, registration.Taken: codes.FailedPrecondition,
+	registration.NoGroup: codes.FailedPrecondition, registration.OtherIdentity: codes.PermissionDenied,
+	registration.Taken:   codes.FailedPrecondition,
 	registration.TooMany: codes.ResourceExhausted, registration.Invalid: codes.InvalidArgument,
 }
 

@@ -16,12 +16,14 @@ func (c graphqlConfig) checkHosts() error {
 			continue
 		}
 		if len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 {
-			return fmt.Errorf("graphql.allowedHosts[%d]: %q is not a name or an address, such as hub.example.com; write it without scheme and port", i, host)
+			return fmt.Errorf("graphql.allowedHosts[%d]: %q is not a name or an address, such as hub.example.com; write it without scheme and port",
+				i, host)
 		}
 	}
 	for i, origin := range c.AllowedOrigins {
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.Contains(u.Host, "*") {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != origin ||
+			strings.Contains(u.Host, "*") {
 			return fmt.Errorf("graphql.allowedOrigins[%d]: %q is not an origin, such as https://dashboard.example.com; write it without a path, and each one in full", i, origin)
 		}
 	}

@@ -50,42 +50,48 @@ func TestConfigOfTheContract(t *testing.T) {
 func TestRefusedConfigs(t *testing.T) {
 	const cluster = "clusters:\n- id: c1\n  provider: Mock\n"
 	for name, c := range map[string]struct{ content, want string }{
-		"unknown key":               {"xds: {addr: unix:a}\ngrahpql: {addr: unix:b}\n", "[2:1]"},
-		"unknown key names itself":  {"grahpql: {addr: unix:b}\n", "grahpql"},
-		"unknown key of a cluster":  {cluster + "  net: n1\n", "[4:3]"},
-		"unknown key deep inside":   {"clusters:\n- id: c1\n  provider: Consul\n  consul: {address: x, token: s3cr3t}\n", "[4:24]"},
-		"a key like it":             {"etcd:\n  qoutaBytes: 1\n", `[2:3] unknown key "etcd.qoutaBytes"; did you mean "etcd.quotaBytes"?`},
-		"a section like it":         {"dataDir: a\ngrahpql: {addr: unix:b}\n", `[2:1] unknown key "grahpql"; did you mean "graphql"?`},
-		"a key like it in a list":   {cluster + "  presedence: 3\n", `[4:3] unknown key "clusters[0].presedence"; did you mean "clusters[0].precedence"?`},
-		"a key like no other":       {"tls:\n  passphrase: s3cr3t\n", `unknown key "tls.passphrase"; the keys here are cert, key, clientCA, names`},
-		"repeated key":              {"dataDir: a\ndataDir: b\n", "[2:1]"},
-		"wrong type":                {"clusters: 3\n", "[1:11]"},
-		"wrong type of a number":    {cluster + "  precedence: high\n", "[4:15]"},
-		"fraction of a number":      {"xds: {maxConnections: 5.5}\n", "[1:23] xds.maxConnections must be a whole number"},
-		"text for true":             {"clusters:\n- kubernetes: {secrets: s3cr3t}\n", "[2:25] clusters[0].kubernetes.secrets must be true or false"},
-		"no list":                   {"graphql: {allowedHosts: s3cr3t}\n", "[1:25] graphql.allowedHosts must be a list"},
-		"repeated key of a map":     {"clusterAliases: {c2: [a], c2: [b]}\n", `[1:27] the key "clusterAliases.c2" is repeated`},
-		"an alias of itself":        {"clusters: &all [*all]\n", "[1:11] clusters[0] must be a mapping"},
-		"an endless text":           {"dataDir: \"s3cr3t\n", "this is not valid YAML"},
-		"no YAML":                   {"\t: [", "["},
-		"two documents":             {"dataDir: a\n---\ndataDir: b\n", "more than one document"},
-		"ID missing":                {"clusters:\n- provider: Mock\n", "clusters[0].id"},
-		"ID with a slash":           {"clusters:\n- id: ../c1\n  provider: Mock\n", "clusters[0].id"},
-		"provider missing":          {"clusters:\n- id: c1\n", "clusters[0].provider"},
-		"no trust domain":           {cluster + "  trustDomain: Example/x\n", "clusters[0].trustDomain"},
-		"precedence 0":              {cluster + "  precedence: 0\n", "clusters[0].precedence"},
-		"network with a space":      {cluster + "  network: a b\n", "clusters[0].network"},
-		"section of another":        {cluster + "  consul: {address: x}\n", "clusters[0].consul"},
-		"section missing":           {"clusters:\n- id: c1\n  provider: Kubernetes\n", "clusters[0].kubernetes"},
-		"External":                  {"clusters:\n- id: c1\n  provider: External\n", "provider External is always there"},
-		"MCP":                       {"clusters:\n- id: c1\n  provider: MCP\n", "provider MCP cannot be attached"},
-		"M06: plaintext server":     {"mcp: {servers: [{name: a, address: \"192.0.2.1:15010\"}]}\n", "mcp.servers[0].address: 192.0.2.1:15010 is plaintext"},
-		"M06: two servers":          {"mcp: {servers: [{name: a, address: \"localhost:1\"}, {name: a, address: \"localhost:2\"}]}\n", "mcp.servers[1].name"},
-		"M06: server without port":  {"mcp: {servers: [{name: a, address: x}]}\n", "mcp.servers[0].address"},
-		"U13: client without name":  {"debug: {clients: [\"\"]}\n", "debug.clients[0]"},
-		"U13: no cluster ID":        {"debug: {tokenCluster: ../c1}\n", "debug.tokenCluster"},
-		"R48: alias of a space":     {cluster + "  aliases: [a b]\n", "clusters[0].aliases[0]"},
-		"R48: alias of two":         {cluster + "  aliases: [Kubernetes]\n- id: c2\n  provider: Mock\n  aliases: [Kubernetes]\n", "clusters[1].aliases[0]: \"Kubernetes\" already names the cluster c1"},
+		"unknown key":              {"xds: {addr: unix:a}\ngrahpql: {addr: unix:b}\n", "[2:1]"},
+		"unknown key names itself": {"grahpql: {addr: unix:b}\n", "grahpql"},
+		"unknown key of a cluster": {cluster + "  net: n1\n", "[4:3]"},
+		"unknown key deep inside":  {"clusters:\n- id: c1\n  provider: Consul\n  consul: {address: x, token: s3cr3t}\n", "[4:24]"},
+		"a key like it":            {"etcd:\n  qoutaBytes: 1\n", `[2:3] unknown key "etcd.qoutaBytes"; did you mean "etcd.quotaBytes"?`},
+		"a section like it":        {"dataDir: a\ngrahpql: {addr: unix:b}\n", `[2:1] unknown key "grahpql"; did you mean "graphql"?`},
+		"a key like it in a list": {cluster + "  presedence: 3\n",
+			`[4:3] unknown key "clusters[0].presedence"; did you mean "clusters[0].precedence"?`},
+		"a key like no other": {"tls:\n  passphrase: s3cr3t\n",
+			`unknown key "tls.passphrase"; the keys here are cert, key, clientCA, names`},
+		"repeated key":           {"dataDir: a\ndataDir: b\n", "[2:1]"},
+		"wrong type":             {"clusters: 3\n", "[1:11]"},
+		"wrong type of a number": {cluster + "  precedence: high\n", "[4:15]"},
+		"fraction of a number":   {"xds: {maxConnections: 5.5}\n", "[1:23] xds.maxConnections must be a whole number"},
+		"text for true": {"clusters:\n- kubernetes: {secrets: s3cr3t}\n",
+			"[2:25] clusters[0].kubernetes.secrets must be true or false"},
+		"no list":               {"graphql: {allowedHosts: s3cr3t}\n", "[1:25] graphql.allowedHosts must be a list"},
+		"repeated key of a map": {"clusterAliases: {c2: [a], c2: [b]}\n", `[1:27] the key "clusterAliases.c2" is repeated`},
+		"an alias of itself":    {"clusters: &all [*all]\n", "[1:11] clusters[0] must be a mapping"},
+		"an endless text":       {"dataDir: \"s3cr3t\n", "this is not valid YAML"},
+		"no YAML":               {"\t: [", "["},
+		"two documents":         {"dataDir: a\n---\ndataDir: b\n", "more than one document"},
+		"ID missing":            {"clusters:\n- provider: Mock\n", "clusters[0].id"},
+		"ID with a slash":       {"clusters:\n- id: ../c1\n  provider: Mock\n", "clusters[0].id"},
+		"provider missing":      {"clusters:\n- id: c1\n", "clusters[0].provider"},
+		"no trust domain":       {cluster + "  trustDomain: Example/x\n", "clusters[0].trustDomain"},
+		"precedence 0":          {cluster + "  precedence: 0\n", "clusters[0].precedence"},
+		"network with a space":  {cluster + "  network: a b\n", "clusters[0].network"},
+		"section of another":    {cluster + "  consul: {address: x}\n", "clusters[0].consul"},
+		"section missing":       {"clusters:\n- id: c1\n  provider: Kubernetes\n", "clusters[0].kubernetes"},
+		"External":              {"clusters:\n- id: c1\n  provider: External\n", "provider External is always there"},
+		"MCP":                   {"clusters:\n- id: c1\n  provider: MCP\n", "provider MCP cannot be attached"},
+		"M06: plaintext server": {"mcp: {servers: [{name: a, address: \"192.0.2.1:15010\"}]}\n",
+			"mcp.servers[0].address: 192.0.2.1:15010 is plaintext"},
+		"M06: two servers": {"mcp: {servers: [{name: a, address: \"localhost:1\"}, {name: a, address: \"localhost:2\"}]}\n",
+			"mcp.servers[1].name"},
+		"M06: server without port": {"mcp: {servers: [{name: a, address: x}]}\n", "mcp.servers[0].address"},
+		"U13: client without name": {"debug: {clients: [\"\"]}\n", "debug.clients[0]"},
+		"U13: no cluster ID":       {"debug: {tokenCluster: ../c1}\n", "debug.tokenCluster"},
+		"R48: alias of a space":    {cluster + "  aliases: [a b]\n", "clusters[0].aliases[0]"},
+		"R48: alias of two": {cluster + "  aliases: [Kubernetes]\n- id: c2\n  provider: Mock\n  aliases: [Kubernetes]\n",
+			"clusters[1].aliases[0]: \"Kubernetes\" already names the cluster c1"},
 		"R48: alias that is an ID":  {cluster + "clusterAliases: {c2: [c1]}\n", "clusterAliases.c2[0]"},
 		"all problems of a cluster": {"clusters:\n- id: C1\n  provider: Mock\n  precedence: -1\n", "precedence"},
 	} {
@@ -94,7 +100,8 @@ func TestRefusedConfigs(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			if text := err.Error(); !strings.Contains(text, c.want) || !strings.Contains(text, "x.yaml") || strings.Contains(text, "\n") || strings.Contains(text, "s3cr3t") {
+			if text := err.Error(); !strings.Contains(text, c.want) || !strings.Contains(text, "x.yaml") || strings.Contains(text, "\n") ||
+				strings.Contains(text, "s3cr3t") {
 				t.Errorf("it says %q, want one line with %q", text, c.want)
 			}
 		})
@@ -124,12 +131,14 @@ func TestConfigFilesThatAreNone(t *testing.T) {
 }
 
 func TestFlagsWinOverTheFileAndTheFileOverDefaults(t *testing.T) {
-	file := writeConfig(t, filepath.Join(t.TempDir(), "x.yaml"), "graphql: {addr: unix:/file/g}\nxds: {addr: unix:/file/x}\ndataDir: /file/data\nclusterID: mine\n")
+	file := writeConfig(t, filepath.Join(t.TempDir(), "x.yaml"),
+		"graphql: {addr: unix:/file/g}\nxds: {addr: unix:/file/x}\ndataDir: /file/data\nclusterID: mine\n")
 	s, err := Resolve(Flags{Dev: true, Config: file, XDSAddr: "unix:/flag/x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Addresses.GraphQL.At != "unix:/file/g" || s.Addresses.XDS.At != "unix:/flag/x" || s.Addresses.Health.At != "127.0.0.1:8081" || s.DataDir != "/file/data" || s.ClusterID != "mine" {
+	if s.Addresses.GraphQL.At != "unix:/file/g" || s.Addresses.XDS.At != "unix:/flag/x" || s.Addresses.Health.At != "127.0.0.1:8081" ||
+		s.DataDir != "/file/data" || s.ClusterID != "mine" {
 		t.Errorf("the settings are %+v", s)
 	}
 	if !s.Sample || len(s.Clusters) != 2 {
@@ -191,7 +200,8 @@ func FuzzParseConfig(f *testing.F) {
 }
 
 func TestIDOfTheHubIsTaken(t *testing.T) {
-	for _, content := range []string{"clusters:\n- {id: hub, provider: Mock}\n", "clusterID: east\nclusters:\n- {id: east, provider: Mock}\n"} {
+	for _, content := range []string{"clusters:\n- {id: hub, provider: Mock}\n",
+		"clusterID: east\nclusters:\n- {id: east, provider: Mock}\n"} {
 		file := writeConfig(t, filepath.Join(t.TempDir(), "x.yaml"), content)
 		if _, err := Resolve(Flags{Dev: true, Config: file}); err == nil || !strings.Contains(err.Error(), "clusters[0].id") {
 			t.Errorf("%q: %v", content, err)

@@ -58,11 +58,14 @@ func (c configFile) connections(descriptors int) (listeners.Limits, xds.Limits, 
 		NodeBytes: c.XDS.MaxNodeBytesPerIdentity,
 	}
 	err := errors.Join(
-		notNegative("graphql.maxConnections", c.GraphQL.MaxConnections), notNegative("graphql.maxConnectionsPerSource", c.GraphQL.MaxConnectionsPerSource),
+		notNegative("graphql.maxConnections", c.GraphQL.MaxConnections), notNegative("graphql.maxConnectionsPerSource",
+			c.GraphQL.MaxConnectionsPerSource),
 		notNegative("xds.maxConnections", c.XDS.MaxConnections), notNegative("xds.maxConnectionsPerSource", c.XDS.MaxConnectionsPerSource),
 		notNegative("xds.maxStreamsPerIdentity", c.XDS.MaxStreamsPerIdentity), notNegative("xds.maxNamesPerType", c.XDS.MaxNamesPerType),
-		notNegative("xds.maxVariantsPerIdentity", c.XDS.MaxVariantsPerIdentity), notNegative("xds.maxUnknownNameBytesPerIdentity", c.XDS.MaxUnknownNameBytesPerIdentity),
-		notNegative("xds.maxPartialMessageBytes", c.XDS.MaxPartialMessageBytes), notNegative("xds.maxNodeBytesPerIdentity", c.XDS.MaxNodeBytesPerIdentity),
+		notNegative("xds.maxVariantsPerIdentity", c.XDS.MaxVariantsPerIdentity), notNegative("xds.maxUnknownNameBytesPerIdentity",
+			c.XDS.MaxUnknownNameBytesPerIdentity),
+		notNegative("xds.maxPartialMessageBytes", c.XDS.MaxPartialMessageBytes),
+		notNegative("xds.maxNodeBytesPerIdentity", c.XDS.MaxNodeBytesPerIdentity),
 	)
 	if c.XDS.IdleTimeout == "" {
 		return s, streams, err

@@ -10,7 +10,9 @@ import (
 // TestR06LimitsOfClusters are read from the file: a cluster's own, else those of
 // all, else the defaults.
 func TestR06LimitsOfClusters(t *testing.T) {
-	c, err := parseConfig("f", []byte("clusterLimits: {objects: 7, bytes: 64Mi}\nclusters:\n- {id: a, provider: Mock, limits: {objects: 9, pages: 3}}\n- {id: b, provider: Mock}\n"))
+	c,
+		err := parseConfig("f",
+		[]byte("clusterLimits: {objects: 7, bytes: 64Mi}\nclusters:\n- {id: a, provider: Mock, limits: {objects: 9, pages: 3}}\n- {id: b, provider: Mock}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,8 @@ func (c configFile) remotes() (Remotes, error) {
 		},
 	}
 	if !strings.Contains(of.Profiles.Secret, attach.NamePlaceholder) {
-		return Remotes{}, fmt.Errorf("clusterProfiles.secret: %q: it must contain %s, or all clusters would have the same token", of.Profiles.Secret, attach.NamePlaceholder)
+		return Remotes{}, fmt.Errorf("clusterProfiles.secret: %q: it must contain %s, or all clusters would have the same token",
+			of.Profiles.Secret, attach.NamePlaceholder)
 	}
 	if err := of.hold("remoteSecrets.clusters", attach.Secrets, c.RemoteSecrets.Clusters); err != nil {
 		return Remotes{}, err

@@ -14,7 +14,8 @@ import (
 // alone, has no count, instead of one that is always zero.
 func TestNoProxiesAreCountedForWhatTheyDoNotHave(t *testing.T) {
 	kinds := []federation.Kind{federation.ClusterKind, federation.NetworkKind}
-	for _, name := range []string{"Gateway", "GatewayClass", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "ReferenceGrant", "BackendTLSPolicy"} {
+	for _, name := range []string{"Gateway", "GatewayClass", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute",
+		"ReferenceGrant", "BackendTLSPolicy"} {
 		kinds = append(kinds, federation.Kind{Group: "gateway.networking.k8s.io", Name: name})
 	}
 	for _, k := range kinds {
@@ -47,7 +48,8 @@ func TestR42RolloutsChangeWhenProxiesAnswer(t *testing.T) {
 		stream.Deliver(2, sent(fleet.Sync{VersionSent: "b", VersionAcked: "b", SnapshotSent: 2, SnapshotAcked: 2}))
 		<-changed
 		after, _ := d.Rollout(1, 2)
-		if len(before) != 2 || before[0].Cluster != "east" || before[0].State != model.RolloutStateDelivered || before[1].State != model.RolloutStateAcked {
+		if len(before) != 2 || before[0].Cluster != "east" || before[0].State != model.RolloutStateDelivered ||
+			before[1].State != model.RolloutStateAcked {
 			t.Errorf("before: %+v", before)
 		}
 		if len(after) != 2 || after[0].State != model.RolloutStateAcked {

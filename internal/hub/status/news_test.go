@@ -28,7 +28,8 @@ func TestG61NewsNameWhatChanged(t *testing.T) {
 		t.Errorf("at first the titles are %q", n.Titles)
 	}
 	title := objectOf(1).Title()
-	writer.Update(federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{title: {Code: "OTHER", Object: title}}}})
+	writer.Update(federation.Edit{Problems: federation.Delta[string,
+		federation.Problem]{Set: map[string]federation.Problem{title: {Code: "OTHER", Object: title}}}})
 	if n := news(); !slices.Equal(n.Titles, []string{title}) || n.All || n.Moved {
 		t.Errorf("after another problem the news are %+v", n)
 	}

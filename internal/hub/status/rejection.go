@@ -43,7 +43,8 @@ func (s *Objects) rejections(snapshot *federation.Snapshot, proxies *fleet.Value
 		}
 	}
 	var found []apply.Finding
-	for _, one := range slices.SortedFunc(maps.Keys(nodes), func(a, b rejection) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.text, b.text)) }) {
+	for _, one := range slices.SortedFunc(maps.Keys(nodes),
+		func(a, b rejection) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.text, b.text)) }) {
 		found = append(found, apply.Finding{
 			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]), Field: fieldSaid(snapshot, key, one.text),
 		})
@@ -57,7 +58,8 @@ func (r rejection) message(nodes []string) string {
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	part := cmp.Or(r.part, "the configuration")
-	return fmt.Sprintf("%s rejected %s, made from this object: %q; the last accepted form stays in use; correct the object", names, part, r.text)
+	return fmt.Sprintf("%s rejected %s, made from this object: %q; the last accepted form stays in use; correct the object",
+		names, part, r.text)
 }
 
 // fieldSaid is the field of the object whose value the text repeats; empty if none or

@@ -197,7 +197,8 @@ func (a *Authority) fromSource(ctx context.Context, s state, now time.Time) (sta
 	if err != nil {
 		return s, err
 	}
-	if last, some := s.newest(); some && last.signer().Equal(g.signer()) && sameCertificates(last.roots, g.roots) && sameCertificates(last.chain, g.chain) {
+	if last, some := s.newest(); some && last.signer().Equal(g.signer()) && sameCertificates(last.roots, g.roots) &&
+		sameCertificates(last.chain, g.chain) {
 		return s, nil
 	}
 	return s.add(g, now, a.o.Policy), nil
@@ -254,7 +255,8 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 }
 
 func (a *Authority) stale(s state) bool {
-	return a.o.Stale != nil && slices.ContainsFunc(s.generations, func(g generation) bool { return len(g.sealed) > 0 && g.broken == nil && a.o.Stale(g.sealed) })
+	return a.o.Stale != nil && slices.ContainsFunc(s.generations,
+		func(g generation) bool { return len(g.sealed) > 0 && g.broken == nil && a.o.Stale(g.sealed) })
 }
 
 func (a *Authority) load(ctx context.Context) (state, int64, error) {

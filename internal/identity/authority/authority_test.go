@@ -37,7 +37,8 @@ func TestACertificateIsForOneWorkloadOfOneCluster(t *testing.T) {
 
 func TestLifetimesAreBounded(t *testing.T) {
 	r := newRig(t, nil)
-	for asked, want := range map[time.Duration]time.Duration{0: time.Hour, time.Minute: time.Minute, 48 * time.Hour: time.Hour, -time.Hour: time.Hour} {
+	for asked, want := range map[time.Duration]time.Duration{0: time.Hour, time.Minute: time.Minute,
+		48 * time.Hour: time.Hour, -time.Hour: time.Hour} {
 		if got := r.issue(Order{For: asked}).NotAfter.Sub(r.now); got != want {
 			t.Errorf("asked for %s it lives %s, want %s", asked, got, want)
 		}
@@ -173,7 +174,8 @@ func TestAnAuthorityOutlivesItsStore(t *testing.T) {
 func TestKeysPrintAsRedacted(t *testing.T) {
 	f := Files{Key: Key("canary")}
 	text, err := f.Key.MarshalText()
-	if said := fmt.Sprintf("%v %+v %#v %s %x %s", f, f, f, f.Key, f.Key, text); err != nil || strings.Contains(said, "canary") || strings.Contains(said, "63616e617279") {
+	if said := fmt.Sprintf("%v %+v %#v %s %x %s", f, f, f, f.Key, f.Key, text); err != nil || strings.Contains(said, "canary") ||
+		strings.Contains(said, "63616e617279") {
 		t.Errorf("it prints %s, %v", said, err)
 	}
 }

@@ -59,9 +59,10 @@ func (o Order) checkProof(now time.Time, longest time.Duration) (time.Time, erro
 		at = now
 	}
 	if now.Sub(at) > longest {
-		return at, fmt.Errorf("signing the certificate of %s: %w: except by certificates of the hub it proved its identity last at %s, and that is valid for %s "+
-			"(identity.maxProofAge); send its service account token, or connect from an address at which a registry knows the workload",
-			o.Workload, ErrOldProof, at.UTC().Format(time.RFC3339), longest)
+		return at,
+			fmt.Errorf("signing the certificate of %s: %w: except by certificates of the hub it proved its identity last at %s, and that is valid for %s "+
+				"(identity.maxProofAge); send its service account token, or connect from an address at which a registry knows the workload",
+				o.Workload, ErrOldProof, at.UTC().Format(time.RFC3339), longest)
 	}
 	return at, nil
 }

@@ -66,7 +66,8 @@ func (g generation) sign(o Order, now time.Time, p Policy) (Leaf, error) {
 		NotAfter:     earlier(now.Add(wanted), g.ends()).Truncate(time.Second),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		URIs:         []*url.URL{{Scheme: "spiffe", Host: o.Workload.TrustDomain, Path: "/ns/" + o.Workload.Namespace + "/sa/" + o.Workload.ServiceAccount}},
+		URIs: []*url.URL{{Scheme: "spiffe", Host: o.Workload.TrustDomain, Path: "/ns/" + o.Workload.Namespace +
+			"/sa/" + o.Workload.ServiceAccount}},
 
 		BasicConstraintsValid: true,
 		ExtraExtensions:       []pkix.Extension{extension},

@@ -163,7 +163,8 @@ func TestTrustBundlesFollowTheirFiles(t *testing.T) {
 	default:
 		t.Error("the channel is not closed")
 	}
-	if all := trust.Bundles(); len(all) != 2 || len(certificates(t, all["other.example"])) != 2 || len(certificates(t, all["mesh.example"])) != 1 {
+	if all := trust.Bundles(); len(all) != 2 || len(certificates(t, all["other.example"])) != 2 ||
+		len(certificates(t, all["mesh.example"])) != 1 {
 		t.Errorf("bundles are %v", all)
 	}
 }
@@ -176,7 +177,8 @@ func TestTrustBundlesThatStopTheStart(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenTrust(TrustOptions{Files: []BundleFile{{TrustDomain: "other.example", File: file}}}); err == nil || !strings.Contains(err.Error(), file) {
+		if _, err := OpenTrust(TrustOptions{Files: []BundleFile{{TrustDomain: "other.example", File: file}}}); err == nil ||
+			!strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

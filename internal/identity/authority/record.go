@@ -79,7 +79,9 @@ func decode(stored []byte, domain string, keys Sealer) (state, error) {
 		return state{}, fmt.Errorf("%w: it is no record of one; restore the store from a backup", ErrUnusable)
 	}
 	if r.TrustDomain != domain {
-		return state{}, fmt.Errorf("the stored authority is that of the trust domain %q, not of %q; set the trust domain back, or remove it to start again", r.TrustDomain, domain)
+		return state{},
+			fmt.Errorf("the stored authority is that of the trust domain %q, not of %q; set the trust domain back, or remove it to start again",
+				r.TrustDomain, domain)
 	}
 	var s state
 	for i, one := range r.Generations {

@@ -132,7 +132,8 @@ func TestIntermediatesThatCannotBeUsed(t *testing.T) {
 		"no key":         {Files{Certificate: good.Certificate, Root: good.Root}, "ca-key.pem is no PEM key"},
 		"no root":        {Files{Certificate: good.Certificate, Key: good.Key}, "root-cert.pem holds no PEM"},
 		"another's key":  {Files{Certificate: good.Certificate, Key: other.Key, Root: good.Root}, "not the key of"},
-		"another's root": {Files{Certificate: good.Certificate, Key: good.Key, Root: newOuter(t, o.at).files(t, nil).Root}, "does not lead to a root"},
+		"another's root": {Files{Certificate: good.Certificate, Key: good.Key, Root: newOuter(t, o.at).files(t, nil).Root},
+			"does not lead to a root"},
 		"a leaf": {o.files(t, func(c *x509.Certificate) {
 			c.IsCA, c.MaxPathLenZero, c.KeyUsage = false, false, x509.KeyUsageDigitalSignature
 		}), "may not sign"},
@@ -243,7 +244,8 @@ func TestR08AnotherClusterBringsNoIntermediate(t *testing.T) {
 		if name != "while it is read" {
 			cancel() // the gate stays closed, however long one waits
 		}
-		if err := r.look(ctx); err == nil || !strings.Contains(err.Error(), "did not prove that it is the known one: another cluster answers at this address") {
+		if err := r.look(ctx); err == nil || !strings.Contains(err.Error(),
+			"did not prove that it is the known one: another cluster answers at this address") {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()

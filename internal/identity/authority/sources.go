@@ -114,7 +114,8 @@ func (s *Secret) Read(ctx context.Context) (Files, error) {
 	var unproven listwatch.UnprovenError
 	switch {
 	case errors.As(err, &unproven):
-		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s did not prove that it is the known one: %w", s.namespace, s.name, unproven.Why)
+		return Files{}, fmt.Errorf("the cluster with the Secret %s/%s did not prove that it is the known one: %w",
+			s.namespace, s.name, unproven.Why)
 	case apierrors.IsNotFound(err):
 		return Files{}, fmt.Errorf("there is no Secret %s/%s", s.namespace, s.name)
 	case err != nil:

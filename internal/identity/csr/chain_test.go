@@ -72,7 +72,8 @@ func TestR12ChainsOfRenewalsEnd(t *testing.T) {
 	}
 	old := h.provenBefore(25 * time.Hour)
 	_, err := ask(old)
-	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "identity.maxProofAge") || !strings.Contains(err.Error(), "token") {
+	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "identity.maxProofAge") ||
+		!strings.Contains(err.Error(), "token") {
 		t.Errorf("a renewal after the end: %v", err)
 	}
 	h.accounts = []string{"shop/cart"}

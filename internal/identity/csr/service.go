@@ -98,8 +98,10 @@ const impersonates = "ImpersonatedIdentity"
 // create signs the request of an authenticated caller, for its own identity only. Every
 // certificate is logged, without what is secret; a caller can repeat what is refused
 // without end, so that the lines about it are bounded.
-func (s *Service) create(ctx context.Context, caller access.Identity, r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
-	who := []any{slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod), slog.String("address", from(ctx))}
+func (s *Service) create(ctx context.Context, caller access.Identity,
+	r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
+	who := []any{slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod),
+		slog.String("address", from(ctx))}
 	cluster, leaf, err := s.sign(caller, r)
 	if err != nil {
 		outcome, code := judge(err)
@@ -108,7 +110,8 @@ func (s *Service) create(ctx context.Context, caller access.Identity, r *securit
 		return nil, status.Error(code, err.Error())
 	}
 	s.o.Metrics.Requested(Signed)
-	s.o.Logger.With(who...).Info("a certificate was signed", slog.String("cluster", string(cluster)), slog.String("serial", leaf.Serial), slog.Time("expires", leaf.Ends))
+	s.o.Logger.With(who...).Info("a certificate was signed", slog.String("cluster", string(cluster)), slog.String("serial", leaf.Serial),
+		slog.Time("expires", leaf.Ends))
 	chain := append(blocks(leaf.Chain), string(s.o.Roots.Bundles()[caller.Workload.TrustDomain]))
 	return &security.IstioCertificateResponse{CertChain: chain}, nil
 }
@@ -130,7 +133,8 @@ func (s *Service) sign(caller access.Identity, r *security.IstioCertificateReque
 	}
 	seconds := min(max(r.GetValidityDuration(), 0), int64(100*365*24*time.Hour/time.Second))
 	leaf, err := s.o.Signer.Sign(authority.Order{
-		Workload: caller.Workload, Cluster: cluster, Key: key, For: time.Duration(seconds) * time.Second, Proven: s.o.Callers.LastProof(caller, cluster),
+		Workload: caller.Workload, Cluster: cluster, Key: key, For: time.Duration(seconds) * time.Second,
+		Proven: s.o.Callers.LastProof(caller, cluster),
 	})
 	return cluster, leaf, err
 }

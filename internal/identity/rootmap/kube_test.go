@@ -159,7 +159,8 @@ func TestU08AnotherClusterGetsNothing(t *testing.T) {
 	r.namespace("shop")
 	r.trust.rotate("two")
 	testbed.WaitFor(t, 5*time.Minute, "the gate to close", func() error {
-		if err := r.cluster.Verify(t.Context(), r.cluster.Client(), r.cluster.UID()); err == nil || !strings.Contains(err.Error(), "another cluster") {
+		if err := r.cluster.Verify(t.Context(), r.cluster.Client(), r.cluster.UID()); err == nil ||
+			!strings.Contains(err.Error(), "another cluster") {
 			return fmt.Errorf("the cluster says %w", err)
 		}
 		return nil

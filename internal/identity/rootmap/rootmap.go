@@ -70,7 +70,8 @@ func New(o Options) *Writer {
 func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, mayOverwrite bool) {
 	f := &follower{
 		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), id: id, cluster: cluster, mayOverwrite: mayOverwrite,
-		wake: make(chan struct{}, 1), dirty: map[string]bool{}, pauses: retry.Pauses[string]{First: firstPause, Longest: longestPause}, told: map[string]bool{},
+		wake: make(chan struct{}, 1), dirty: map[string]bool{}, pauses: retry.Pauses[string]{First: firstPause, Longest: longestPause},
+		told: map[string]bool{},
 	}
 	budget := listwatch.NewBudget(limits, nil)
 	spaces := listwatch.Namespaces(cluster)

@@ -50,7 +50,8 @@ func TestF47AnotherClusterStaysHeld(t *testing.T) {
 		{round{err: errors.New("the link is cut")}, "another cluster"},
 		{round{uid: "u1"}, ""},
 	} {
-		if _, err := c.end(step.round); err == nil && step.want != "" || err != nil && (step.want == "" || !strings.Contains(err.Error(), step.want)) {
+		if _, err := c.end(step.round); err == nil && step.want != "" || err != nil &&
+			(step.want == "" || !strings.Contains(err.Error(), step.want)) {
 			t.Errorf("after %+v: %v", step.round, err)
 		}
 	}

@@ -121,7 +121,8 @@ func Message(err error, explain func(error) string) string {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the hub may not %s %s in this cluster (403): grant it the verbs list and watch on %s", access.Verb, access.Resource, access.Resource)
+		return fmt.Sprintf("the hub may not %s %s in this cluster (403): grant it the verbs list and watch on %s", access.Verb,
+			access.Resource, access.Resource)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("the cluster does not accept the hub's credentials (%s %s): rotate them (%s)", access.Verb, access.Resource, text)
 	case apierrors.IsNotFound(err):

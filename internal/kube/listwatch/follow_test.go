@@ -97,7 +97,8 @@ func start(t *testing.T, change func(*listwatch.Resource[value])) *world {
 	var running sync.WaitGroup
 	running.Go(func() { w.cluster.Run(ctx, func(string, error) {}) })
 	running.Go(func() {
-		listwatch.Keep(ctx, w.cluster, r, func(v value) listwatch.Key { return listwatch.Key{Namespace: "edge", Name: v.name} }, federation.Limits{Objects: 20, Pages: 30, Bytes: 1000}, w)
+		listwatch.Keep(ctx, w.cluster, r, func(v value) listwatch.Key { return listwatch.Key{Namespace: "edge", Name: v.name} },
+			federation.Limits{Objects: 20, Pages: 30, Bytes: 1000}, w)
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
 	elapse(time.Second)

@@ -191,6 +191,7 @@ func (r *reflector[T]) fault(in runtime.Object, cause any, stack []byte) (out T,
 	if r.Fault != nil {
 		return r.Fault(k, cause, stack), nil
 	}
-	r.cluster.log.Error("the hub panicked over an object of a cluster", slog.String("kind", r.Name), slog.String("object", k.String()), slog.Any("panic", cause), slog.String("stack", string(stack)))
+	r.cluster.log.Error("the hub panicked over an object of a cluster", slog.String("kind", r.Name), slog.String("object", k.String()),
+		slog.Any("panic", cause), slog.String("stack", string(stack)))
 	return out, faultError{k}
 }

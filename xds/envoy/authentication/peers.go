@@ -175,7 +175,8 @@ func (p *Peers) modes(in federation.ClusterID, namespace string, labels map[stri
 			continue
 		}
 		for _, o := range p.of(in, federation.WorkloadsName+namespace+"/"+key+"="+value) {
-			if spec, ok := o.Spec.(*security.PeerAuthentication); ok && federation.MatchesLabels(labels, []map[string]string{spec.GetSelector().GetMatchLabels()}) {
+			if spec, ok := o.Spec.(*security.PeerAuthentication); ok &&
+				federation.MatchesLabels(labels, []map[string]string{spec.GetSelector().GetMatchLabels()}) {
 				selecting = append(selecting, o)
 			}
 		}

@@ -25,7 +25,8 @@ import (
 
 // answering is a listener that answers the requests that the policies let pass.
 func answering(port int, p *Policies) *listenerv3.Listener {
-	everything := &routev3.Route{Match: resource.AnyPath(), Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusOK}}}
+	everything := &routev3.Route{Match: resource.AnyPath(),
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusOK}}}
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:  "test",
 		HttpFilters: []*hcmv3.HttpFilter{resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
@@ -111,14 +112,20 @@ func (c call) ask(t *testing.T, client *http.Client) int {
 // Envoy accepts; else the proxy would keep the policies that it had.
 func TestK04OddValuesAreNoneThatEnvoyRefuses(t *testing.T) {
 	odd := []string{
-		"", "*", "**", "***", "a*b", "*a*", " ", "a b", "\t", "é", "\\", "\\Q", "(", "[", "a+b(c)[d]{2}|$^", "{", "}", "{*}", "{**}", "/{*}", "/{**}", "/{**}/", "//{*}", "/{*}//", "/{*}/{*}/{*}/{*}/{*}/{*}/{*}",
-		"/a/{**}/b/{*}", "/a=b/{*}", "/a%20b/{*}", "/a%zz/{*}", "/a b/{*}", "/é/{*}", "/a{*}", "/{*}a", "/{a=*}/{*}", "/.;:@!$&'()+,~_-/{**}/x", "/a?b/{*}", "/a#b/{*}",
-		"10.0.0.0/0", "10.0.0.1/8", "::/0", "::ffff:10.0.0.0/104", "fe80::1%eth0", "10.0.0.0/33", "0", "65536", "65535", "-1", "080", strings.Repeat("a", 2000), "spiffe://a", "a/b/c", "/", "a/", "/b", "[v]", "[]", "[", "*.*",
+		"", "*", "**", "***", "a*b", "*a*", " ", "a b", "\t", "é", "\\", "\\Q", "(", "[", "a+b(c)[d]{2}|$^", "{", "}", "{*}", "{**}", "/{*}",
+		"/{**}", "/{**}/", "//{*}", "/{*}//", "/{*}/{*}/{*}/{*}/{*}/{*}/{*}",
+		"/a/{**}/b/{*}", "/a=b/{*}", "/a%20b/{*}", "/a%zz/{*}", "/a b/{*}", "/é/{*}", "/a{*}", "/{*}a", "/{a=*}/{*}",
+		"/.;:@!$&'()+,~_-/{**}/x", "/a?b/{*}", "/a#b/{*}",
+		"10.0.0.0/0", "10.0.0.1/8", "::/0", "::ffff:10.0.0.0/104", "fe80::1%eth0", "10.0.0.0/33", "0", "65536", "65535", "-1", "080",
+		strings.Repeat("a", 2000), "spiffe://a", "a/b/c", "/", "a/", "/b", "[v]", "[]", "[", "*.*",
 	}
 	names := []string{
-		"source.ip", "source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain", "connection.sni", "destination.ip", "destination.port",
-		"request.headers[x]", "request.headers[]", "request.headers[", "request.headers[:path]", "request.headers[é]", "request.headers[a\n]", "request.headers[" + strings.Repeat("x", 20000) + "]",
-		"experimental.envoy.filters.", "experimental.envoy.filters.a", "experimental.envoy.filters.a[", "experimental.envoy.filters.a[]", "experimental.envoy.filters.a[b]", "experimental.envoy.filters.[b]", "x",
+		"source.ip", "source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain", "connection.sni",
+		"destination.ip", "destination.port",
+		"request.headers[x]", "request.headers[]", "request.headers[", "request.headers[:path]", "request.headers[é]", "request.headers[a\n]",
+		"request.headers[" + strings.Repeat("x", 20000) + "]",
+		"experimental.envoy.filters.", "experimental.envoy.filters.a", "experimental.envoy.filters.a[", "experimental.envoy.filters.a[]",
+		"experimental.envoy.filters.a[b]", "experimental.envoy.filters.[b]", "x",
 	}
 	var all []policy
 	for _, action := range []security.AuthorizationPolicy_Action{allow, deny} {
@@ -126,7 +133,8 @@ func TestK04OddValuesAreNoneThatEnvoyRefuses(t *testing.T) {
 		for _, text := range odd {
 			v := []string{text}
 			for _, s := range []*security.Source{
-				{Principals: v}, {Namespaces: v}, {ServiceAccounts: v}, {TrustDomains: v}, {IpBlocks: v}, {RemoteIpBlocks: v}, {RequestPrincipals: v}, {NotNamespaces: v}, nil,
+				{Principals: v}, {Namespaces: v}, {ServiceAccounts: v}, {TrustDomains: v}, {IpBlocks: v}, {RemoteIpBlocks: v},
+				{RequestPrincipals: v}, {NotNamespaces: v}, nil,
 			} {
 				spec.Rules = append(spec.Rules, &security.Rule{From: []*security.Rule_From{{Source: s}}})
 			}

@@ -49,7 +49,8 @@ func matchedKey(provider string) string { return askPrefix + provider + "_" }
 func onceMatched(rbac, provider string) *matcherv3.MetadataMatcher {
 	return &matcherv3.MetadataMatcher{
 		Filter: rbac,
-		Path:   []*matcherv3.MetadataMatcher_PathSegment{{Segment: &matcherv3.MetadataMatcher_PathSegment_Key{Key: matchedKey(provider) + "shadow_effective_policy_id"}}},
+		Path: []*matcherv3.MetadataMatcher_PathSegment{{Segment: &matcherv3.MetadataMatcher_PathSegment_Key{Key: matchedKey(provider) +
+			"shadow_effective_policy_id"}}},
 		Value: &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_StringMatch{
 			StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: rulePrefix}},
 		}},
@@ -158,11 +159,13 @@ func overHTTP(v *facet.View, name string, p *mesh.MeshConfig_ExtensionProvider_E
 		PathPrefix:           p.GetPathPrefix(),
 		AuthorizationRequest: &httpauthzv3.AuthorizationRequest{HeadersToAdd: fixedHeaders(p.GetIncludeAdditionalHeadersInCheck())},
 		AuthorizationResponse: &httpauthzv3.AuthorizationResponse{
-			AllowedUpstreamHeaders: headerNames(p.GetHeadersToUpstreamOnAllow()),
-			AllowedClientHeaders:   headerNames(p.GetHeadersToDownstreamOnDeny()), AllowedClientHeadersOnSuccess: headerNames(p.GetHeadersToDownstreamOnAllow()),
+			AllowedUpstreamHeaders:        headerNames(p.GetHeadersToUpstreamOnAllow()),
+			AllowedClientHeaders:          headerNames(p.GetHeadersToDownstreamOnDeny()),
+			AllowedClientHeadersOnSuccess: headerNames(p.GetHeadersToDownstreamOnAllow()),
 		},
 	}}
-	f.AllowedHeaders = headerNames(slices.Concat(p.GetIncludeRequestHeadersInCheck(), p.GetIncludeHeadersInCheck())) //nolint:staticcheck // deprecated, and in use
+	f.AllowedHeaders = headerNames(slices.Concat(p.GetIncludeRequestHeadersInCheck(),
+		p.GetIncludeHeadersInCheck())) //nolint:staticcheck // deprecated, and in use
 	return asking{http: resource.InHTTP(httpAsk, f)}, nil
 }
 

@@ -22,7 +22,8 @@ type compiler struct {
 
 // effects are what the rules of each action do where a value is wrong.
 var effects = map[security.AuthorizationPolicy_Action]string{
-	allow: "matches nothing", deny: "denies whatever is there", audit: "marks whatever is there", custom: "asks the provider whatever is there",
+	allow: "matches nothing", deny: "denies whatever is there", audit: "marks whatever is there",
+	custom: "asks the provider whatever is there",
 }
 
 // Problem is a value that cannot be compiled.
@@ -215,11 +216,13 @@ func (c *compiler) source(at string, s *security.Source) []field[*rbacv3.Princip
 const serverName = "connection.sni"
 
 // conditions are the fields of operations and of sources that conditions look at.
-func (c *compiler) conditions(at string, when []*security.Condition) (of []field[*rbacv3.Permission], from []field[*rbacv3.Principal], sound bool) {
+func (c *compiler) conditions(at string, when []*security.Condition) (of []field[*rbacv3.Permission],
+	from []field[*rbacv3.Principal], sound bool) {
 	sound = true
 	for i, condition := range when {
 		at := fmt.Sprintf("%s.when[%d]", at, i)
-		operation := field[*rbacv3.Permission]{at: at + ".values", notAt: at + ".notValues", values: condition.GetValues(), other: condition.GetNotValues()}
+		operation := field[*rbacv3.Permission]{at: at + ".values", notAt: at + ".notValues", values: condition.GetValues(),
+			other: condition.GetNotValues()}
 		source := field[*rbacv3.Principal]{at: operation.at, notAt: operation.notAt, values: operation.values, other: operation.other}
 		switch key := condition.GetKey(); {
 		case len(operation.values)+len(operation.other) == 0:

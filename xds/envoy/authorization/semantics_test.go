@@ -359,13 +359,16 @@ func matchesText(m *matcherv3.StringMatcher, value string) bool {
 }
 
 func contains(block *corev3.CidrRange, addr string) bool {
-	return netip.PrefixFrom(netip.MustParseAddr(block.GetAddressPrefix()), int(block.GetPrefixLen().GetValue())).Masked().Contains(netip.MustParseAddr(addr))
+	return netip.PrefixFrom(netip.MustParseAddr(block.GetAddressPrefix()),
+		int(block.GetPrefixLen().GetValue())).Masked().Contains(netip.MustParseAddr(addr))
 }
 
 // The values that are drawn, malformed ones among them.
 var (
-	peers      = []string{"", "td.example/ns/web/sa/front", "old.example/ns/web/sa/front", "c2.example/ns/web/sa/front", "cluster.local/ns/web/sa/front", "td.example/ns/webs/sa/back"}
-	principalV = append([]string{"*", "*/sa/front", "td.example/*", "*.example/ns/web/sa/*", "*/ns/web/sa/front", "spiffe://td.example/ns/web/sa/front", "td.example/ns/web/sa/*"}, peers...)
+	peers = []string{"", "td.example/ns/web/sa/front", "old.example/ns/web/sa/front", "c2.example/ns/web/sa/front",
+		"cluster.local/ns/web/sa/front", "td.example/ns/webs/sa/back"}
+	principalV = append([]string{"*", "*/sa/front", "td.example/*", "*.example/ns/web/sa/*", "*/ns/web/sa/front",
+		"spiffe://td.example/ns/web/sa/front", "td.example/ns/web/sa/*"}, peers...)
 	namespaceV = []string{"web", "web*", "*", "*s", "shop", ""}
 	accountV   = []string{"front", "web/front", "webs/back", "w*b/front"}
 	domainV    = []string{"td.example", "*.example", "c2*", "*", "other"}
@@ -376,7 +379,8 @@ var (
 	methodV    = []string{"GET", "P*", "*", "get"}
 	pathV      = []string{"/a", "/a/*", "*/b", "*", "/a/{*}", "/a/{**}", "/{*}/b", "/{*}x/b", "/a/b"}
 	keys       = []string{
-		"source.ip", "remote.ip", "destination.ip", "destination.port", "source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain",
+		"source.ip", "remote.ip", "destination.ip", "destination.port", "source.namespace", "source.principal",
+		"source.serviceAccount", "source.trustDomain",
 		"connection.sni", "request.headers[x]", "request.headers[a b]", "request.auth.principal", "no.such.key",
 	}
 	sniV = []string{"web.shop", "*.shop", "*", "api*"}
@@ -409,8 +413,10 @@ func drawRule(t *rapid.T) *security.Rule {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "to") {
 		r.To = append(r.To, &security.Rule_To{Operation: &security.Operation{
-			Hosts: rarely(t, "hosts", hostV), NotHosts: rarely(t, "notHosts", hostV), Ports: rarely(t, "ports", portV), NotPorts: rarely(t, "notPorts", portV),
-			Methods: rarely(t, "methods", methodV), NotMethods: rarely(t, "notMethods", methodV), Paths: rarely(t, "paths", pathV), NotPaths: rarely(t, "notPaths", pathV),
+			Hosts: rarely(t, "hosts", hostV), NotHosts: rarely(t, "notHosts", hostV), Ports: rarely(t, "ports", portV),
+			NotPorts: rarely(t, "notPorts", portV),
+			Methods:  rarely(t, "methods", methodV), NotMethods: rarely(t, "notMethods", methodV), Paths: rarely(t, "paths", pathV),
+			NotPaths: rarely(t, "notPaths", pathV),
 		}})
 	}
 	for range max(rapid.IntRange(-2, 2).Draw(t, "when"), 0) {
@@ -430,12 +436,14 @@ func drawRule(t *rapid.T) *security.Rule {
 func drawPolicies(t *rapid.T) []policy {
 	var all []policy
 	for range rapid.IntRange(1, 3).Draw(t, "policies") {
-		spec := &security.AuthorizationPolicy{Action: rapid.SampledFrom([]security.AuthorizationPolicy_Action{allow, allow, deny, deny, deny, audit, custom}).Draw(t, "action")}
+		spec := &security.AuthorizationPolicy{Action: rapid.SampledFrom([]security.AuthorizationPolicy_Action{allow, allow, deny, deny, deny,
+			audit, custom}).Draw(t, "action")}
 		for range rapid.IntRange(0, 2).Draw(t, "rules") {
 			spec.Rules = append(spec.Rules, drawRule(t))
 		}
 		name := strconv.Itoa(len(all))
-		all = append(all, policy{&federation.Object{Key: federation.ObjectKey{Namespace: "web", Name: name}, DryRun: rapid.IntRange(0, 5).Draw(t, "dry run") == 0}, spec})
+		all = append(all, policy{&federation.Object{Key: federation.ObjectKey{Namespace: "web", Name: name},
+			DryRun: rapid.IntRange(0, 5).Draw(t, "dry run") == 0}, spec})
 	}
 	return all
 }
@@ -450,13 +458,15 @@ func specs(all []policy) (texts []string) {
 func drawCall(t *rapid.T) call {
 	pick := func(of ...string) string { return rapid.SampledFrom(of).Draw(t, "of the call") }
 	c := call{
-		tcp: rapid.Bool().Draw(t, "tcp"), peer: pick(peers...), source: pick(addresses...), remote: pick(addresses...), destination: pick(addresses...),
-		port: rapid.SampledFrom([]int{80, 443, 9000}).Draw(t, "port"), sni: pick("", "web.shop", "api.shop"),
+		tcp: rapid.Bool().Draw(t, "tcp"), peer: pick(peers...), source: pick(addresses...), remote: pick(addresses...),
+		destination: pick(addresses...),
+		port:        rapid.SampledFrom([]int{80, 443, 9000}).Draw(t, "port"), sni: pick("", "web.shop", "api.shop"),
 	}
 	if c.tcp {
 		return c
 	}
-	c.host, c.method, c.path, c.headers = pick("web.shop", "Web.Shop", "web.shop:80", "api.shop"), pick("GET", "POST", "PUT"), pick("/a", "/a/b", "/a/b?c=/x", "/", "/a/", "/c/b"), map[string]string{}
+	c.host, c.method, c.path, c.headers = pick("web.shop", "Web.Shop", "web.shop:80", "api.shop"), pick("GET", "POST", "PUT"),
+		pick("/a", "/a/b", "/a/b?c=/x", "/", "/a/", "/c/b"), map[string]string{}
 	if rapid.Bool().Draw(t, "header") {
 		c.headers["x"] = pick("1", "2", "23", "")
 	}
@@ -499,7 +509,8 @@ func TestK01PropertyFiltersDecideAsThePoliciesSay(t *testing.T) {
 func TestK01PropertyMalformedValuesOpenNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := drawRule(t)
-		rule.From = append(rule.From[:min(1, len(rule.From))], &security.Rule_From{Source: &security.Source{IpBlocks: []string{"10.1.0.0/16", "malformed"}}})
+		rule.From = append(rule.From[:min(1, len(rule.From))],
+			&security.Rule_From{Source: &security.Source{IpBlocks: []string{"10.1.0.0/16", "malformed"}}})
 		c := drawCall(t)
 		at := &federation.Object{Key: federation.ObjectKey{Namespace: "web", Name: "p"}}
 		allowing := &Policies{all: []policy{{at, &security.AuthorizationPolicy{Action: allow, Rules: []*security.Rule{rule}}}}}
@@ -518,7 +529,8 @@ func TestK01PropertyMalformedValuesOpenNothing(t *testing.T) {
 // those of the mesh. Other values mean themselves.
 func TestK68ATrustDomainOfTheMeshMeansAllOfThem(t *testing.T) {
 	for value, want := range map[string]string{
-		"td.example": "td.example old.example", "old.example": "td.example old.example", "old*": "old.example", "other.example": "other.example", "*": "td.example old.example other.example",
+		"td.example": "td.example old.example", "old.example": "td.example old.example", "old*": "old.example", "other.example": "other.example",
+		"*": "td.example old.example other.example",
 	} {
 		policies := []policy{{object: &federation.Object{}, spec: &security.AuthorizationPolicy{
 			Rules: []*security.Rule{{From: []*security.Rule_From{{Source: &security.Source{TrustDomains: []string{value}}}}}},

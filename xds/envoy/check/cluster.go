@@ -74,7 +74,8 @@ func validateTransport(c *clusterv3.Cluster) error {
 		return nil
 	}
 	common := tls.GetCommonTlsContext()
-	if p := common.GetTlsParams(); p.GetTlsMaximumProtocolVersion() != 0 && p.GetTlsMinimumProtocolVersion() > p.GetTlsMaximumProtocolVersion() {
+	if p := common.GetTlsParams(); p.GetTlsMaximumProtocolVersion() != 0 &&
+		p.GetTlsMinimumProtocolVersion() > p.GetTlsMaximumProtocolVersion() {
 		return fmt.Errorf("transport_socket: the least version of TLS, %s, is above the greatest", p.GetTlsMinimumProtocolVersion())
 	}
 	if check := common.GetValidationContext(); len(check.GetMatchTypedSubjectAltNames()) > 0 && check.GetTrustedCa() == nil {

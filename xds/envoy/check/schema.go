@@ -69,7 +69,8 @@ func (c schemaCheck) walk(m protoreflect.Message) error {
 		return c.unpack(part)
 	case *durationpb.Duration:
 		if part.GetSeconds() > maxSeconds || part.GetSeconds() < 0 || part.GetNanos() < 0 {
-			return fmt.Errorf("a duration of %d seconds and %d nanoseconds is less than nothing, or more than Envoy can count", part.GetSeconds(), part.GetNanos())
+			return fmt.Errorf("a duration of %d seconds and %d nanoseconds is less than nothing, or more than Envoy can count",
+				part.GetSeconds(), part.GetNanos())
 		}
 	}
 	return nil

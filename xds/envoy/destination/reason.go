@@ -21,7 +21,8 @@ func (d Destination) RuledBy() string {
 
 // Ignored is the reason that a field of the destination's policy has no effect.
 func (d Destination) ignored(f destinationrule.Ignored) resource.Reason {
-	return resource.Reason{Code: resource.ReasonRuleIgnored, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + f.Field + " has no effect: " + f.Why}
+	return resource.Reason{Code: resource.ReasonRuleIgnored, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." +
+		f.Field + " has no effect: " + f.Why}
 }
 
 // ReportIgnored says which fields of the destination's policy have no effect.

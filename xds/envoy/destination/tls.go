@@ -34,7 +34,8 @@ func (d Destination) backendTLS(v *facet.View) *networking.ClientTLSSettings {
 
 // Refuse notes why nothing is sent to the destination.
 func Refuse(v *facet.View, d Destination, why string) {
-	v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + why + "; until then nothing is sent to " + d.Name})
+	v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + why +
+		"; until then nothing is sent to " + d.Name})
 }
 
 // Server is the name for which connections ask, and the names of which the server's

@@ -24,7 +24,8 @@ func Any(host federation.Hostname, r *federation.Reader, is func(*networking.Des
 func GoesByPlace(rule *networking.DestinationRule) bool {
 	return anyPolicy(rule, func(p settings) bool {
 		balancer := p.GetLoadBalancer()
-		return p.GetOutlierDetection() != nil || balancer.GetZoneAwareLbSetting() != nil || len(balancer.GetLocalityLbSetting().GetDistribute()) > 0
+		return p.GetOutlierDetection() != nil || balancer.GetZoneAwareLbSetting() != nil ||
+			len(balancer.GetLocalityLbSetting().GetDistribute()) > 0
 	})
 }
 

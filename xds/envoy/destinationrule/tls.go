@@ -38,7 +38,8 @@ func RefusedTLS(tls *networking.ClientTLSSettings) string {
 func refusedCredential(name string) string {
 	_, ok := tlsparams.Credential(name)
 	if !ok {
-		return fmt.Sprintf("tls.credentialName: %q is not the name of a secret; it has letters, digits, - and . and does not end in %s", name, tlsparams.AuthoritySuffix)
+		return fmt.Sprintf("tls.credentialName: %q is not the name of a secret; it has letters, digits, - and . and does not end in %s",
+			name, tlsparams.AuthoritySuffix)
 	}
 	return ""
 }

@@ -83,7 +83,8 @@ func namedBefore(v *facet.View, s, t *federation.Service) bool {
 // here.
 func addressesOf(v *facet.View, s *federation.Service) []string {
 	passesOn := s.Resolution == federation.Passthrough && service.HasPods(s) // an entry may have addresses all the same
-	if passesOn || !slices.ContainsFunc(s.Ports, func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP }) {
+	if passesOn || !slices.ContainsFunc(s.Ports,
+		func(p federation.ServicePort) bool { return p.Protocol.Transport() == federation.TransportTCP }) {
 		return nil
 	}
 	vips, local := service.VIPs(s, v.Facet.Cluster)

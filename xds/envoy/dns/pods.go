@@ -23,7 +23,8 @@ func ownPodAnswers(v *facet.View, known map[string]bool) map[string][]string {
 	own, networks := v.Network(), v.Networks()
 	for s := range v.Reader.Specs() {
 		host := string(s.Key.Hostname)
-		if !service.IsHeadless(s) || !v.Facet.Covers(s) || !service.HasShard(s, v.Facet.Cluster) || !service.HasPods(s) || known[host] || !resource.IsDomain(host) {
+		if !service.IsHeadless(s) || !v.Facet.Covers(s) || !service.HasShard(s, v.Facet.Cluster) || !service.HasPods(s) ||
+			known[host] || !resource.IsDomain(host) {
 			continue
 		}
 		known[host] = true

@@ -26,18 +26,21 @@ type boundRule struct {
 // bound are the VirtualServices that attach to the server, the oldest first.
 func bound(v *facet.View, p *listenPort, s *Server) []boundRule {
 	var all []boundRule
-	for _, o := range slices.SortedFunc(v.Reader.Objects().Named(virtualservice.Kind, "gateway:"+s.gatewayName()), (*federation.Object).CompareAge) {
+	for _, o := range slices.SortedFunc(v.Reader.Objects().Named(virtualservice.Kind, "gateway:"+s.gatewayName()),
+		(*federation.Object).CompareAge) {
 		spec, ok := o.Spec.(*networking.VirtualService)
 		if !ok || !federation.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, v.Facet.Namespace) {
 			continue
 		}
 		r := boundRule{Rule: route.Rule{
-			View: v, Object: o, Spec: spec, Port: uint16(s.spec.GetPort().GetNumber()), Gateways: []string{s.gatewayName()}, TLS: p.protocol == gateway.ServesTLS,
+			View: v, Object: o, Spec: spec, Port: uint16(s.spec.GetPort().GetNumber()), Gateways: []string{s.gatewayName()},
+			TLS: p.protocol == gateway.ServesTLS,
 		}}
 		for _, text := range spec.GetHosts() {
 			host := string(federation.ResolveHost(text, o.Key.Namespace))
 			for _, h := range s.hosts {
-				if name := h.Admitted(host, o.Key.Namespace); name != "" && (name == "*" || resource.IsDomain(name)) && !slices.Contains(r.hosts, name) {
+				if name := h.Admitted(host, o.Key.Namespace); name != "" && (name == "*" || resource.IsDomain(name)) &&
+					!slices.Contains(r.hosts, name) {
 					r.hosts = append(r.hosts, name)
 				}
 			}
@@ -64,12 +67,14 @@ func gatewayTCP(v *facet.View, p *listenPort, s *Server) []*listenerv3.Filter {
 			}
 		}
 	}
-	v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them"})
+	v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key,
+		Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them"})
 	return nil
 }
 
 func (r *boundRule) cannot(err error) {
-	r.View.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: fmt.Sprintf("%s is left out for port %d: %v", r.Object.Key, r.Port, err)})
+	r.View.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key,
+		Message: fmt.Sprintf("%s is left out for port %d: %v", r.Object.Key, r.Port, err)})
 }
 
 // passThrough routes TLS by the name of the server and does not end it. Of
@@ -95,7 +100,8 @@ func passThrough(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterCh
 		}
 	}
 	if len(chains) == 0 {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them"})
+		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key,
+			Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them"})
 	}
 	return chains
 }

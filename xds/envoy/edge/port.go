@@ -98,9 +98,11 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 	case s.cannot != "":
 		p.leaveOut(s, resource.ReasonInvalidRule, s.cannot)
 	case len(p.servers) > 0 && p.protocol != how:
-		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number, p.protocol, p.servers[0].title(), how))
+		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number,
+			p.protocol, p.servers[0].title(), how))
 	case how == gateway.ServesTCP && len(p.servers) > 0:
-		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart", p.number, p.servers[0].title()))
+		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and connections of plaintext TCP cannot be told apart",
+			p.number, p.servers[0].title()))
 	case how == gateway.ServesUDP && len(p.servers) > 0:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d is taken by %s, and datagrams cannot be told apart", p.number, p.servers[0].title()))
 	case how == gateway.ServesTLS && !p.claimNames(s):

@@ -20,7 +20,8 @@ import (
 // quicAt is the port at which the server offers HTTP/3; 0: it does not. Only servers that end TLS
 // and do not verify clients do (ADR 141).
 func (p *listenPort) quicAt(s *Server) uint16 {
-	if p.protocol != gateway.ServesTLS || s.mode() != networking.ServerTLSSettings_SIMPLE || !transport.AllowsQUIC(s.spec.GetTls()) || !s.routed(p.protocol) {
+	if p.protocol != gateway.ServesTLS || s.mode() != networking.ServerTLSSettings_SIMPLE || !transport.AllowsQUIC(s.spec.GetTls()) ||
+		!s.routed(p.protocol) {
 		return 0
 	}
 	at := p.facet.QUICAt(s.port())
@@ -128,7 +129,8 @@ func (p *listenPort) reportQUIC(v *facet.View) {
 			why = "its hosts include one of a server that verifies clients"
 		}
 		if _, err := s.ends(); err == nil {
-			v.LeaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: s.object.Key, Message: fmt.Sprintf("%s offers no HTTP/3: %s", s.title(), why)})
+			v.LeaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: s.object.Key,
+				Message: fmt.Sprintf("%s offers no HTTP/3: %s", s.title(), why)})
 		}
 	}
 }

@@ -116,7 +116,8 @@ func virtualHost(v *facet.View, domain string, h *host, p *listenPort) *routev3.
 		host.RequireTls = routev3.VirtualHost_ALL
 	}
 	if len(routes) == 0 {
-		host.Routes = []*routev3.Route{{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusNotFound, "no VirtualService has a route for this")}}
+		host.Routes = []*routev3.Route{{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusNotFound,
+			"no VirtualService has a route for this")}}
 	}
 	return host
 }
@@ -129,7 +130,8 @@ func routesOf(v *facet.View, r *route.Rule, domain string) []route.Compiled {
 		err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: route.Messages(routes)})
 	}
 	if err != nil {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.Object.Key, domain, r.Port, err)})
+		v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v",
+			r.Object.Key, domain, r.Port, err)})
 		return nil
 	}
 	return routes

@@ -86,7 +86,8 @@ func (s *Server) clientDetails() *hcmv3.HttpConnectionManager_SetCurrentClientCe
 func (s *Server) endTLS(f node.Facet) (*corev3.TransportSocket, error) {
 	grant := s.object.Credentials
 	if grant.To != "" && grant.To != f.Namespace {
-		return nil, fmt.Errorf(".tls.credentialName: the Secrets of namespace %s are for gateways of namespace %s, not for those of %s", grant.From, grant.To, f.Namespace)
+		return nil, fmt.Errorf(".tls.credentialName: the Secrets of namespace %s are for gateways of namespace %s, not for those of %s",
+			grant.From, grant.To, f.Namespace)
 	}
 	return transport.Termination{Identity: f.Identity, HTTP: s.https(), From: grant.From, Lenient: true}.TLS(s.spec.GetTls())
 }

@@ -21,7 +21,8 @@ import (
 // finds no chain.
 func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChain {
 	if !v.Facet.SNIDNAT {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() + ".tls.mode: AUTO_PASSTHROUGH needs a router in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
+		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() +
+			".tls.mode: AUTO_PASSTHROUGH needs a router in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
 		return nil
 	}
 	var chains []*listenerv3.FilterChain
@@ -30,7 +31,8 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 			continue
 		}
 		p.passed[name] = true
-		match := &listenerv3.FilterChainMatch{TransportProtocol: "tls", ServerNames: []string{name}, ApplicationProtocols: transport.MeshProtocols()}
+		match := &listenerv3.FilterChainMatch{TransportProtocol: "tls", ServerNames: []string{name},
+			ApplicationProtocols: transport.MeshProtocols()}
 		tcp := resource.NewTCP(name)
 		tcp.StatPrefix = p.listener()
 		chains = append(chains, &listenerv3.FilterChain{
@@ -38,7 +40,8 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 		})
 	}
 	if len(chains) == 0 {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key, Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
+		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key,
+			Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
 	}
 	return chains
 }

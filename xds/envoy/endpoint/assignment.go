@@ -32,7 +32,9 @@ func Assignment(v *facet.View, name string) proto.Message {
 	offers := slices.DeleteFunc(Offers(v, p), func(o Offer) bool {
 		host, isName := o.Endpoint.Address.Host()
 		if isName {
-			LeaveOutEndpoint(v, o, resource.ReasonHostname, fmt.Sprintf("%s is a DNS name, but the service's resolution is %s: give the endpoint an IP address or the service a DNS resolution", host, p.Service.Resolution))
+			LeaveOutEndpoint(v, o, resource.ReasonHostname,
+				fmt.Sprintf("%s is a DNS name, but the service's resolution is %s: give the endpoint an IP address or the service a DNS resolution",
+					host, p.Service.Resolution))
 		}
 		return isName
 	})
@@ -49,14 +51,16 @@ func NamedEndpoints(v *facet.View, p destination.Destination) *endpointv3.Cluste
 	offers := slices.DeleteFunc(Offers(v, p), func(o Offer) bool {
 		path, isSocket := o.Endpoint.Address.Unix()
 		if isSocket {
-			LeaveOutEndpoint(v, o, resource.ReasonSocket, fmt.Sprintf("%s is a socket, but the service's resolution is %s", path, p.Service.Resolution))
+			LeaveOutEndpoint(v, o, resource.ReasonSocket, fmt.Sprintf("%s is a socket, but the service's resolution is %s",
+				path, p.Service.Resolution))
 		}
 		return isSocket
 	})
 	offers = WithoutDuplicates(v, offers)
 	if p.Service.Resolution == federation.DNSRoundRobinLB && len(offers) > 1 {
 		for _, o := range offers[1:] {
-			LeaveOutEndpoint(v, o, resource.ReasonOneAddressOnly, fmt.Sprintf("resolution %s uses one name, %s", p.Service.Resolution, offers[0].Endpoint.Address))
+			LeaveOutEndpoint(v, o, resource.ReasonOneAddressOnly, fmt.Sprintf("resolution %s uses one name, %s", p.Service.Resolution,
+				offers[0].Endpoint.Address))
 		}
 		offers = offers[:1]
 	}

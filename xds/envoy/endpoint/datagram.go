@@ -19,7 +19,8 @@ func Datagrams(v *facet.View, d destination.Destination) *endpointv3.ClusterLoad
 	own, networks := v.Network(), v.Networks()
 	offers := slices.DeleteFunc(KeepClusterLocal(v, d, Offers(v, d)), func(o Offer) bool {
 		if _, isIP := o.Endpoint.Address.IP(); !isIP {
-			LeaveOutEndpoint(v, o, resource.ReasonHostname, fmt.Sprintf("%s is not an IP address, to which datagrams can be sent", o.Endpoint.Address))
+			LeaveOutEndpoint(v, o, resource.ReasonHostname,
+				fmt.Sprintf("%s is not an IP address, to which datagrams can be sent", o.Endpoint.Address))
 			return true
 		}
 		id := o.Endpoint.Network
@@ -29,7 +30,8 @@ func Datagrams(v *facet.View, d destination.Destination) *endpointv3.ClusterLoad
 		if n := networks(id); n != nil && !n.Gated {
 			return false
 		}
-		LeaveOutEndpoint(v, o, resource.ReasonOtherNetwork, fmt.Sprintf("%s is in network %s, whose gateways pass no datagrams on", o.Endpoint.Address, id))
+		LeaveOutEndpoint(v, o, resource.ReasonOtherNetwork,
+			fmt.Sprintf("%s is in network %s, whose gateways pass no datagrams on", o.Endpoint.Address, id))
 		return true
 	})
 	a := Assign(d.Name, WithoutDuplicates(v, offers))

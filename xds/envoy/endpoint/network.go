@@ -49,7 +49,8 @@ func SplitHorizon(v *facet.View, d destination.Destination, offers []Offer) Visi
 		n := networks(id)
 		switch {
 		case n == nil:
-			LeaveOutEndpoint(v, o, resource.ReasonUnknownNetwork, fmt.Sprintf("%s says that it is in network %s, in which no cluster is and which no Network declares", o.Endpoint.Address, id))
+			LeaveOutEndpoint(v, o, resource.ReasonUnknownNetwork,
+				fmt.Sprintf("%s says that it is in network %s, in which no cluster is and which no Network declares", o.Endpoint.Address, id))
 		case !n.Gated:
 			h.Direct = append(h.Direct, o)
 		default:
@@ -77,21 +78,26 @@ func through(v *facet.View, h *VisibleEndpoints, d destination.Destination, o Of
 	case len(by.gateways) == 0:
 		noGateway(v, o)
 	case !o.TakesMutualTLS():
-		LeaveOutPlain(v, o, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and does not take it", o.Endpoint.Address, id))
+		LeaveOutPlain(v, o, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and does not take it",
+			o.Endpoint.Address, id))
 	case d.Policy.GetTls() != nil && !d.DemandsMutual():
 		v.LeaveOut(resource.Reason{
 			Code: resource.ReasonMutualTLSOff, Shard: o.shard, Address: o.Endpoint.Address, Endpoint: o.Endpoint, Cause: d.Rule(),
-			Message: fmt.Sprintf("%s has tls.mode %s, and the gateways of network %s pass mutual TLS of the mesh on and nothing else", d.RuledBy(), d.Policy.GetTls().GetMode(), id),
+			Message: fmt.Sprintf("%s has tls.mode %s, and the gateways of network %s pass mutual TLS of the mesh on and nothing else", d.RuledBy(),
+				d.Policy.GetTls().GetMode(), id),
 		})
 	case d.Policy.GetProxyProtocol() != nil:
 		v.LeaveOut(resource.Reason{
 			Code: resource.ReasonMutualTLSOff, Shard: o.shard, Address: o.Endpoint.Address, Endpoint: o.Endpoint, Cause: d.Rule(),
-			Message: fmt.Sprintf("%s has proxyProtocol, and the gateways of network %s pass mutual TLS of the mesh on and nothing else", d.RuledBy(), id),
+			Message: fmt.Sprintf("%s has proxyProtocol, and the gateways of network %s pass mutual TLS of the mesh on and nothing else",
+				d.RuledBy(), id),
 		})
 	case v.Facet.GRPC:
-		LeaveOutEndpoint(v, o, resource.ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and gRPC clients without a proxy speak plain text here: give the client a sidecar", o.Endpoint.Address, id))
+		LeaveOutEndpoint(v, o, resource.ReasonNoIdentity,
+			fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and gRPC clients without a proxy speak plain text here: give the client a sidecar", o.Endpoint.Address, id))
 	case !d.Identity:
-		LeaveOutEndpoint(v, o, resource.ReasonNoIdentity, fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and the proxy has no identity of the mesh: it needs IDENTITY_SOURCE in its metadata, as isthmus proxy bootstrap writes it", o.Endpoint.Address, id))
+		LeaveOutEndpoint(v, o, resource.ReasonNoIdentity,
+			fmt.Sprintf("%s is in network %s, whose gateways pass mutual TLS on and nothing else, and the proxy has no identity of the mesh: it needs IDENTITY_SOURCE in its metadata, as isthmus proxy bootstrap writes it", o.Endpoint.Address, id))
 	default:
 		by.offers = append(h.behind[id].offers, o)
 		h.behind[id] = by
@@ -150,7 +156,8 @@ func yieldToEndpoints(v *facet.View, h *VisibleEndpoints) {
 			}
 			delete(h.behind, id)
 			for _, lost := range c.offers {
-				LeaveOutEndpoint(v, lost, resource.ReasonDuplicateAddress, fmt.Sprintf("the only gateway of network %s has the address %s of an endpoint of %s", id, at, o.shard))
+				LeaveOutEndpoint(v, lost, resource.ReasonDuplicateAddress,
+					fmt.Sprintf("the only gateway of network %s has the address %s of an endpoint of %s", id, at, o.shard))
 			}
 		}
 	}

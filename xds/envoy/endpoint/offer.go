@@ -54,7 +54,8 @@ func Offers(v *facet.View, p destination.Destination) []Offer {
 		for i := range group.Endpoints {
 			o := Offer{Endpoint: &group.Endpoints[i], shard: group.Shard}
 			if !declared {
-				LeaveOutEndpoint(v, o, resource.ReasonPortNotDeclared, fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.Port.Number))
+				LeaveOutEndpoint(v, o, resource.ReasonPortNotDeclared,
+					fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.Port.Number))
 				continue
 			}
 			if !carries(o.Endpoint.Labels, p.Labels) {
@@ -103,7 +104,8 @@ func usable(v *facet.View, o *Offer, portName string) bool {
 	}
 	if path, isSocket := address.Unix(); isSocket {
 		if path == "" || len(path) > check.MaxSocketPath {
-			LeaveOutEndpoint(v, *o, resource.ReasonInvalidAddress, fmt.Sprintf("the socket path %q is empty or longer than %d bytes", path, check.MaxSocketPath))
+			LeaveOutEndpoint(v, *o, resource.ReasonInvalidAddress, fmt.Sprintf("the socket path %q is empty or longer than %d bytes",
+				path, check.MaxSocketPath))
 			return false
 		}
 		return true
@@ -153,7 +155,8 @@ func WithoutDuplicates(v *facet.View, offers []Offer) []Offer {
 	for _, o := range offers {
 		if len(kept) > 0 && kept[len(kept)-1].compareSocket(o) == 0 {
 			first := kept[len(kept)-1]
-			LeaveOutEndpoint(v, o, resource.ReasonDuplicateAddress, fmt.Sprintf("%s has the same address %s and port %d in network %s", first.shard, o.Endpoint.Address, o.number, first.Endpoint.Network))
+			LeaveOutEndpoint(v, o, resource.ReasonDuplicateAddress, fmt.Sprintf("%s has the same address %s and port %d in network %s", first.shard,
+				o.Endpoint.Address, o.number, first.Endpoint.Network))
 			continue
 		}
 		kept = append(kept, o)

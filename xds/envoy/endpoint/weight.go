@@ -159,9 +159,10 @@ func (m Member) lbEndpoint() *endpointv3.LbEndpoint {
 	}
 	at := m.entry.gateway.Address
 	e := &endpointv3.LbEndpoint{
-		HealthStatus:   corev3.HealthStatus_HEALTHY,
-		Metadata:       m.peer,
-		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: resource.SocketAddress(at.Addr().String(), at.Port())}},
+		HealthStatus: corev3.HealthStatus_HEALTHY,
+		Metadata:     m.peer,
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: resource.SocketAddress(at.Addr().String(),
+			at.Port())}},
 	}
 	if m.draining {
 		e.HealthStatus = corev3.HealthStatus_DRAINING

@@ -23,7 +23,8 @@ func outboundListener(chains int) *listenerv3.Listener {
 	l := &listenerv3.Listener{Name: "10.96.0.1_3306", Address: resource.SocketAddress("10.96.0.1", 3306)}
 	for i := range chains {
 		match := &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(3306 + i))}
-		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{FilterChainMatch: match, Filters: []*listenerv3.Filter{resource.TCPProxy("db")}})
+		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{FilterChainMatch: match,
+			Filters: []*listenerv3.Filter{resource.TCPProxy("db")}})
 	}
 	return l
 }
@@ -37,23 +38,25 @@ func TestK73WhatPatchesAddToManyResourcesIsBounded(t *testing.T) {
 		patches string
 		out     string // the indexes of the patches that are left out
 	}{
-		"small ones":                 {webCluster(), large("CLUSTER", "{}", 7) + large("CLUSTER", "{}", 8), ""},
-		"a large one":                {webCluster(), large("CLUSTER", "{}", 17), "0"},
-		"too much together":          {webCluster(), large("CLUSTER", "{}", 9) + large("CLUSTER", "{context: ANY}", 10) + large("CLUSTER", "{}", 4), "1"},
-		"of a named cluster":         {webCluster(), large("CLUSTER", named, 200), ""},
-		"of a service":               {webCluster(), large("CLUSTER", "{cluster: {service: web.shop}}", 200), ""},
-		"of all with a port":         {webCluster(), large("CLUSTER", "{cluster: {portNumber: 80}}", 17), "0"},
-		"beside a named one":         {webCluster(), large("CLUSTER", named, 200) + large("CLUSTER", "{}", 15) + large("CLUSTER", "{}", 2), "2"},
-		"of all virtual hosts":       {webRoutes(), large("VIRTUAL_HOST", "{}", 23), ""},
-		"too large for them":         {webRoutes(), large("VIRTUAL_HOST", "{}", 25), "0"},
-		"of one of them":             {webRoutes(), large("VIRTUAL_HOST", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", 200), ""},
-		"of listeners":               {outboundListener(1), large("LISTENER", "{}", 63), ""},
-		"too large for listeners":    {outboundListener(1), large("LISTENER", "{}", 65), "0"},
-		"of listeners with chains":   {outboundListener(3), large("LISTENER", "{}", 190), ""},
-		"of a named listener":        {outboundListener(1), large("LISTENER", filters, 200), ""},
-		"of what there is once":      {inboundListener(), large("LISTENER", "{}", 200), ""},
-		"of what is removed":         {webCluster(), large("CLUSTER", "{}", 17) + "- {applyTo: CLUSTER, patch: {operation: REMOVE}}\n", ""},
-		"less instead of more later": {webCluster(), large("CLUSTER", "{}", 12) + "- {applyTo: CLUSTER, patch: {operation: MERGE, value: {alt_stat_name: a}}}\n", ""},
+		"small ones":  {webCluster(), large("CLUSTER", "{}", 7) + large("CLUSTER", "{}", 8), ""},
+		"a large one": {webCluster(), large("CLUSTER", "{}", 17), "0"},
+		"too much together": {webCluster(), large("CLUSTER", "{}", 9) + large("CLUSTER", "{context: ANY}", 10) +
+			large("CLUSTER", "{}", 4), "1"},
+		"of a named cluster":       {webCluster(), large("CLUSTER", named, 200), ""},
+		"of a service":             {webCluster(), large("CLUSTER", "{cluster: {service: web.shop}}", 200), ""},
+		"of all with a port":       {webCluster(), large("CLUSTER", "{cluster: {portNumber: 80}}", 17), "0"},
+		"beside a named one":       {webCluster(), large("CLUSTER", named, 200) + large("CLUSTER", "{}", 15) + large("CLUSTER", "{}", 2), "2"},
+		"of all virtual hosts":     {webRoutes(), large("VIRTUAL_HOST", "{}", 23), ""},
+		"too large for them":       {webRoutes(), large("VIRTUAL_HOST", "{}", 25), "0"},
+		"of one of them":           {webRoutes(), large("VIRTUAL_HOST", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", 200), ""},
+		"of listeners":             {outboundListener(1), large("LISTENER", "{}", 63), ""},
+		"too large for listeners":  {outboundListener(1), large("LISTENER", "{}", 65), "0"},
+		"of listeners with chains": {outboundListener(3), large("LISTENER", "{}", 190), ""},
+		"of a named listener":      {outboundListener(1), large("LISTENER", filters, 200), ""},
+		"of what there is once":    {inboundListener(), large("LISTENER", "{}", 200), ""},
+		"of what is removed":       {webCluster(), large("CLUSTER", "{}", 17) + "- {applyTo: CLUSTER, patch: {operation: REMOVE}}\n", ""},
+		"less instead of more later": {webCluster(),
+			large("CLUSTER", "{}", 12) + "- {applyTo: CLUSTER, patch: {operation: MERGE, value: {alt_stat_name: a}}}\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, outcomes := Patched(c.before, patchesIn(t, c.patches))

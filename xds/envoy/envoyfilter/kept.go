@@ -58,7 +58,8 @@ func nameOf(m proto.Message) string {
 // removable reports that everything else depends on the resource.
 func removable(m proto.Message) error {
 	switch name := nameOf(m); name {
-	case resource.VirtualInbound, resource.VirtualOutbound, resource.BlackHoleCluster, resource.PassthroughCluster, resource.InboundPassthroughCluster:
+	case resource.VirtualInbound, resource.VirtualOutbound, resource.BlackHoleCluster, resource.PassthroughCluster,
+		resource.InboundPassthroughCluster:
 		return fmt.Errorf("%s cannot be removed: captured connections need it", name)
 	}
 	return nil
@@ -97,7 +98,8 @@ func validChain(chain *listenerv3.FilterChain) error {
 		}
 	}
 	if last := chain.GetFilters()[len(chain.GetFilters())-1]; isPassing(last) {
-		return fmt.Errorf("the last filter is %q, which does not end connections: %s or another must follow", last.GetName(), resource.TCPProxyFilter)
+		return fmt.Errorf("the last filter is %q, which does not end connections: %s or another must follow",
+			last.GetName(), resource.TCPProxyFilter)
 	}
 	return nil
 }

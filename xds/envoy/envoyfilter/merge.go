@@ -83,7 +83,8 @@ func (g merger) packed(into, value *anypb.Any) error {
 		return fmt.Errorf("unpacking %s: %w", value.MessageName(), err)
 	}
 	if typed, is := now.(*typev3.TypedStruct); is && typed.GetTypeUrl() != more.(*typev3.TypedStruct).GetTypeUrl() {
-		return fmt.Errorf("the value has the type %s, and what it is merged with has %s", more.(*typev3.TypedStruct).GetTypeUrl(), typed.GetTypeUrl())
+		return fmt.Errorf("the value has the type %s, and what it is merged with has %s",
+			more.(*typev3.TypedStruct).GetTypeUrl(), typed.GetTypeUrl())
 	}
 	if err := g.merge(now, more); err != nil {
 		return err

@@ -35,8 +35,10 @@ func wildValue(t *rapid.T, depth int) *structpb.Value {
 }
 
 var wildFields = []string{
-	"name", "@type", "typed_config", "type", "connect_timeout", "domains", "routes", "match", "prefix", "route", "cluster", "virtual_hosts", "filters",
-	"filter_chains", "address", "socket_address", "port_value", "type_url", "value", "load_assignment", "endpoints", "lb_endpoints", "http_filters",
+	"name", "@type", "typed_config", "type", "connect_timeout", "domains", "routes", "match", "prefix", "route",
+	"cluster", "virtual_hosts", "filters",
+	"filter_chains", "address", "socket_address", "port_value", "type_url", "value", "load_assignment", "endpoints",
+	"lb_endpoints", "http_filters",
 	"transport_socket", "circuit_breakers", "thresholds", "max_connections", "filter_chain_match", "direct_response", "status",
 }
 
@@ -67,8 +69,10 @@ func wildPatch(t *rapid.T, i int) Patch {
 	if rapid.Bool().Draw(t, "names a filter") {
 		p.Match = &api.EnvoyFilter_EnvoyConfigObjectMatch{ObjectTypes: &api.EnvoyFilter_EnvoyConfigObjectMatch_Listener{Listener: &api.EnvoyFilter_ListenerMatch{
 			FilterChain: &api.EnvoyFilter_ListenerMatch_FilterChainMatch{Filter: &api.EnvoyFilter_ListenerMatch_FilterMatch{
-				Name:      rapid.SampledFrom([]string{"envoy.filters.network.http_connection_manager", "envoy.filters.network.tcp_proxy"}).Draw(t, "filter"),
-				SubFilter: &api.EnvoyFilter_ListenerMatch_SubFilterMatch{Name: rapid.SampledFrom([]string{"", "envoy.filters.http.router", "envoy.filters.http.fault"}).Draw(t, "sub filter")},
+				Name: rapid.SampledFrom([]string{"envoy.filters.network.http_connection_manager", "envoy.filters.network.tcp_proxy"}).Draw(t,
+					"filter"),
+				SubFilter: &api.EnvoyFilter_ListenerMatch_SubFilterMatch{Name: rapid.SampledFrom([]string{"", "envoy.filters.http.router",
+					"envoy.filters.http.fault"}).Draw(t, "sub filter")},
 			}},
 		}}}
 	}

@@ -64,7 +64,8 @@ func ServerOf(v *facet.View, p located) (Server, error) {
 		return Server{}, err
 	}
 	if scoped && owner.Service.Key.Namespace != namespace {
-		return Server{}, fmt.Errorf("the provider's service %s is that of namespace %q for this proxy, not of %q", host, owner.Service.Key.Namespace, namespace)
+		return Server{}, fmt.Errorf("the provider's service %s is that of namespace %q for this proxy, not of %q", host,
+			owner.Service.Key.Namespace, namespace)
 	}
 	return Server{Cluster: resource.SubsetClusterName(owner.Service.Key.Hostname, number, ""), Host: string(host), Port: number}, nil
 }

@@ -49,8 +49,10 @@ func At(v *facet.View, pod netip.Addr, number uint16) service.ServedPort {
 	}
 	for _, p := range claims[1:] {
 		if p.Service != claims[0].Service {
-			v.LeaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: p.Service.Key, Message: "the pod " + netip.AddrPortFrom(pod, number).String() + " of " + p.Service.Key.String() +
-				" is called as one of " + claims[0].Service.Key.String() + ", which comes first; rules for the former have no effect on these connections"})
+			v.LeaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: p.Service.Key, Message: "the pod " + netip.AddrPortFrom(pod,
+				number).String() + " of " + p.Service.Key.String() +
+				" is called as one of " + claims[0].Service.Key.String() +
+				", which comes first; rules for the former have no effect on these connections"})
 		}
 	}
 	return claims[0]

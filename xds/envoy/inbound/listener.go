@@ -81,7 +81,8 @@ func (s server) boundTo(number uint16, name string) *listenerv3.Listener {
 	at := p.binds(s.view.Facet)
 	l := listener.New(name, at[0].String(), number)
 	for _, more := range at[1:] {
-		l.AdditionalAddresses = append(l.AdditionalAddresses, &listenerv3.AdditionalAddress{Address: resource.SocketAddress(more.String(), number)})
+		l.AdditionalAddresses = append(l.AdditionalAddresses,
+			&listenerv3.AdditionalAddress{Address: resource.SocketAddress(more.String(), number)})
 	}
 	s.numbers = []uint16{number}
 	s.complete(l, s.mutual())

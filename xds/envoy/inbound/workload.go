@@ -105,7 +105,8 @@ func (p port) refusal(f node.Facet, number uint16) string {
 	case number == resource.InboundPort || p.bound && number >= firstOwn && number <= lastOwn:
 		return fmt.Sprintf("the proxy has ports %d to %d itself; write another port", firstOwn, lastOwn)
 	case p.bound && to.Port() == number && slices.ContainsFunc(p.binds(f), func(at netip.Addr) bool { return reaches(at, to.Addr()) }):
-		return fmt.Sprintf("the proxy would send what it receives at port %d to itself; write another bind, or another port in defaultEndpoint", number)
+		return fmt.Sprintf("the proxy would send what it receives at port %d to itself; write another bind, or another port in defaultEndpoint",
+			number)
 	}
 	return ""
 }

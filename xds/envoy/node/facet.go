@@ -37,8 +37,10 @@ type Facet struct {
 	Balanced  bool                // services whose callers choose the endpoint, for gateways, which have no such callers
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
 	// The effective configuration of the proxy.
-	Objects  federation.ClusterID    // whose objects for its own proxies count; empty: there are none
-	Egress   string                  // what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST, which excludes, for a port alone after PORT:, for no captured port after 0:; empty: everything
+	Objects federation.ClusterID // whose objects for its own proxies count; empty: there are none
+	// Egress is what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST,
+	// which excludes, for a port alone after PORT:, for no captured port after 0:; empty: everything.
+	Egress   string
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
 	Onward   string                  // the cluster to which connections to unknown hosts go; empty: where the caller wanted
@@ -94,7 +96,8 @@ func (f Facet) String() string {
 
 func (f Facet) flags() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
-		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) && yield("stats", f.Stats) && yield("sni-dnat", f.SNIDNAT) &&
+		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) &&
+			yield("stats", f.Stats) && yield("sni-dnat", f.SNIDNAT) &&
 			yield("automatic", f.Automatic) && yield("balanced", f.Balanced) && yield("uncaptured", f.Uncaptured)
 	}
 }

@@ -14,10 +14,12 @@ import (
 func TestU22ProxiesWhoseClusterIsGiven(t *testing.T) {
 	given := Given{Cluster: "dc1", Namespace: "shop", ServiceAccount: "web", Address: netip.MustParseAddr("10.0.0.7")}
 	n, err := ParseNode(&corev3.Node{Id: "web-sidecar-proxy"}, given)
-	if err != nil || n.Type != Sidecar || n.Cluster != "dc1" || n.Namespace != "shop" || n.ServiceAccount != "web" || n.Name != "web-sidecar-proxy.shop" || len(n.Addresses) != 1 || n.Addresses[0] != given.Address {
+	if err != nil || n.Type != Sidecar || n.Cluster != "dc1" || n.Namespace != "shop" || n.ServiceAccount != "web" ||
+		n.Name != "web-sidecar-proxy.shop" || len(n.Addresses) != 1 || n.Addresses[0] != given.Address {
 		t.Errorf("it is %+v, %v", n, err)
 	}
-	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": "c2", "NAMESPACE": "bank", "SERVICE_ACCOUNT": "ledger", "INSTANCE_IPS": "10.0.0.8"})
+	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": "c2", "NAMESPACE": "bank", "SERVICE_ACCOUNT": "ledger",
+		"INSTANCE_IPS": "10.0.0.8"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,8 @@ func shortTexts(metadata map[string]*structpb.Value) string {
 	var kept strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		value, isText := metadata[key].GetKind().(*structpb.Value_StringValue)
-		if !isText || strings.Contains(key, "=") || strings.Contains(key+value.StringValue, between) || len(key)+len(value.StringValue) > maxShortText {
+		if !isText || strings.Contains(key, "=") || strings.Contains(key+value.StringValue, between) ||
+			len(key)+len(value.StringValue) > maxShortText {
 			continue
 		}
 		if kept.Len()+maxShortText > maxShortTexts {

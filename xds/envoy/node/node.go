@@ -74,8 +74,10 @@ const (
 
 // Bytes is what the node takes in memory, estimated.
 func (n Node) Bytes() int {
-	bytes := nodeOverhead + len(n.ID) + len(n.Network) + len(n.Cluster) + len(n.Namespace) + len(n.ServiceAccount) + len(n.Locality.Region) + len(n.Locality.Zone) +
-		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Metadata) + len(n.Group) + len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
+	bytes := nodeOverhead + len(n.ID) + len(n.Network) + len(n.Cluster) + len(n.Namespace) + len(n.ServiceAccount) +
+		len(n.Locality.Region) + len(n.Locality.Zone) +
+		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Metadata) + len(n.Group) +
+		len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
 	for name, value := range n.Labels {
 		bytes += labelOverhead + len(name) + len(value)
 	}

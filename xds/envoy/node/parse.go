@@ -225,7 +225,8 @@ func (p *nodeParser) labels(key string) map[string]string {
 			p.fail("metadata %s: the label %q is no string", key, name)
 			return nil
 		}
-		labels[p.clean("metadata "+key+": a name", name, maxNodeText)] = p.clean("metadata "+key+": the label "+name, text.StringValue, maxNodeText)
+		labels[p.clean("metadata "+key+": a name", name, maxNodeText)] = p.clean("metadata "+key+": the label "+name,
+			text.StringValue, maxNodeText)
 	}
 	return labels
 }

@@ -142,7 +142,8 @@ func (p *patchLists) listsFor(patch *networking.EnvoyFilter_EnvoyConfigObjectPat
 			return []*string{&p.newListeners}
 		}
 		return byDirection(context, &p.inbound, &p.outbound)
-	case networking.EnvoyFilter_FILTER_CHAIN, networking.EnvoyFilter_LISTENER_FILTER, networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_HTTP_FILTER:
+	case networking.EnvoyFilter_FILTER_CHAIN, networking.EnvoyFilter_LISTENER_FILTER, networking.EnvoyFilter_NETWORK_FILTER,
+		networking.EnvoyFilter_HTTP_FILTER:
 		return byDirection(context, &p.inbound, &p.outbound)
 	}
 	return nil

@@ -15,7 +15,8 @@ import (
 )
 
 // filter is an EnvoyFilter with a patch of clusters, as configuration indexes it.
-func filter(namespace, name string, priority int32, label string, proxy *networking.EnvoyFilter_ProxyMatch, gateways ...string) *federation.Object {
+func filter(namespace, name string, priority int32, label string, proxy *networking.EnvoyFilter_ProxyMatch,
+	gateways ...string) *federation.Object {
 	spec := &networking.EnvoyFilter{Priority: priority, ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{{
 		ApplyTo: networking.EnvoyFilter_CLUSTER, Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{Proxy: proxy},
 		Patch: &networking.EnvoyFilter_Patch{Operation: networking.EnvoyFilter_Patch_MERGE},
@@ -30,7 +31,8 @@ func filter(namespace, name string, priority int32, label string, proxy *network
 	}
 	for _, g := range gateways {
 		spec.TargetRefs = append(spec.TargetRefs, &selection.PolicyTargetReference{Group: "gateway.networking.k8s.io", Kind: "Gateway", Name: g})
-		o.Names, o.ProxyLabels = []string{federation.WorkloadsName + namespace + "/" + federation.GatewayLabel + "=" + g}, []string{federation.GatewayLabel}
+		o.Names, o.ProxyLabels = []string{federation.WorkloadsName + namespace + "/" + federation.GatewayLabel + "=" + g},
+			[]string{federation.GatewayLabel}
 	}
 	return o
 }

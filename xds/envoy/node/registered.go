@@ -46,7 +46,8 @@ func (n Node) serves(r *federation.Reader) error {
 	if r.Mesh().AllowsGateways(n.Namespace) || namedGateway(n, r) {
 		return nil
 	}
-	return fmt.Errorf("gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", n.Namespace)
+	return fmt.Errorf("gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network",
+		n.Namespace)
 }
 
 // passesOn reports whether the proxy is to pass connections of other networks on: its

@@ -129,7 +129,8 @@ func (n Node) gatewayFacets(c effectiveConfig) []Facet {
 		return nil
 	}
 	return []Facet{{
-		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports.tcp, QUIC: c.ports.quic, Datagrams: c.ports.udp, IPv6: n.hasIPv6(),
+		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports.tcp, QUIC: c.ports.quic,
+		Datagrams: c.ports.udp, IPv6: n.hasIPv6(),
 		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
 	}}
 }
@@ -139,7 +140,8 @@ func (n Node) podFacets(c effectiveConfig) []Facet {
 	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity {
 		return nil
 	}
-	return []Facet{{Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress, Identity: true, Agent: n.Agent}}
+	return []Facet{{Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
+		Identity: true, Agent: n.Agent}}
 }
 
 // passedFacets are those of a router in sni-dnat mode for what it passes on.
@@ -211,7 +213,8 @@ func (n Node) listenerFacets(c effectiveConfig) []Facet {
 	facets = append(append(facets, inboundFacets(n, c)...), boundFacets(n, c)...)
 	if n.Capture {
 		facets = append(facets, n.offering(c, Facet{
-			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound, Onward: c.onward.cluster, Automatic: n.DNSCapture,
+			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound,
+			Onward: c.onward.cluster, Automatic: n.DNSCapture,
 		})...)
 	}
 	if n.DNSCapture {

@@ -47,8 +47,10 @@ func boundFacets(n Node, c effectiveConfig) []Facet {
 		return nil
 	}
 	return []Facet{{
-		Scope: ScopeBound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Domain: n.Domain, Port: n.HTTPProxyPort,
-		IPv6: n.hasIPv6(), Agent: n.Agent, Labels: c.labels, Egress: c.egress, Outbound: c.outbound, Onward: c.onward.cluster, Automatic: n.DNSCapture,
+		Scope: ScopeBound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace,
+		Domain: n.Domain, Port: n.HTTPProxyPort,
+		IPv6: n.hasIPv6(), Agent: n.Agent, Labels: c.labels, Egress: c.egress, Outbound: c.outbound,
+		Onward: c.onward.cluster, Automatic: n.DNSCapture,
 		Sidecar: c.bound, Uncaptured: !n.Capture,
 	}}
 }

@@ -115,5 +115,6 @@ func (n Node) withTelemetry(c effectiveConfig, facets []Facet) []Facet {
 
 // tracesByName reports whether a provider of MeshSettings must be told what the workload is called.
 func tracesByName(mesh *federation.MeshSettings) bool {
-	return mesh != nil && slices.ContainsFunc(mesh.ExtensionProviders, func(p federation.ExtensionProvider) bool { return p.Has("opentelemetry") })
+	return mesh != nil && slices.ContainsFunc(mesh.ExtensionProviders,
+		func(p federation.ExtensionProvider) bool { return p.Has("opentelemetry") })
 }

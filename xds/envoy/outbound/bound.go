@@ -111,13 +111,15 @@ func (e egress) connections(v *facet.View) route.Connections {
 		case first == nil:
 			first, c.Rest = p.Service, of.Rest
 		default:
-			why := "does not lead to " + p.Service.Key.String() + ": connections are those of " + first.Key.String() + ", which comes first; write a listener for each"
+			why := "does not lead to " + p.Service.Key.String() + ": connections are those of " + first.Key.String() +
+				", which comes first; write a listener for each"
 			v.LeaveOut(e.ignored(why))
 		}
 	}
 	c.Named = named.all
 	if len(c.Named)+len(c.Rest) == 0 {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: e.by.Key, Message: e.title() + ": no host has a TCP port of that number; connections are closed"})
+		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: e.by.Key,
+			Message: e.title() + ": no host has a TCP port of that number; connections are closed"})
 	}
 	if len(c.Rest) == 0 {
 		c.Rest = []*listenerv3.Filter{resource.TCPProxy(resource.BlackHoleCluster)}

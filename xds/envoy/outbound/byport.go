@@ -48,7 +48,8 @@ func byPort(v *facet.View, number uint16) []*listenerv3.Filter {
 	first := claims[0]
 	for _, s := range claims[1:] {
 		v.LeaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: s.Key, Message: fmt.Sprintf(
-			"connections to port %d are those of %s, which has no addresses either and is older than %s; give one of them addresses", number, first.Key, s.Key)})
+			"connections to port %d are those of %s, which has no addresses either and is older than %s; give one of them addresses",
+			number, first.Key, s.Key)})
 	}
 	port, _ := service.TCPPort(first, number)
 	return route.ConnectionsTo(v, service.ServedPort{Service: first, Port: port}, netip.Prefix{}).Rest

@@ -34,10 +34,12 @@ func Capture(v *facet.View, name string) *listenerv3.Listener {
 
 // reportLost says that the egress proxy does not exist.
 func reportLost(v *facet.View) {
-	if o := node.SidecarIn(v.Facet, v.Reader); o != nil && v.Facet.Onward == resource.BlackHoleCluster && v.Facet.Outbound != federation.RegistryOnly {
+	if o := node.SidecarIn(v.Facet, v.Reader); o != nil && v.Facet.Onward == resource.BlackHoleCluster &&
+		v.Facet.Outbound != federation.RegistryOnly {
 		v.LeaveOut(resource.Reason{
 			Code: resource.ReasonNoDestination, Cause: o.Key,
-			Message: o.Key.Title() + ": the egress proxy is no service with that port and subset that this proxy sees: connections to unknown hosts are closed",
+			Message: o.Key.Title() +
+				": the egress proxy is no service with that port and subset that this proxy sees: connections to unknown hosts are closed",
 		})
 	}
 }
@@ -48,6 +50,7 @@ func HTTPProxy(v *facet.View, name string) *listenerv3.Listener {
 		return nil
 	}
 	l := listener.New(name, "127.0.0.1", v.Facet.Port)
-	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, resource.HTTPProxyRoutes, resource.HTTPProxyRoutes, 0)}}}
+	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, resource.HTTPProxyRoutes,
+		resource.HTTPProxyRoutes, 0)}}}
 	return l
 }

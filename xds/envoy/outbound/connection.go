@@ -67,7 +67,8 @@ func servers(v *facet.View, number uint16) []route.NamedConnections {
 	})
 	for group := range service.ByHostname(slices.Values(services)) {
 		owner, _ := service.OwnerAmong(v, v.Reader.ByHostname(group[0].Key.Hostname), number)
-		if owner.Service == nil || !v.Exposes(owner.Service, number) || !service.ByServerName(owner, v.Facet) || service.IsAlias(v, owner.Service) {
+		if owner.Service == nil || !v.Exposes(owner.Service, number) || !service.ByServerName(owner, v.Facet) ||
+			service.IsAlias(v, owner.Service) {
 			continue
 		}
 		named.add(owner, route.ConnectionsTo(v, owner, netip.Prefix{}))

@@ -168,7 +168,8 @@ func (e egress) served(v *facet.View) iter.Seq[service.ServedPort] {
 				continue
 			}
 			if e.dialed && owner.Service.Resolution == federation.Passthrough {
-				v.LeaveOut(e.ignored("does not lead to " + owner.Service.Key.String() + ": its callers choose the instance by address; call it directly"))
+				v.LeaveOut(e.ignored("does not lead to " + owner.Service.Key.String() +
+					": its callers choose the instance by address; call it directly"))
 				continue
 			}
 			if !yield(owner) {

@@ -93,7 +93,8 @@ func ownerAt(v *facet.View, vip netip.Addr, number uint16) service.ServedPort {
 	})
 	claims = slices.DeleteFunc(claims, func(s *federation.Service) bool { return !service.Owns(v, s, number) || service.IsAlias(v, s) })
 	slices.SortStableFunc(claims, func(s, t *federation.Service) int {
-		return cmp.Or(resource.CompareTrueFirst(!s.IsAutomatic(vip), !t.IsAutomatic(vip)), resource.CompareTrueFirst(node.IsPublic(s), node.IsPublic(t)),
+		return cmp.Or(resource.CompareTrueFirst(!s.IsAutomatic(vip), !t.IsAutomatic(vip)),
+			resource.CompareTrueFirst(node.IsPublic(s), node.IsPublic(t)),
 			resource.CompareTrueFirst(service.HasShard(s, v.Facet.Cluster), service.HasShard(t, v.Facet.Cluster)))
 	})
 	if len(claims) == 0 {
@@ -103,7 +104,8 @@ func ownerAt(v *facet.View, vip netip.Addr, number uint16) service.ServedPort {
 		return service.ServedPort{}
 	}
 	for _, s := range claims[1:] {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: s.Key, Message: "VIP " + netip.AddrPortFrom(vip, number).String() + " of " + s.Key.String() +
+		v.LeaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: s.Key, Message: "VIP " + netip.AddrPortFrom(vip,
+			number).String() + " of " + s.Key.String() +
 			" is that of " + claims[0].Key.String() + ", which comes first; callers in this cluster need another address for the former"})
 	}
 	port, _ := service.TCPPort(claims[0], number)

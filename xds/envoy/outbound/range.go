@@ -29,8 +29,10 @@ func addRanges(v *facet.View, l *listenerv3.Listener, number uint16) {
 		}
 		for _, block := range routedRanges(v, owner) {
 			if first := taken[block]; first != nil {
-				v.LeaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: owner.Service.Key, Message: "connections to " + block.String() + " at port " + strconv.Itoa(int(number)) + " are those of " +
-					first.Key.String() + ", which has the same addresses and comes before " + owner.Service.Key.String() + "; give one of them other addresses"})
+				v.LeaveOut(resource.Reason{Code: resource.ReasonVIPTaken, Service: owner.Service.Key, Message: "connections to " + block.String() +
+					" at port " + strconv.Itoa(int(number)) + " are those of " +
+					first.Key.String() + ", which has the same addresses and comes before " + owner.Service.Key.String() +
+					"; give one of them other addresses"})
 				continue
 			}
 			taken[block] = owner.Service

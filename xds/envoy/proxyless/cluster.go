@@ -127,8 +127,10 @@ func reportNotInGRPC(v *facet.View, d destination.Destination) {
 		{"connectionPool.tcp", "connections are the client's own", pool.GetTcp() != nil},
 		{"connectionPool.http", "only http2MaxRequests is known", proto.Size(http) > 0},
 		{"outlierDetection", "failures in a row are not counted", d.Policy.GetOutlierDetection() != nil},
-		{"loadBalancer.localityLbSetting", "localities have the weights of their endpoints", d.Policy.GetLoadBalancer().GetLocalityLbSetting() != nil},
-		{"loadBalancer.warmup", "new endpoints get their whole share at once", d.Policy.GetLoadBalancer().GetWarmup() != nil || d.Policy.GetLoadBalancer().GetWarmupDurationSecs() != nil},
+		{"loadBalancer.localityLbSetting", "localities have the weights of their endpoints",
+			d.Policy.GetLoadBalancer().GetLocalityLbSetting() != nil},
+		{"loadBalancer.warmup", "new endpoints get their whole share at once", d.Policy.GetLoadBalancer().GetWarmup() != nil ||
+			d.Policy.GetLoadBalancer().GetWarmupDurationSecs() != nil},
 		{"proxyProtocol", "connections are the client's own", d.Policy.GetProxyProtocol() != nil},
 		{"retryBudget", "retries are limited by the client itself", d.Policy.GetRetryBudget() != nil},
 	} {
@@ -139,7 +141,8 @@ func reportNotInGRPC(v *facet.View, d destination.Destination) {
 }
 
 func notInGRPC(d destination.Destination, field, why string) resource.Reason {
-	return resource.Reason{Code: resource.ReasonProxyless, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + field + " has no effect on gRPC clients: " + why}
+	return resource.Reason{Code: resource.ReasonProxyless, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + field +
+		" has no effect on gRPC clients: " + why}
 }
 
 // byDNS reports whether the destination's endpoints may be names.
@@ -164,9 +167,11 @@ func grpcOffers(v *facet.View, d destination.Destination) (found []endpoint.Offe
 		case !isName:
 			found = append(found, o)
 		case !byDNS(d) || addresses:
-			endpoint.LeaveOutEndpoint(v, o, resource.ReasonHostname, host+" is a DNS name among addresses, and gRPC clients resolve one name or none")
+			endpoint.LeaveOutEndpoint(v, o, resource.ReasonHostname,
+				host+" is a DNS name among addresses, and gRPC clients resolve one name or none")
 		case len(found) > 0:
-			endpoint.LeaveOutEndpoint(v, o, resource.ReasonOneAddressOnly, fmt.Sprintf("gRPC clients resolve one name, %s", found[0].Endpoint.Address))
+			endpoint.LeaveOutEndpoint(v, o, resource.ReasonOneAddressOnly,
+				fmt.Sprintf("gRPC clients resolve one name, %s", found[0].Endpoint.Address))
 		default:
 			found, byName = append(found, o), true
 		}

@@ -61,7 +61,8 @@ func grpcAssign(d destination.Destination, name string, offers []endpoint.Offer)
 	for _, group := range grpcGroups(d, offers, shift) {
 		l := group.locality
 		out := &endpointv3.LocalityLbEndpoints{
-			Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}, Priority: group.priority, LoadBalancingWeight: &wrapperspb.UInt32Value{},
+			Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}, Priority: group.priority,
+			LoadBalancingWeight: &wrapperspb.UInt32Value{},
 		}
 		for _, o := range group.offers {
 			weight := max(o.Endpoint.LoadBalancingWeight()>>shift, 1)

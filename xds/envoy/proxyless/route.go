@@ -93,7 +93,8 @@ type grpcRoute struct {
 }
 
 func (g grpcRoute) ignored(what, why string) {
-	g.View.LeaveOut(resource.Reason{Code: resource.ReasonProxyless, Cause: g.cause, Service: g.service, Message: g.where + ": " + what + ": " + why})
+	g.View.LeaveOut(resource.Reason{Code: resource.ReasonProxyless, Cause: g.cause, Service: g.service,
+		Message: g.where + ": " + what + ": " + why})
 }
 
 // adapt makes one route, or several where one cannot say it, or none.
@@ -124,9 +125,11 @@ func (g grpcRoute) adapt(in *routev3.Route) []*routev3.Route {
 
 // changes reports what a proxy would change and a gRPC client leaves as it is.
 func (g grpcRoute) changes(in *routev3.Route) {
-	changed := len(in.GetRequestHeadersToAdd()) + len(in.GetRequestHeadersToRemove()) + len(in.GetResponseHeadersToAdd()) + len(in.GetResponseHeadersToRemove())
+	changed := len(in.GetRequestHeadersToAdd()) + len(in.GetRequestHeadersToRemove()) + len(in.GetResponseHeadersToAdd()) +
+		len(in.GetResponseHeadersToRemove())
 	for _, w := range in.GetRoute().GetWeightedClusters().GetClusters() {
-		changed += len(w.GetRequestHeadersToAdd()) + len(w.GetRequestHeadersToRemove()) + len(w.GetResponseHeadersToAdd()) + len(w.GetResponseHeadersToRemove())
+		changed += len(w.GetRequestHeadersToAdd()) + len(w.GetRequestHeadersToRemove()) + len(w.GetResponseHeadersToAdd()) +
+			len(w.GetResponseHeadersToRemove())
 	}
 	if changed > 0 {
 		g.ignored("headers", "they are neither added nor removed")
@@ -148,7 +151,8 @@ func (g grpcRoute) matches(in *routev3.RouteMatch) []*routev3.RouteMatch {
 		g.ignored("a match on queryParams", "a call has no query: the route is left out")
 		return nil
 	}
-	base := &routev3.RouteMatch{PathSpecifier: in.GetPathSpecifier(), CaseSensitive: in.GetCaseSensitive(), RuntimeFraction: in.GetRuntimeFraction()}
+	base := &routev3.RouteMatch{PathSpecifier: in.GetPathSpecifier(), CaseSensitive: in.GetCaseSensitive(),
+		RuntimeFraction: in.GetRuntimeFraction()}
 	all := []*routev3.RouteMatch{base}
 	doubled := 0
 	for _, h := range in.GetHeaders() {

@@ -43,9 +43,11 @@ const (
 func DynamicNames(policy federation.AddressPolicy) *dynamicv3.DnsCacheConfig {
 	cache := &dynamicv3.DnsCacheConfig{
 		Name: "dynamic_dns", DnsLookupFamily: clusterv3.Cluster_V4_PREFERRED,
-		DnsRefreshRate: durationpb.New(dynamicRefresh), DnsMinRefreshRate: durationpb.New(dynamicLeast), DnsQueryTimeout: durationpb.New(dynamicLookup),
-		HostTtl: durationpb.New(dynamicNameUnused), MaxHosts: wrapperspb.UInt32(mostDynamicNames),
-		DnsFailureRefreshRate:  &clusterv3.Cluster_RefreshRate{BaseInterval: durationpb.New(time.Second), MaxInterval: durationpb.New(dynamicLeast * 2)},
+		DnsRefreshRate: durationpb.New(dynamicRefresh), DnsMinRefreshRate: durationpb.New(dynamicLeast),
+		DnsQueryTimeout: durationpb.New(dynamicLookup),
+		HostTtl:         durationpb.New(dynamicNameUnused), MaxHosts: wrapperspb.UInt32(mostDynamicNames),
+		DnsFailureRefreshRate: &clusterv3.Cluster_RefreshRate{BaseInterval: durationpb.New(time.Second),
+			MaxInterval: durationpb.New(dynamicLeast * 2)},
 		DnsCacheCircuitBreaker: &dynamicv3.DnsCacheCircuitBreakers{MaxPendingRequests: wrapperspb.UInt32(mostDynamicLookups)},
 		ResolvedAddressFilter:  &matcherv3.AddressMatcher{Ranges: refusedRanges(policy)},
 	}
@@ -65,7 +67,8 @@ func refusedRanges(policy federation.AddressPolicy) []*xdscorev3.CidrRange {
 
 // DynamicHTTP resolves the hosts of requests to clusters that need it, and leaves others alone.
 func DynamicHTTP(names *dynamicv3.DnsCacheConfig) *hcmv3.HttpFilter {
-	return InHTTP(DynamicHTTPFilter, &dynamichttpv3.FilterConfig{ImplementationSpecifier: &dynamichttpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: names}})
+	return InHTTP(DynamicHTTPFilter,
+		&dynamichttpv3.FilterConfig{ImplementationSpecifier: &dynamichttpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: names}})
 }
 
 // DynamicSNI resolves the names of servers that TLS connections ask for.

@@ -201,7 +201,8 @@ func (r *Rule) connectionTarget(d *networking.Destination, servers []string, sha
 	case missing != "" || !to.Service.IsDynamic():
 		return to, missing
 	case shared:
-		return to, fmt.Sprintf("the destination %s resolves the names that callers ask for, and shares connections with no other", to.Service.Key.Hostname)
+		return to, fmt.Sprintf("the destination %s resolves the names that callers ask for, and shares connections with no other",
+			to.Service.Key.Hostname)
 	}
 	return to, to.askedFor(servers)
 }

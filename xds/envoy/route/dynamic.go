@@ -57,7 +57,8 @@ func guarded(v *facet.View, route *routev3.Route, targets []target) []*routev3.R
 		askFor(route, host)
 		return []*routev3.Route{route}
 	}
-	refused := &routev3.Route{Name: route.GetName(), Match: proto.CloneOf(route.GetMatch()), Metadata: route.GetMetadata(), Action: misdirected(resolve)}
+	refused := &routev3.Route{Name: route.GetName(), Match: proto.CloneOf(route.GetMatch()), Metadata: route.GetMetadata(),
+		Action: misdirected(resolve)}
 	for _, t := range resolve {
 		route.Match.Headers = append(route.Match.Headers, authority(t.hosts(v)))
 	}
@@ -72,7 +73,8 @@ func (r *Rule) refuseRewrite(route *routev3.Route, targets []target) {
 		if takes, err := regexp.MatchString("^"+t.hosts(r.View)+"$", host); host == "" || takes && err == nil {
 			continue
 		}
-		r.View.LeaveOut(r.missing(fmt.Sprintf("the destination %s does not take requests for %s, to which the route changes the host", t.Service.Key.Hostname, host)))
+		r.View.LeaveOut(r.missing(fmt.Sprintf("the destination %s does not take requests for %s, to which the route changes the host",
+			t.Service.Key.Hostname, host)))
 		route.Action = misdirected(targets)
 		return
 	}
@@ -90,9 +92,10 @@ func askFor(route *routev3.Route, host string) {
 }
 
 func authority(hosts string) *routev3.HeaderMatcher {
-	return &routev3.HeaderMatcher{Name: ":authority", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
-		MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: hosts}},
-	}}}
+	return &routev3.HeaderMatcher{Name: ":authority",
+		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
+			MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: hosts}},
+		}}}
 }
 
 func misdirected(targets []target) *routev3.Route_DirectResponse {
@@ -112,7 +115,8 @@ func (r *Rule) unresolved(t target) string {
 	case v.Facet.GRPC:
 		return fmt.Sprintf("the destination %s is a wildcard, of which gRPC clients resolve no names", host)
 	case len(r.Gateways) == 0 && v.Facet.Scope == node.ScopeRoutes && r.Port != 0 && !facet.ResolvesNames(v, r.Port):
-		return fmt.Sprintf("the destination %s resolves hosts of requests, which sidecars do on its own ports only, and not on port %d", host, r.Port)
+		return fmt.Sprintf("the destination %s resolves hosts of requests, which sidecars do on its own ports only, and not on port %d",
+			host, r.Port)
 	}
 	return ""
 }

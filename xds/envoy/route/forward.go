@@ -135,7 +135,8 @@ func (r *Rule) target(d *networking.Destination) (to target, missing string) {
 // Datagrams is where datagrams go: Envoy sends those of a listener to one cluster. Of several
 // destinations, the first with a weight gets all of them. Where it does not exist, nothing is returned.
 func (r *Rule) Datagrams(destinations []*networking.RouteDestination) (to service.ServedPort) {
-	of := slices.DeleteFunc(slices.Clone(destinations), func(d *networking.RouteDestination) bool { return len(destinations) > 1 && d.GetWeight() <= 0 })
+	of := slices.DeleteFunc(slices.Clone(destinations),
+		func(d *networking.RouteDestination) bool { return len(destinations) > 1 && d.GetWeight() <= 0 })
 	if len(of) == 0 {
 		r.View.LeaveOut(r.missing("a route for datagrams has no destination with a weight"))
 		return to

@@ -119,7 +119,8 @@ func RuledHosts(v *facet.View, known []*Host) []federation.Hostname {
 // isService reports whether the host, which is none of the known ones, is a service, or
 // a wildcard for known hosts.
 func isService(v *facet.View, host federation.Hostname, known []*Host) bool {
-	if strings.HasPrefix(string(host), "*") && slices.ContainsFunc(known, func(h *Host) bool { return resource.Covers(string(host), string(h.Host)) }) {
+	if strings.HasPrefix(string(host), "*") &&
+		slices.ContainsFunc(known, func(h *Host) bool { return resource.Covers(string(host), string(h.Host)) }) {
 		return true
 	}
 	return slices.ContainsFunc(v.Reader.ByHostname(host), v.Sees)

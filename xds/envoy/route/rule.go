@@ -68,14 +68,16 @@ func RulesNamed(v *facet.View, name string, host federation.Hostname) []*federat
 // that it is for sidecars.
 func hasRule(v *facet.View, o *federation.Object, host federation.Hostname) bool {
 	spec, ok := o.Spec.(*networking.VirtualService)
-	return ok && virtualservice.ForMesh(spec.GetGateways()) && federation.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, v.Callers().Namespace) &&
+	return ok && virtualservice.ForMesh(spec.GetGateways()) && federation.VisibleFrom(spec.GetExportTo(),
+		o.Key.Namespace, v.Callers().Namespace) &&
 		v.Facet.Imports(o.Key.Namespace, host)
 }
 
 func reportYounger(v *facet.View, found []*federation.Object, name string) {
 	for _, o := range found[1:] {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key, Related: []federation.ObjectKey{found[0].Key}, Message: o.Key.String() + " has no effect for " + name + ": " +
-			found[0].Key.String() + " is for the same host and older; put their routes into one object"})
+		v.LeaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key, Related: []federation.ObjectKey{found[0].Key},
+			Message: o.Key.String() + " has no effect for " + name + ": " +
+				found[0].Key.String() + " is for the same host and older; put their routes into one object"})
 	}
 }
 

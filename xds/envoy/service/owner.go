@@ -174,7 +174,8 @@ func HostnameTaken(owner ServedPort, loser *federation.Service, own string) reso
 	case HasPods(owner.Service) && !HasPods(loser):
 		why = " has the same hostname and is a service of a cluster; give the ServiceEntry another host"
 	}
-	return resource.Reason{Code: resource.ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() + " is left out: " + owner.Service.Key.String() + why}
+	return resource.Reason{Code: resource.ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() +
+		" is left out: " + owner.Service.Key.String() + why}
 }
 
 // ServedPort is a TCP-based port of a service.
@@ -246,7 +247,8 @@ func PortNumbers(services []*federation.Service) []uint16 {
 func SpeaksHTTP(v *facet.View, number uint16) bool {
 	for group := range ByHostname(v.Reader.SpecsOnPort(number)) {
 		owner, _ := OwnerAmong(v, group, number)
-		if owner.Service != nil && v.Exposes(owner.Service, number) && (owner.Port.Protocol.IsHTTP() || ByHost(owner) && Detected(v, owner.Port)) {
+		if owner.Service != nil && v.Exposes(owner.Service, number) &&
+			(owner.Port.Protocol.IsHTTP() || ByHost(owner) && Detected(v, owner.Port)) {
 			return true
 		}
 	}

@@ -150,11 +150,13 @@ func Assignment(v *facet.View, name string) proto.Message {
 		_, isSocket := o.Endpoint.Address.Unix()
 		switch {
 		case o.Endpoint.Network != own:
-			endpoint.LeaveOutEndpoint(v, o, resource.ReasonOtherNetwork, fmt.Sprintf("%s is in network %s, the router in %s", o.Endpoint.Address, o.Endpoint.Network, own))
+			endpoint.LeaveOutEndpoint(v, o, resource.ReasonOtherNetwork, fmt.Sprintf("%s is in network %s, the router in %s",
+				o.Endpoint.Address, o.Endpoint.Network, own))
 		case !o.TakesMutualTLS():
 			endpoint.LeaveOutPlain(v, o, fmt.Sprintf("%s does not take mutual TLS", o.Endpoint.Address))
 		case isName:
-			endpoint.LeaveOutEndpoint(v, o, resource.ReasonHostname, fmt.Sprintf("%s is a DNS name; give the endpoint an IP address", o.Endpoint.Address))
+			endpoint.LeaveOutEndpoint(v, o, resource.ReasonHostname,
+				fmt.Sprintf("%s is a DNS name; give the endpoint an IP address", o.Endpoint.Address))
 		case isSocket:
 			endpoint.LeaveOutEndpoint(v, o, resource.ReasonSocket, fmt.Sprintf("%s is a socket, which a router cannot reach", o.Endpoint.Address))
 		default:

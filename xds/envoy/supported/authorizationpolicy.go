@@ -32,7 +32,8 @@ func authorizationFields() *table {
 		},
 	})
 	for _, field := range []string{
-		"principals", "notPrincipals", "requestPrincipals", "notRequestPrincipals", "namespaces", "notNamespaces", "serviceAccounts", "notServiceAccounts",
+		"principals", "notPrincipals", "requestPrincipals", "notRequestPrincipals", "namespaces", "notNamespaces",
+		"serviceAccounts", "notServiceAccounts",
 		"ipBlocks", "notIpBlocks", "remoteIpBlocks", "notRemoteIpBlocks", "trustDomains", "notTrustDomains",
 	} {
 		t.fields = append(t.fields, "rules.from.source."+field)

@@ -15,7 +15,8 @@ var _ = add(row{kind: destinationrule.Kind, table: destinationRuleFields()})
 
 // destinationRuleFields says the same of every place where a policy may stand.
 func destinationRuleFields() *table {
-	t := &table{fields: []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"}, refused: map[string]string{}, values: refusedPolicies}
+	t := &table{fields: []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"},
+		refused: map[string]string{}, values: refusedPolicies}
 	for _, policy := range []string{"trafficPolicy", "subsets.trafficPolicy"} {
 		t.fields = append(t.fields, policy+".retryBudget", policy+".tunnel", policy+".proxyProtocol", policy+".portLevelSettings.port")
 		for _, at := range []string{policy, policy + ".portLevelSettings"} {
@@ -40,8 +41,10 @@ var policyFields = []string{
 	"outlierDetection.consecutiveErrors", "outlierDetection.splitExternalLocalOriginErrors", "outlierDetection.consecutiveLocalOriginFailures",
 	"outlierDetection.consecutiveGatewayErrors", "outlierDetection.consecutive5xxErrors", "outlierDetection.interval",
 	"outlierDetection.baseEjectionTime", "outlierDetection.maxEjectionPercent", "outlierDetection.minHealthPercent",
-	"outlierDetection.outlierDetectionHttpErrorCodes", "loadBalancer.warmup", "loadBalancer.warmupDurationSecs", "connectionPool.http.http2KeepAlive",
-	"tls.mode", "tls.clientCertificate", "tls.privateKey", "tls.caCertificates", "tls.subjectAltNames", "tls.sni", "tls.insecureSkipVerify", "tls.caCrl", "tls.credentialName",
+	"outlierDetection.outlierDetectionHttpErrorCodes", "loadBalancer.warmup", "loadBalancer.warmupDurationSecs",
+	"connectionPool.http.http2KeepAlive",
+	"tls.mode", "tls.clientCertificate", "tls.privateKey", "tls.caCertificates", "tls.subjectAltNames", "tls.sni", "tls.insecureSkipVerify",
+	"tls.caCrl", "tls.credentialName",
 }
 
 var refusedPolicyFields = map[string]string{
@@ -59,7 +62,8 @@ func refusedPolicies(spec proto.Message) []Field {
 	for i, subset := range rule.GetSubsets() {
 		for _, earlier := range rule.GetSubsets()[:i] {
 			if a, b := earlier.GetName(), subset.GetName(); a != b && strings.EqualFold(a, b) {
-				found = append(found, Field{fmt.Sprintf("subsets[%d].name", i), fmt.Sprintf("%q differs from the subset %q by case alone, and mutual TLS cannot tell them apart: proxies with an identity send nothing to it; give it another name", b, a)})
+				found = append(found, Field{fmt.Sprintf("subsets[%d].name", i),
+					fmt.Sprintf("%q differs from the subset %q by case alone, and mutual TLS cannot tell them apart: proxies with an identity send nothing to it; give it another name", b, a)})
 				break
 			}
 		}

@@ -30,11 +30,13 @@ func envoyFilterFields() *table {
 	}
 	for match, fields := range map[string][]string{
 		"listener": {
-			"name", "portNumber", "listenerFilter", "filterChain.name", "filterChain.sni", "filterChain.transportProtocol", "filterChain.applicationProtocols",
+			"name", "portNumber", "listenerFilter", "filterChain.name", "filterChain.sni", "filterChain.transportProtocol",
+			"filterChain.applicationProtocols",
 			"filterChain.destinationPort", "filterChain.filter.name", "filterChain.filter.subFilter.name",
 		},
-		"routeConfiguration": {"name", "portNumber", "portName", "gateway", "vhost.name", "vhost.domainName", "vhost.route.name", "vhost.route.action"},
-		"cluster":            {"name", "portNumber", "service", "subset"},
+		"routeConfiguration": {"name", "portNumber", "portName", "gateway", "vhost.name", "vhost.domainName",
+			"vhost.route.name", "vhost.route.action"},
+		"cluster": {"name", "portNumber", "service", "subset"},
 	} {
 		for _, field := range fields {
 			t.fields = append(t.fields, "configPatches.match."+match+"."+field)

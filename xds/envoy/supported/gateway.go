@@ -72,7 +72,8 @@ func (n *valueNotes) serverTLS(path string, server *networking.Server, how gatew
 		n.add(path+".tls.insecureSkipVerify", "it is for the modes MUTUAL and OPTIONAL_MUTUAL; proxies of the mesh always verify each other")
 	}
 	switch {
-	case how == gateway.ServesHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH || tls.GetCredentialName() != ""):
+	case how == gateway.ServesHTTP && tls != nil && (tls.GetMode() != networking.ServerTLSSettings_PASSTHROUGH ||
+		tls.GetCredentialName() != ""):
 		n.add(path+".tls", "the protocol is plaintext; only httpsRedirect has an effect; use the protocol HTTPS")
 	case how != gateway.ServesTLS:
 	case !gateway.PassesOn(server):

@@ -34,7 +34,8 @@ func unusableKeys(m proto.Message) []Field {
 		case rule.GetJwks() != "" && err != nil:
 			n.add(at+".jwks", err.Error()+"; tokens of the issuer are refused")
 		case rule.GetJwks() == "" && !remote:
-			n.add(at, "it has no keys, and the issuer is not a URL at which the hub could find them: tokens of the issuer are refused; write jwks or jwksUri")
+			n.add(at,
+				"it has no keys, and the issuer is not a URL at which the hub could find them: tokens of the issuer are refused; write jwks or jwksUri")
 		}
 		n.readAndWritten(at, spec, rule)
 		if rule.GetTimeout() != nil && !remote {

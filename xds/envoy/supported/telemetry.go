@@ -14,7 +14,8 @@ import (
 
 var _ = add(row{kind: node.TelemetryKind, table: withTargets(&table{
 	fields: []string{
-		"selector.matchLabels", "accessLogging.match.mode", "accessLogging.providers.name", "accessLogging.disabled", "accessLogging.filter.expression",
+		"selector.matchLabels", "accessLogging.match.mode", "accessLogging.providers.name", "accessLogging.disabled",
+		"accessLogging.filter.expression",
 		"tracing.match.mode", "tracing.providers.name", "tracing.randomSamplingPercentage", "tracing.disableSpanReporting", "tracing.customTags",
 		"tracing.disableContextPropagation", "metrics.providers.name", "metrics.overrides", "metrics.reportingInterval",
 	},

@@ -28,7 +28,8 @@ var _ = add(row{
 			"http.fault.abort.httpStatus", "http.fault.abort.grpcStatus", "http.fault.abort.percentage",
 			"tls.match.sniHosts", "tls.match.destinationSubnets", "tls.match.port", "tls.match.sourceLabels", "tls.match.sourceNamespace",
 			"tls.match.gateways", "tls.route",
-			"tcp.match.destinationSubnets", "tcp.match.port", "tcp.match.sourceLabels", "tcp.match.sourceNamespace", "tcp.match.gateways", "tcp.route",
+			"tcp.match.destinationSubnets", "tcp.match.port", "tcp.match.sourceLabels", "tcp.match.sourceNamespace",
+			"tcp.match.gateways", "tcp.route",
 		},
 		refused: map[string]string{
 			"http.fault.delay.exponentialDelay": "Envoy delays by a fixed time only; use fixedDelay",
@@ -81,7 +82,8 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 			n.subnets(spec, fmt.Sprintf("tls[%d].match[%d]", i, j), match.GetGateways(), match.GetDestinationSubnets())
 			for k, name := range match.GetSniHosts() {
 				if !resource.IsServerName(strings.ToLower(name)) {
-					n.add(fmt.Sprintf("tls[%d].match[%d].sniHosts[%d]", i, j, k), "this is not the name of a server; the object has no effect on connections to its hosts")
+					n.add(fmt.Sprintf("tls[%d].match[%d].sniHosts[%d]", i, j, k),
+						"this is not the name of a server; the object has no effect on connections to its hosts")
 				}
 			}
 		}
@@ -99,7 +101,8 @@ func (n *valueNotes) subnets(spec *networking.VirtualService, path string, gatew
 		gateways = spec.GetGateways()
 	}
 	if len(subnets) > 0 && slices.ContainsFunc(gateways, func(name string) bool { return name != virtualservice.MeshGateway }) {
-		n.add(path+".destinationSubnets", "gateways do not tell connections apart by the address that they are for: this match applies to none of theirs")
+		n.add(path+".destinationSubnets",
+			"gateways do not tell connections apart by the address that they are for: this match applies to none of theirs")
 	}
 	if _, err := virtualservice.InSubnets(subnets, netip.Prefix{}); err != nil {
 		n.add(path+".destinationSubnets", err.Error()+"; the object has no effect on connections to its hosts")
@@ -113,7 +116,8 @@ func (n *valueNotes) claims(path string, headers map[string]*networking.StringMa
 		_, err := virtualservice.RouteMatch(&networking.HTTPMatchRequest{Headers: map[string]*networking.StringMatch{"x": headers[name]}}, true)
 		switch {
 		case !known:
-			n.add(path+"["+name+"]", "it does not name a claim: write @request.auth.claims.NAME or @request.auth.claims[NAME]; this match applies to no request")
+			n.add(path+"["+name+"]",
+				"it does not name a claim: write @request.auth.claims.NAME or @request.auth.claims[NAME]; this match applies to no request")
 		case err != nil:
 			n.add(path+"["+name+"]", "the expression is not one that Envoy accepts; this match applies to no request")
 		case meshOnly:
@@ -124,7 +128,8 @@ func (n *valueNotes) claims(path string, headers map[string]*networking.StringMa
 
 // meshOnly reports whether the object is for sidecars alone. One without hosts is for those that delegate to it.
 func meshOnly(spec *networking.VirtualService) bool {
-	return len(spec.GetHosts()) > 0 && !slices.ContainsFunc(spec.GetGateways(), func(name string) bool { return name != virtualservice.MeshGateway })
+	return len(spec.GetHosts()) > 0 && !slices.ContainsFunc(spec.GetGateways(),
+		func(name string) bool { return name != virtualservice.MeshGateway })
 }
 
 func (n *valueNotes) httpRoute(path string, route *networking.HTTPRoute, meshOnly bool) {

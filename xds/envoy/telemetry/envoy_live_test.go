@@ -31,20 +31,27 @@ import (
 
 // samples has an expression with each function that proxies have.
 var samples = map[string]string{
-	"_?_:_": "true ? false : true", "_&&_": "true && false", "_||_": "true || false", "!_": "!true", "_==_": "response.code == 200", "_!=_": "response.code != 200",
-	"_<_": "1 < 2", "_<=_": "1 <= 2", "_>_": "1 > 2", "_>=_": "1 >= 2", "_+_": "1 + 1 == 2", "_-_": "1 - 1 == 0", "_*_": "1 * 1 == 1", "_/_": "1 / 1 == 1", "_%_": "1 % 1 == 1", "-_": "-response.code == 1",
-	"_[_]": "request.headers['a'] == 'b'", "@in": "response.code in [200, 204]", "size": "size(request.path) > 1", "contains": "request.path.contains('a')",
+	"_?_:_": "true ? false : true", "_&&_": "true && false", "_||_": "true || false", "!_": "!true", "_==_": "response.code == 200",
+	"_!=_": "response.code != 200",
+	"_<_":  "1 < 2", "_<=_": "1 <= 2", "_>_": "1 > 2", "_>=_": "1 >= 2", "_+_": "1 + 1 == 2", "_-_": "1 - 1 == 0", "_*_": "1 * 1 == 1",
+	"_/_": "1 / 1 == 1", "_%_": "1 % 1 == 1", "-_": "-response.code == 1",
+	"_[_]": "request.headers['a'] == 'b'", "@in": "response.code in [200, 204]", "size": "size(request.path) > 1",
+	"contains":   "request.path.contains('a')",
 	"startsWith": "request.path.startsWith('a')", "endsWith": "request.path.endsWith('a')", "matches": "request.path.matches('a.*')",
-	"int": "int('1') == 1", "uint": "uint('1') == 1u", "double": "double('1') == 1.0", "timestamp": "timestamp('2024-01-01T00:00:00Z') < request.time", "duration": "duration('1s') < request.duration",
-	"getFullYear": "request.time.getFullYear() == 1", "getMonth": "request.time.getMonth() == 1", "getDate": "request.time.getDate() == 1", "getDayOfMonth": "request.time.getDayOfMonth() == 1",
-	"getDayOfWeek": "request.time.getDayOfWeek() == 1", "getDayOfYear": "request.time.getDayOfYear() == 1", "getHours": "request.time.getHours() == 1", "getMinutes": "request.time.getMinutes() == 1",
+	"int": "int('1') == 1", "uint": "uint('1') == 1u", "double": "double('1') == 1.0",
+	"timestamp": "timestamp('2024-01-01T00:00:00Z') < request.time", "duration": "duration('1s') < request.duration",
+	"getFullYear": "request.time.getFullYear() == 1", "getMonth": "request.time.getMonth() == 1", "getDate": "request.time.getDate() == 1",
+	"getDayOfMonth": "request.time.getDayOfMonth() == 1",
+	"getDayOfWeek":  "request.time.getDayOfWeek() == 1", "getDayOfYear": "request.time.getDayOfYear() == 1",
+	"getHours": "request.time.getHours() == 1", "getMinutes": "request.time.getMinutes() == 1",
 	"getSeconds": "request.time.getSeconds() == 1", "getMilliseconds": "request.time.getMilliseconds() == 1",
 }
 
 // TestK27EnvoyAcceptsWhatTheCheckAccepts: each function and operator that the check lets pass is one
 // that a real Envoy has, for requests and for connections.
 func TestK27EnvoyAcceptsWhatTheCheckAccepts(t *testing.T) {
-	l := &listenerv3.Listener{Name: "all", Address: resource.SocketAddress("127.0.0.1", 1), FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{resource.TCPProxy("none")}}}}
+	l := &listenerv3.Listener{Name: "all", Address: resource.SocketAddress("127.0.0.1", 1),
+		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{resource.TCPProxy("none")}}}}
 	var logs []logger
 	for _, name := range functions {
 		if samples[name] == "" {
@@ -60,11 +67,14 @@ func TestK27EnvoyAcceptsWhatTheCheckAccepts(t *testing.T) {
 	for operator := range strings.SplitSeq(plainOperators, "|") {
 		logs = append(logs, logOf(t, "%"+operator+"%", ""))
 	}
-	logs = append(logs, logOf(t, defaultFormat, ""), logOf(t, "%REQ(A?:B):7% %RESP(x)% %TRAILER(y)% %DYNAMIC_METADATA(a.b:c:d)% %CLUSTER_METADATA(a:b)% %DYNAMIC_METADATA(a:b):3% %ENVIRONMENT(A_B)% 100%%", "has(request.useragent)"))
+	logs = append(logs, logOf(t, defaultFormat, ""),
+		logOf(t,
+			"%REQ(A?:B):7% %RESP(x)% %TRAILER(y)% %DYNAMIC_METADATA(a.b:c:d)% %CLUSTER_METADATA(a:b)% %DYNAMIC_METADATA(a:b):3% %ENVIRONMENT(A_B)% 100%%", "has(request.useragent)"))
 	for _, log := range logs {
 		add(l.FilterChains[0].Filters[0], []logger{log}, nil)
 	}
-	config, err := protojson.Marshal(&bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{Listeners: []*listenerv3.Listener{l}}})
+	config,
+		err := protojson.Marshal(&bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{Listeners: []*listenerv3.Listener{l}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +97,8 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 	at := netip.MustParseAddrPort(collector.Listener.Addr().String())
 	loopback := netip.MustParseAddr("127.0.0.1")
 	port := testbed.FreePort(t, nil, loopback)
-	answer := &routev3.Route{Match: resource.AnyPath(), Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusTeapot}}}
+	answer := &routev3.Route{Match: resource.AnyPath(),
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusTeapot}}}
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix: "test", HttpFilters: []*hcmv3.HttpFilter{resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{{Name: "all", Domains: []string{"*"}, Routes: []*routev3.Route{answer}}}}},
@@ -98,13 +109,17 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 		"c": {"environment": {"name": "NO_SUCH_VARIABLE", "defaultValue": "unset"}}, "d": {"formatter": {"value": "%RESPONSE_CODE%"}}, "e": {"formatter": {"value": "%NO_SUCH_OPERATOR%"}}}}`), said); err != nil {
 		t.Fatal(err)
 	}
-	add(f, nil, complete(toZipkin(extension.Server{Cluster: "zipkin", Host: "zipkin"}, &mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{}), said))
+	add(f, nil, complete(toZipkin(extension.Server{Cluster: "zipkin", Host: "zipkin"},
+		&mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{}), said))
 	to := &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: resource.SocketAddress(at.Addr().String(), at.Port())}}}
 	config, err := protojson.Marshal(&bootstrapv3.Bootstrap{
 		Node: &corev3.Node{Id: "n", Cluster: "web.shop"},
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
-			Clusters:  []*clusterv3.Cluster{{Name: "zipkin", ConnectTimeout: durationpb.New(time.Second), LoadAssignment: &endpointv3.ClusterLoadAssignment{ClusterName: "zipkin", Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{to}}}}}},
-			Listeners: []*listenerv3.Listener{{Name: "l", Address: resource.SocketAddress("127.0.0.1", uint16(port)), FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}}},
+			Clusters: []*clusterv3.Cluster{{Name: "zipkin", ConnectTimeout: durationpb.New(time.Second),
+				LoadAssignment: &endpointv3.ClusterLoadAssignment{ClusterName: "zipkin",
+					Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{to}}}}}},
+			Listeners: []*listenerv3.Listener{{Name: "l", Address: resource.SocketAddress("127.0.0.1", uint16(port)),
+				FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}}},
 		},
 	})
 	if err != nil {
@@ -149,7 +164,8 @@ func logOf(t *testing.T, format, expression string) logger {
 
 // TestK27WhatEnvoyRefusesDoesNotPass: mistakes, and what proxies do not have.
 func TestK27WhatEnvoyRefusesDoesNotPass(t *testing.T) {
-	for _, text := range []string{"(", "a b", "[1].exists(x, x == 1)", "[1].map(x, x)", "{'a': 1}", "string(1) == '1'", "nope(1)", "a.nope()", "bytes('a') == b'a'", "type(1) == int", "A{b: 1}", strings.Repeat("(", 10000), "\x00"} {
+	for _, text := range []string{"(", "a b", "[1].exists(x, x == 1)", "[1].map(x, x)", "{'a': 1}", "string(1) == '1'", "nope(1)", "a.nope()",
+		"bytes('a') == b'a'", "type(1) == int", "A{b: 1}", strings.Repeat("(", 10000), "\x00"} {
 		if CheckExpression(text) == nil {
 			t.Errorf("the expression %.40q passes", text)
 		}

@@ -14,7 +14,8 @@ import (
 var functions = []string{
 	"_?_:_", "_&&_", "_||_", "!_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_[_]", "@in",
 	"size", "contains", "startsWith", "endsWith", "matches", "int", "uint", "double", "timestamp", "duration",
-	"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes", "getSeconds", "getMilliseconds",
+	"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes",
+	"getSeconds", "getMilliseconds",
 }
 
 // CheckExpression reports an expression that Envoy would refuse, and the listener with it.

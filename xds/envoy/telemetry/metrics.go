@@ -148,7 +148,8 @@ func (s *settings) reportUncounted() {
 		if len(spec.GetMetrics()) > 0 {
 			s.view.LeaveOut(resource.Reason{
 				Code: resource.ReasonRuleIgnored, Cause: o.Key,
-				Message: o.Key.Title() + ": metrics has no effect for proxies without Istio's filters: they count by Envoy's own statistics, whose tags are set where a proxy is started",
+				Message: o.Key.Title() +
+					": metrics has no effect for proxies without Istio's filters: they count by Envoy's own statistics, whose tags are set where a proxy is started",
 			})
 		}
 	}

@@ -41,7 +41,8 @@ func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing
 		o := p.GetOpentelemetry()
 		var at extension.Server
 		at, err = extension.ServerOf(v, o)
-		t = tracer("envoy.tracers.opentelemetry", &tracev3.OpenTelemetryConfig{GrpcService: grpcTo(at), ServiceName: v.Facet.Traced}, o.GetMaxTagLength())
+		t = tracer("envoy.tracers.opentelemetry", &tracev3.OpenTelemetryConfig{GrpcService: grpcTo(at), ServiceName: v.Facet.Traced},
+			o.GetMaxTagLength())
 	default:
 		err = errors.New("it does not trace: use zipkin or opentelemetry")
 	}
@@ -54,7 +55,8 @@ func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing
 func toZipkin(at extension.Server, z *mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider) *hcmv3.HttpConnectionManager_Tracing {
 	return tracer("envoy.tracers.zipkin", &tracev3.ZipkinConfig{
 		CollectorCluster: at.Cluster, CollectorHostname: at.Host, CollectorEndpoint: orDefault(z.GetPath(), "/api/v2/spans"),
-		CollectorEndpointVersion: tracev3.ZipkinConfig_HTTP_JSON, TraceId_128Bit: !z.GetEnable_64BitTraceId(), SharedSpanContext: wrapperspb.Bool(false),
+		CollectorEndpointVersion: tracev3.ZipkinConfig_HTTP_JSON, TraceId_128Bit: !z.GetEnable_64BitTraceId(),
+		SharedSpanContext: wrapperspb.Bool(false),
 	}, z.GetMaxTagLength())
 }
 
@@ -100,7 +102,8 @@ func tagOf(name string, tag *api.Tracing_CustomTag) *tagv3.CustomTag {
 			Environment: &tagv3.CustomTag_Environment{Name: of.Environment.GetName(), DefaultValue: of.Environment.GetDefaultValue()},
 		}
 	case *api.Tracing_CustomTag_Header:
-		out.Type = &tagv3.CustomTag_RequestHeader{RequestHeader: &tagv3.CustomTag_Header{Name: of.Header.GetName(), DefaultValue: of.Header.GetDefaultValue()}}
+		out.Type = &tagv3.CustomTag_RequestHeader{RequestHeader: &tagv3.CustomTag_Header{Name: of.Header.GetName(),
+			DefaultValue: of.Header.GetDefaultValue()}}
 	case *api.Tracing_CustomTag_Formatter:
 		out.Type = &tagv3.CustomTag_Value{Value: of.Formatter.GetValue()}
 	}

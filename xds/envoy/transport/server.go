@@ -45,14 +45,16 @@ func (s Termination) TLS(tls *networking.ServerTLSSettings) (*corev3.TransportSo
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
 		if !s.Identity {
-			return nil, fmt.Errorf(".tls.mode: ISTIO_MUTUAL needs an identity of the mesh, and the proxy has none; give it IDENTITY_SOURCE, or use MUTUAL")
+			return nil,
+				fmt.Errorf(".tls.mode: ISTIO_MUTUAL needs an identity of the mesh, and the proxy has none; give it IDENTITY_SOURCE, or use MUTUAL")
 		}
 		return nil, nil //nolint:nilnil // made with the trust domains of the mesh, see MeshServer
 	default:
 		return nil, fmt.Errorf(".tls.mode: %s is not supported yet; use PASSTHROUGH, SIMPLE, MUTUAL or ISTIO_MUTUAL", tls.GetMode())
 	}
 	common := &tlsv3.CommonTlsContext{}
-	for _, set := range []func(*tlsv3.CommonTlsContext, *networking.ServerTLSSettings) error{setTLSParameters, s.setCertificates, s.setClientCheck} {
+	for _, set := range []func(*tlsv3.CommonTlsContext,
+		*networking.ServerTLSSettings) error{setTLSParameters, s.setCertificates, s.setClientCheck} {
 		if err := set(common, tls); err != nil {
 			return nil, fmt.Errorf(".tls%w", err)
 		}
@@ -89,7 +91,8 @@ func (s Termination) setCertificates(common *tlsv3.CommonTlsContext, tls *networ
 		return err
 	}
 	for _, name := range names {
-		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, fromSDS(CredentialSecret{Namespace: s.From, Credential: name}.Name()))
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs,
+			fromSDS(CredentialSecret{Namespace: s.From, Credential: name}.Name()))
 	}
 	if len(names) > 0 {
 		return nil
@@ -121,7 +124,8 @@ func credentials(tls *networking.ServerTLSSettings) ([]string, error) {
 	for i, name := range given {
 		var ok bool
 		if names[i], ok = tlsparams.Credential(name); !ok {
-			return nil, fmt.Errorf(".%s: %q is not the name of a secret; it has letters, digits, - and . and does not end in %s", field, name, authoritySuffix)
+			return nil, fmt.Errorf(".%s: %q is not the name of a secret; it has letters, digits, - and . and does not end in %s",
+				field, name, authoritySuffix)
 		}
 	}
 	return names, nil
@@ -188,7 +192,8 @@ func (s Termination) clientRoots(tls *networking.ServerTLSSettings) (string, err
 	if authority != "" {
 		name := CredentialSecret{Namespace: s.From, Credential: authority, Authorities: true, CRL: tls.GetCaCrl()}.Name()
 		if len(name) > maxFileSecret {
-			return "", fmt.Errorf(".caCrl: %q and the name of the credential are longer than %d bytes; use a shorter path", tls.GetCaCrl(), maxFileSecret)
+			return "", fmt.Errorf(".caCrl: %q and the name of the credential are longer than %d bytes; use a shorter path",
+				tls.GetCaCrl(), maxFileSecret)
 		}
 		return name, nil
 	}

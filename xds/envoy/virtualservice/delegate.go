@@ -126,7 +126,8 @@ func mergeMatch(outer, inner *networking.HTTPMatchRequest, namespace string) *ne
 	out.QueryParams = union(outer.GetQueryParams(), inner.GetQueryParams())
 	out.SourceLabels = union(outer.GetSourceLabels(), inner.GetSourceLabels())
 	out.Port = cmp.Or(out.GetPort(), outer.GetPort())
-	out.SourceNamespace, out.StatPrefix = cmp.Or(out.GetSourceNamespace(), outer.GetSourceNamespace()), cmp.Or(out.GetStatPrefix(), outer.GetStatPrefix())
+	out.SourceNamespace, out.StatPrefix = cmp.Or(out.GetSourceNamespace(), outer.GetSourceNamespace()),
+		cmp.Or(out.GetStatPrefix(), outer.GetStatPrefix())
 	if len(out.GetGateways()) == 0 {
 		out.Gateways = outer.GetGateways()
 		return out

@@ -57,7 +57,8 @@ func listening(m Mesh, o Object, status gatewayapi.Status, delivered Condition) 
 			lacking++
 			conditions = withoutSecret(conditions, missing)
 		}
-		s.Listeners = append(s.Listeners, Listener{Name: l.Name, Attached: l.Attached, Kinds: kinds, Conditions: append(conditions, conflict(l.Conditions))})
+		s.Listeners = append(s.Listeners, Listener{Name: l.Name, Attached: l.Attached, Kinds: kinds,
+			Conditions: append(conditions, conflict(l.Conditions))})
 	}
 	s.Conditions = withLacking(s.Conditions, lacking, len(s.Listeners))
 	return s
@@ -110,7 +111,8 @@ func ofProxies(m Mesh, made []federation.ObjectKey) Condition {
 	case d.Waiting > 0:
 		c.Reason, c.Message, c.Pending = string(gateway.GatewayReasonPending), "proxies have not accepted the Gateway yet", true
 	case d.Accepted == 0 && m.OtherHubs == 0:
-		c.Reason, c.Message = string(gateway.GatewayReasonNoResources), "no proxy of the Gateway is connected to the hub; deploy proxies with the label "+federation.GatewayLabel
+		c.Reason, c.Message = string(gateway.GatewayReasonNoResources),
+			"no proxy of the Gateway is connected to the hub; deploy proxies with the label "+federation.GatewayLabel
 	default:
 		c.Status, c.Reason = yes, programmed
 	}

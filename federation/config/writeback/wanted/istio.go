@@ -59,7 +59,8 @@ func findings(m Mesh, o Object) (all []Finding) {
 		all = append(all, m.Findings(o.Key)...)
 	}
 	if len(all) > mostFindings {
-		more := Finding{Code: "MORE_PROBLEMS", Message: fmt.Sprintf("there are %d more findings; isthmus describe shows them", len(all)-mostFindings)}
+		more := Finding{Code: "MORE_PROBLEMS", Message: fmt.Sprintf("there are %d more findings; isthmus describe shows them",
+			len(all)-mostFindings)}
 		all = append(all[:mostFindings:mostFindings], more)
 	}
 	return all

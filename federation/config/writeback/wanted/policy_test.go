@@ -30,9 +30,11 @@ func TestG62PolicyAncestors(t *testing.T) {
 	current := map[string]any{"ancestors": []any{other}}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ours := map[string]any{
-		"ancestorRef": map[string]any{"group": gateway.GroupName, "kind": "Gateway", "name": "edge"}, "controllerName": "isthmus.dev/gateway-controller",
+		"ancestorRef":    map[string]any{"group": gateway.GroupName, "kind": "Gateway", "name": "edge"},
+		"controllerName": "isthmus.dev/gateway-controller",
 		"conditions": []any{map[string]any{
-			"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z", "observedGeneration": int64(2),
+			"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z",
+			"observedGeneration": int64(2),
 		}},
 	}
 	want := map[string]any{"ancestors": []any{other, ours}}
