@@ -179,7 +179,7 @@ func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 // send makes the response and notes what it tells the client.
 func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
-	sub.client.slots.expect(len(b.changed))
+	makeRoom(sub.client.slots, len(b.changed))
 	for _, r := range b.changed {
 		delete(sub.agenda.pending, r.name)
 		if e := sub.client.tell(r.name, r); e.acked != r || e.lapsed {

@@ -201,8 +201,8 @@ func (s *slots) update(name string, change func(entry) entry) entry {
 	return e
 }
 
-// expect makes room for n resources that are going to be sent.
-func (s *slots) expect(n int) {
+// makeRoom makes room for n resources that are going to be sent.
+func makeRoom(s *slots, n int) {
 	if len(s.open) == 0 && n > fewNames {
 		s.open = make(map[uint32]entry, n)
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
@@ -283,6 +284,21 @@ func (st *stream) push(ctx context.Context, r *response, now time.Time) error {
 	return nil
 }
 
+// unserved is why the stream cannot go on in the snapshot; nil: it can.
+func unserved(st *stream, in *federation.Snapshot) error {
+	if in.ClusterNamed(st.client.claimed) != st.client.node.Cluster {
+		return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, changed: connect again",
+			printable(string(st.client.claimed)))
+	}
+	if st.excess != nil {
+		return st.excess
+	}
+	if err := st.view.Disagrees(); err != nil {
+		return status.Error(codes.FailedPrecondition, printable(err.Error()))
+	}
+	return nil
+}
+
 // loop is the life of the stream after the first request.
 func (st *stream) loop(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
@@ -294,15 +310,8 @@ func (st *stream) loop(ctx context.Context) error {
 			return err
 		}
 		st.session.collect(snapshot, now)
-		if snapshot.ClusterNamed(st.client.claimed) != st.client.node.Cluster {
-			return status.Errorf(codes.Unavailable, "the cluster that the node names, %s, changed: connect again",
-				printable(string(st.client.claimed)))
-		}
-		if st.excess != nil {
-			return st.excess
-		}
-		if err := st.view.Disagrees(); err != nil {
-			return status.Error(codes.FailedPrecondition, printable(err.Error()))
+		if err := unserved(st, snapshot); err != nil {
+			return err
 		}
 		wake := sendLimit
 		if sendLimit.IsZero() {

@@ -125,7 +125,7 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 		if len(problems) > 0 {
 			return bounded(Result{DryRun: true, Revision: on.Revision(), Errors: problems}), nil
 		}
-		return bounded(e.tried(on, p)), nil
+		return bounded(e.preview(on, p).tried(on, p, e.Now())), nil
 	}
 	select {
 	case <-e.turn:
@@ -208,7 +208,8 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	}
 	e.logChange(o, revision, result.Changes)
 	done := e.published(ctx, result, revision)
-	done.Findings = append(done.Findings, analyse(e.outcome(next, revision), next.made)...)
+	seen := next.outcome(base{e.Views.Latest()}, revision, e.Now())
+	done.Findings = append(done.Findings, analyse(seen, next.made)...)
 	return done, nil
 }
 

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"time"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 )
@@ -29,10 +31,9 @@ func (e *Engine) preview(on base, p plan) previewed {
 	return previewed{next, made, append(writes, next.Missing...), e.Snapshots.Latest()}
 }
 
-// tried is the result of a dry run.
-func (e *Engine) tried(on base, p plan) Result {
-	f := e.preview(on, p)
-	seen := e.computed(f)
+// tried is the result of a dry run of the plan.
+func (f previewed) tried(on base, p plan, now time.Time) Result {
+	seen := f.computed(now)
 	return Result{
 		DryRun: true, Revision: on.Revision(), Changes: p.changes, Before: seen.Before, After: seen.After,
 		Findings: append(p.findings, analyse(seen, f.made)...),
@@ -40,16 +41,16 @@ func (e *Engine) tried(on base, p plan) Result {
 }
 
 // computed is what the edit would be published as.
-func (e *Engine) computed(f previewed) federation.Receipt {
-	after, changed := federation.Next(f.before, f.Edit.Timed(e.Now()))
+func (f previewed) computed(now time.Time) federation.Receipt {
+	after, changed := federation.Next(f.before, f.Edit.Timed(now))
 	return federation.Receipt{Before: f.before, After: after, Changes: changed}
 }
 
 // outcome is what the commit of that revision was published as, or what it comes to if something
 // else was published, or nothing yet.
-func (e *Engine) outcome(f previewed, revision int64) federation.Receipt {
-	if (base{e.Views.Latest()}).Revision() >= revision && f.Edit.Receipt.After != nil {
+func (f previewed) outcome(latest base, revision int64, now time.Time) federation.Receipt {
+	if latest.Revision() >= revision && f.Edit.Receipt.After != nil {
 		return *f.Edit.Receipt
 	}
-	return e.computed(f)
+	return f.computed(now)
 }

@@ -48,7 +48,8 @@ func (o Offer) metadata() *corev3.Metadata {
 	if o.workload == "" {
 		return o.peer
 	}
-	all := map[string]*structpb.Struct{resource.IstioMetadataKey: {Fields: map[string]*structpb.Value{"workload": structpb.NewStringValue(o.workload)}}}
+	own := map[string]*structpb.Value{"workload": structpb.NewStringValue(o.workload)}
+	all := map[string]*structpb.Struct{resource.IstioMetadataKey: {Fields: own}}
 	for key, value := range o.peer.GetFilterMetadata() {
 		all[key] = value
 	}
