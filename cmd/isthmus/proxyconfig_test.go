@@ -81,7 +81,7 @@ func TestR36ProxiesOfTwoClustersAreToldApart(t *testing.T) {
 	for _, name := range []string{"web-1.shop", nodeOf("web-1")} {
 		for _, line := range []string{"proxy config", "proxy status", "describe proxy", "get proxy"} {
 			code, _, errText := command(t, append(strings.Fields(line), name)...)
-			if code == cmdutil.ExitDone || !strings.Contains(errText, "use one of c1/"+nodeOf("web-1")+", c2/"+nodeOf("web-1")) {
+			if code == cmdutil.ExitDone || !strings.Contains(errText, "use one of c1/"+name+", c2/"+name) {
 				t.Errorf("%s %s: exit %d: %s", line, name, code, errText)
 			}
 		}
