@@ -57,11 +57,7 @@ func (a *Aggregate) publish(edits ...Edit) {
 	old := a.latest.Load()
 	next, changes := old, ChangeSet{}
 	for _, e := range edits {
-		before := next
-		next, changes = Next(before, e.Timed(began))
-		if e.Receipt != nil {
-			*e.Receipt = Receipt{before, next, changes}
-		}
+		next, changes = Next(next, e.Timed(began))
 	}
 	if next == old {
 		return

@@ -80,13 +80,6 @@ type Edit struct {
 	KeySets   Delta[KeySource, KeySet]      // keys that verify tokens, as they were fetched
 	Clock     time.Time                     // to which the snapshot's time moves; one that is not later changes nothing
 	Revision  int64                         // of the store of record that the edit brings the snapshot to; 0: as it was
-	Receipt   *Receipt                      // filled in when the edit is published; nil: nobody asks for it
-}
-
-// Receipt is what an edit was published as: the snapshots without and with it, and what differs.
-type Receipt struct {
-	Before, After *Snapshot // equal, if the edit changed nothing
-	Changes       ChangeSet
 }
 
 // Completed is the edit with the services and workloads that it keeps in Set, taken

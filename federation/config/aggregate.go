@@ -36,7 +36,7 @@ type Aggregate struct {
 	mu        sync.Mutex // held while a view is made
 	said      map[string]Problem
 	latest    atomic.Pointer[View]
-	expected  atomic.Pointer[PreviewedState]
+	expected  atomic.Pointer[State]
 }
 
 // NewAggregate starts from no objects. The sources are in order of precedence;
@@ -96,11 +96,10 @@ func (a *Aggregate) waitUntil(ctx context.Context, found func(*View) bool) (*Vie
 	}
 }
 
-// Expect says what the next change of the store of record probably comes to; nil:
-// nobody knows. If that very change comes, it is published as it was previewed. Else
-// objects that come with the same bytes are not decoded again, and whatever
-// comes is taken as it is.
-func (a *Aggregate) Expect(next *PreviewedState) { a.expected.Store(next) }
+// Expect says what the next change of the store of record probably comes to.
+// Objects that come with the same bytes are then not decoded again; whatever
+// else comes is taken as it is.
+func (a *Aggregate) Expect(next *State) { a.expected.Store(next) }
 
 func (a *Aggregate) update(source int, u Update) {
 	a.mu.Lock()
@@ -111,7 +110,7 @@ func (a *Aggregate) update(source int, u Update) {
 	var refused []Problem
 	view.overlay, keys, refused = before.overlay.take(source, u)
 	revision := before.Revision()
-	var expected *PreviewedState
+	var expected *State
 	if source == 0 {
 		revision, expected = max(revision, u.Revision), a.expected.Swap(nil)
 	}
@@ -120,7 +119,7 @@ func (a *Aggregate) update(source int, u Update) {
 	status := &view.Sources[source]
 	status.Synced, status.Heard, status.Revision = status.Synced || u.Full, time.Now(), u.Revision
 	for _, key := range keys {
-		a.say(&edit, "hidden"+nul+key.SortKey(), view.overlay.hidden(key))
+		a.say(&edit, "hidden"+nul+objectSortKey(key), view.overlay.hidden(key))
 	}
 	if u.Full || len(refused) > 0 {
 		a.sayAll(&edit, "refused"+nul+a.sources[source].Name, refused)

@@ -219,7 +219,7 @@ func TestExpectationsDecideNothing(t *testing.T) {
 		etcd.give(1, true)
 		synctest.Wait()
 		same, other := net(t, "same", "10.1.0.0/16"), net(t, "other", "10.2.0.0/16")
-		a.Expect(a.Latest().State.Preview([]config.Event{{New: same}, {New: other}, {New: net(t, "never", "10.3.0.0/16")}}, 2))
+		a.Expect(a.Latest().State.Preview([]config.Event{{New: same}, {New: other}, {New: net(t, "never", "10.3.0.0/16")}}, 2).State)
 		came := *same
 		came.Revision = 2
 		etcd.give(2, false, &came, net(t, "other", "10.9.0.0/16"))

@@ -127,7 +127,7 @@ func (s *State) hasEntry(key federation.ServiceKey) bool {
 
 // AllocatedTo returns the automatic VIPs of the service.
 func (s *State) AllocatedTo(key federation.ServiceKey) []netip.Addr {
-	h, _ := s.objects.Get(allocationKey(key).SortKey())
+	h, _ := s.objects.Get(objectSortKey(allocationKey(key)))
 	return h.allocation()
 }
 
@@ -138,14 +138,41 @@ func (h *held) allocation() []netip.Addr {
 	return h.Addresses
 }
 
+// PreviewedState is what changes come to before anybody has made them.
+type PreviewedState struct {
+	State   *State
+	Edit    federation.Edit
+	Missing []Change // allocations that they make necessary, made already in the state
+}
+
 // isLeftOver reports whether the service has an allocation and no ServiceEntry here.
 func (s *State) isLeftOver(key federation.ServiceKey) bool {
 	_, unallocated := s.unallocated.Get(serviceSortKey(key))
 	return unallocated && len(s.AllocatedTo(key)) > 0 && !s.hasEntry(key)
 }
 
+// Preview is Next with the allocations that it makes necessary already made: what
+// the mesh will be once they are written, too. It frees the VIPs of services that
+// the changes themselves end. Others that look left over may be those of a source
+// that only another hub reads.
+func (s *State) Preview(changes []Event, revision int64) PreviewedState {
+	after, edit := s.Next(changes, revision)
+	missing := slices.DeleteFunc(after.MissingAllocations(),
+		func(c Change) bool { return c.Object == nil && s.isLeftOver(allocatedFor(c.Key)) })
+	if len(missing) == 0 {
+		return PreviewedState{State: after, Edit: edit}
+	}
+	all := slices.Clone(changes)
+	for _, c := range missing {
+		old, _ := after.Object(c.Key)
+		all = append(all, Event{Old: old, New: c.Object})
+	}
+	after, edit = s.next(all, revision, after)
+	return PreviewedState{State: after, Edit: edit, Missing: missing}
+}
+
 func (d *draft) allocated(key federation.ServiceKey) []netip.Addr {
-	h, _ := d.objects.Get(allocationKey(key).SortKey())
+	h, _ := d.objects.Get(objectSortKey(allocationKey(key)))
 	return h.allocation()
 }
 

@@ -26,16 +26,7 @@ type Object struct {
 	// Credentials are a grant of the source, never of the manifest.
 	Credentials federation.CredentialGrant
 
-	sortKey string // see SortKey; empty: it is made when it is asked for
-	read    *read  // what was read before it was written; nil: nothing
-}
-
-// SortKey is the key in the order of keys. The maps of all rooms share the text (R63).
-func (o *Object) SortKey() string {
-	if o.sortKey != "" {
-		return o.sortKey
-	}
-	return o.Key.SortKey()
+	read *read // what was read before it was written; nil: nothing
 }
 
 // alike reports whether the objects mean the same, whatever their revisions.

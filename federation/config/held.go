@@ -143,9 +143,6 @@ func decode(o *Object) (*federation.Object, error) {
 
 // at is what was decoded from the same bytes, for an object that is stored again.
 func (h *held) at(o *Object) *held {
-	if h.object == o {
-		return h
-	}
 	same := *h
 	same.object = o
 	if h.shown != nil && h.shown.Revision != o.Revision {

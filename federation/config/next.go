@@ -21,19 +21,11 @@ func (s *State) Next(changes []Event, revision int64) (*State, federation.Edit) 
 	return s.next(changes, revision, nil)
 }
 
-// next is Next. What was previewed is not computed again; nil: nothing was.
-func (s *State) next(changes []Event, revision int64, previewed *PreviewedState) (*State, federation.Edit) {
-	if previewed.isOf(s, changes, revision) {
-		return previewed.State, previewed.Edit
-	}
+// next is Next. What the previewed state has decoded is not decoded again; nil:
+// nothing was previewed.
+func (s *State) next(changes []Event, revision int64, previewed *State) (*State, federation.Edit) {
 	d := s.draft()
-	d.take(changes, previewed)
-	return d.end(revision)
-}
-
-// take makes the changes. It may be called again with further ones.
-func (d *draft) take(changes []Event, previewed *PreviewedState) {
-	decoded := d.base.holdAll(changes, previewed)
+	decoded := s.holdAll(changes, previewed)
 	for i, c := range changes {
 		switch {
 		case c.New != nil:
@@ -45,31 +37,25 @@ func (d *draft) take(changes []Event, previewed *PreviewedState) {
 	for _, key := range slices.SortedFunc(maps.Keys(d.touched), federation.ServiceKey.Compare) {
 		d.recompute(key)
 	}
-	clear(d.touched)
-}
-
-// end is the state of the draft, and what it means to the mesh.
-func (d *draft) end(revision int64) (*State, federation.Edit) {
 	d.agree()
-	next := d.commit(revision)
+	next := d.commit(max(revision, s.revision))
 	return next, federation.Edit{
-		Source: next.Source(), Services: d.services.delta(), Workloads: d.workloads.delta(), Problems: d.problems.delta(),
+		Source: s.Source(), Services: d.services.delta(), Workloads: d.workloads.delta(), Problems: d.problems.delta(),
 		Objects: d.shown.delta(), Verdicts: d.verdicts.delta(), Revision: next.revision,
 	}
 }
 
 // holdAll decodes the new objects. One that is as before or as previewed is taken
 // from there.
-func (s *State) holdAll(changes []Event, previewed *PreviewedState) []*held {
+func (s *State) holdAll(changes []Event, previewed *State) []*held {
 	all := make([]*held, len(changes))
-	states := []*State{s, previewed.state()}
 	labels := newLabelSets()
 	parallel.Each(len(changes), func(i int) {
 		now := changes[i].New
 		if now == nil {
 			return
 		}
-		for _, known := range states {
+		for _, known := range []*State{s, previewed} {
 			if all[i] = known.heldLike(now); all[i] != nil {
 				return
 			}
@@ -87,7 +73,7 @@ func (s *State) heldLike(o *Object) *held {
 	if s == nil {
 		return nil
 	}
-	h, ok := s.objects.Get(o.SortKey())
+	h, ok := s.objects.Get(objectSortKey(o.Key))
 	if !ok || !h.object.alike(o) {
 		return nil
 	}
@@ -163,7 +149,7 @@ func (t deltaBuilder[K, V]) delta() federation.Delta[K, V] {
 
 func (d *draft) commit(revision int64) *State {
 	return &State{
-		options: d.base.options, revision: max(revision, d.base.revision), begun: true,
+		options: d.base.options, revision: revision, begun: true,
 		objects: d.objects.Commit(), entries: d.entries.Commit(), bindings: d.bindings.Commit(), shards: d.shards.Commit(),
 		found: d.found.Commit(), taken: d.taken.Commit(), chosen: d.chosen.Commit(),
 		unallocated: d.unallocated.Commit(), opinions: d.opinions.Commit(),
@@ -172,12 +158,7 @@ func (d *draft) commit(revision int64) *State {
 
 // set puts the object in its place; nil removes it.
 func (d *draft) set(key federation.ObjectKey, next *held) {
-	var at string
-	if next != nil {
-		at = next.object.SortKey()
-	} else {
-		at = key.SortKey()
-	}
+	at := objectSortKey(key)
 	old, had := d.objects.Get(at)
 	if had && next != nil && old.object.Revision == next.object.Revision && old.object.alike(next.object) {
 		d.objects.Set(at, next)

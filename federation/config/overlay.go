@@ -46,7 +46,7 @@ func (o overlay) holders(key federation.ObjectKey) []int {
 		if !l.knows(key.Of()) {
 			continue
 		}
-		if _, has := l.objects.Get(key.SortKey()); has {
+		if _, has := l.objects.Get(objectSortKey(key)); has {
 			found = append(found, i)
 		}
 	}
@@ -64,7 +64,7 @@ func (o overlay) first(key federation.ObjectKey) *Object {
 		if !l.knows(key.Of()) {
 			continue
 		}
-		if object, has := l.objects.Get(key.SortKey()); has {
+		if object, has := l.objects.Get(objectSortKey(key)); has {
 			return object
 		}
 	}
@@ -90,27 +90,21 @@ func (o overlay) take(source int, u Update) (after overlay, keys []federation.Ob
 			})
 		case e.New != nil:
 			touched[e.New.Key] = true
-			txn.Set(e.New.SortKey(), e.New)
+			txn.Set(objectSortKey(e.New.Key), e.New)
 		case e.Old != nil:
 			touched[e.Old.Key] = true
-			txn.Delete(e.Old.Key.SortKey())
+			txn.Delete(objectSortKey(e.Old.Key))
 		}
 	}
 	after = overlay{sources: slices.Clone(o.sources)}
 	after.sources[source].objects = txn.Commit()
-	keys = keysOf(touched)
+	keys = slices.Collect(maps.Keys(touched))
 	for _, key := range keys {
 		after.touchOfClusters(key, touched)
 	}
-	if len(touched) > len(keys) {
-		keys = keysOf(touched)
-	}
+	keys = slices.Collect(maps.Keys(touched))
 	slices.SortFunc(keys, federation.ObjectKey.Compare)
 	return after, keys, refused
-}
-
-func keysOf(touched map[federation.ObjectKey]bool) []federation.ObjectKey {
-	return slices.AppendSeq(make([]federation.ObjectKey, 0, len(touched)), maps.Keys(touched))
 }
 
 // touchOfClusters adds the objects which are for the proxies of one cluster and have the name of one
@@ -119,9 +113,8 @@ func (o overlay) touchOfClusters(everywhere federation.ObjectKey, touched map[fe
 	if everywhere.Cluster != "" {
 		return
 	}
-	prefix := clusterObjectsPrefix(everywhere)
 	for _, l := range o.sources {
-		l.objects.WalkPrefix(prefix, func(_ string, found *Object) bool { touched[found.Key] = true; return false })
+		l.objects.WalkPrefix(clusterObjectsPrefix(everywhere), func(_ string, found *Object) bool { touched[found.Key] = true; return false })
 	}
 }
 

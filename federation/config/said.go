@@ -9,9 +9,6 @@ import (
 // say puts the problem under its name into the edit; nil takes it away.
 func (a *Aggregate) say(edit *federation.Edit, name string, p *Problem) {
 	old, had := a.said[name]
-	if now := p != nil; now != had || now && old != *p {
-		edit.Receipt = nil // the edit is more than its maker asked about
-	}
 	switch {
 	case p == nil && had:
 		delete(a.said, name)

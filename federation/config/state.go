@@ -67,7 +67,7 @@ func (s *State) Len() int { return s.objects.Len() }
 
 // Object returns the object of that key as it is stored.
 func (s *State) Object(key federation.ObjectKey) (*Object, bool) {
-	h, ok := s.objects.Get(key.SortKey())
+	h, ok := s.objects.Get(objectSortKey(key))
 	if !ok {
 		return nil, false
 	}
@@ -77,7 +77,7 @@ func (s *State) Object(key federation.ObjectKey) (*Object, bool) {
 // Decoded returns the object of that key as readers of a snapshot see it, always
 // with its spec; false also for one that was set aside.
 func (s *State) Decoded(key federation.ObjectKey) (*federation.Object, bool) {
-	h, ok := s.objects.Get(key.SortKey())
+	h, ok := s.objects.Get(objectSortKey(key))
 	if !ok || h.shown == nil {
 		return nil, false
 	}
@@ -137,9 +137,16 @@ func decoded[T any](s *State, kind federation.Kind) iter.Seq2[federation.ObjectK
 
 func kindPrefix(k federation.Kind) string { return k.Group + nul + k.Name + nul }
 
+func objectSortKey(k federation.ObjectKey) string {
+	if k.Cluster == "" {
+		return k.Group + nul + k.Kind + nul + k.Namespace + nul + k.Name
+	}
+	return clusterObjectsPrefix(k) + string(k.Cluster)
+}
+
 // clusterObjectsPrefix is what the sort keys of the objects of that name which are for the proxies of
 // one cluster alone begin with.
-func clusterObjectsPrefix(k federation.ObjectKey) string { return k.Everywhere().SortKey() + nul }
+func clusterObjectsPrefix(k federation.ObjectKey) string { return objectSortKey(k.Everywhere()) + nul }
 
 func serviceSortKey(k federation.ServiceKey) string {
 	return string(k.Hostname) + nul + k.Namespace

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"sync/atomic"
-	"unique"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/schema"
@@ -20,7 +19,7 @@ func NewObject(key federation.ObjectKey, apiVersion string, of schema.Admitted) 
 	}
 	whole := maps.Clone(of.Object)
 	whole["metadata"] = metadata
-	o := &Object{Key: sharedKey(key), APIVersion: shared(apiVersion), sortKey: key.SortKey()}
+	o := &Object{Key: key, APIVersion: apiVersion}
 	if of.JSON != nil {
 		whole["spec"] = of.JSON
 		o.read = newRead(&parts{metadata: metadata, spec: of.JSON, decoded: of.Spec})
@@ -32,23 +31,6 @@ func NewObject(key federation.ObjectKey, apiVersion string, of schema.Admitted) 
 		return nil, err
 	}
 	return o, nil
-}
-
-// Stored is the object as a store of record has it from the revision on, which is the object
-// itself if it was made for that revision.
-func (o *Object) Stored(revision int64) *Object {
-	if o == nil || o.Revision == revision && o.Expires.IsZero() && o.Credentials == (federation.CredentialGrant{}) {
-		return o
-	}
-	return &Object{Key: sharedKey(o.Key), APIVersion: shared(o.APIVersion), Revision: revision, Manifest: o.Manifest, sortKey: o.SortKey()}
-}
-
-// shared is the same text in the memory that all objects share.
-func shared(text string) string { return unique.Make(text).Value() }
-
-func sharedKey(k federation.ObjectKey) federation.ObjectKey {
-	k.Group, k.Kind, k.Namespace = shared(k.Group), shared(k.Kind), shared(k.Namespace)
-	return k
 }
 
 // parts are those of a manifest that the hub reads, and its spec, decoded.

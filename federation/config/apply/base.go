@@ -15,9 +15,6 @@ type base struct{ *config.View }
 // when an older backup of the store is put in place.
 func (b base) Revision() int64 { return b.Sources[0].Revision }
 
-// Next is the revision that a change of the view gets.
-func (b base) Next() int64 { return b.Revision() + 1 }
-
 // unusable are the codes of a store for an object whose stored value it does not
 // use: writing or deleting the object is the cure, whatever is shown of it.
 var unusable = map[string]bool{"UNDECODABLE": true, "CHECKSUM": true, "NEWER_FORMAT": true, "OTHER_OBJECT": true,

@@ -19,7 +19,7 @@ import (
 // config.Aggregate is one.
 type Views interface {
 	Latest() *config.View
-	Expect(next *config.PreviewedState)
+	Expect(next *config.State)
 }
 
 // Snapshots gives the newest snapshot; a federation.Aggregate does.
@@ -125,7 +125,9 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 		if len(problems) > 0 {
 			return bounded(Result{DryRun: true, Revision: on.Revision(), Errors: problems}), nil
 		}
-		return bounded(e.preview(on, p).tried(on, p, e.Now())), nil
+		result, _, _ := e.preview(on, p)
+		result.DryRun = true
+		return bounded(result), nil
 	}
 	select {
 	case <-e.turn:
@@ -178,19 +180,17 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 	if len(problems) > 0 {
 		return &Result{Revision: on.Revision(), Errors: problems}, nil
 	}
-	result, next := Result{Revision: on.Revision(), Changes: p.changes, Findings: p.findings}, e.preview(on, p)
-	if len(next.writes) == 0 {
+	result, writes, next := e.preview(on, p)
+	result.Before, result.After = nil, nil
+	if len(writes) == 0 {
 		return &result, nil
 	}
-	for _, w := range next.writes {
+	for _, w := range writes {
 		e.Validated.rememberWritten(w.Object)
 	}
-	e.Views.Expect(next.PreviewedState)
-	commit := config.Commit{Base: on.Revision(), Changes: next.writes, Secrets: secretsOf(p.credentials, next.writes), Note: e.note(o)}
-	revision, err := e.Log.Commit(ctx, commit)
-	if err != nil {
-		e.Views.Expect(nil)
-	}
+	e.Views.Expect(next)
+	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes,
+		Secrets: secretsOf(p.credentials, writes), Note: e.note(o)})
 	var moved *config.Moved
 	if errors.As(err, &moved) {
 		return e.awaitMove(ctx, on, moved)
@@ -207,10 +207,27 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 		return &result, err
 	}
 	e.logChange(o, revision, result.Changes)
-	done := e.published(ctx, result, revision)
-	seen := next.outcome(base{e.Views.Latest()}, revision, e.Now())
-	done.Findings = append(done.Findings, analyse(seen, next.made)...)
-	return done, nil
+	return e.published(ctx, result, revision), nil
+}
+
+// preview says what the plan comes to, what is to be written for it, the
+// automatic VIPs that it makes necessary included, and the state that follows.
+func (e *Engine) preview(on base, p plan) (Result, []config.Change, *config.State) {
+	made := p.made()
+	writes := commits(made)
+	events := make([]config.Event, len(writes))
+	for i, w := range writes {
+		events[i] = config.Event{Old: &config.Object{Key: w.Key}, New: w.Object}
+		if w.Object == nil {
+			events[i].New = on.Behind(w.Key)
+		}
+	}
+	next := on.State.Preview(events, on.Revision()+1)
+	before := e.Snapshots.Latest()
+	after, _ := federation.Next(before, next.Edit.Timed(e.Now()))
+	result := Result{Revision: on.Revision(), Changes: p.changes, Before: before, After: after}
+	result.Findings = append(p.findings, analyse(before, after, made)...)
+	return result, append(writes, next.Missing...), next.State
 }
 
 func (e *Engine) note(o Origin) config.Note {
@@ -225,7 +242,7 @@ func (e *Engine) note(o Origin) config.Note {
 func (e *Engine) published(ctx context.Context, r Result, revision int64) *Result {
 	r.Revision = revision
 	for i, c := range r.Changes {
-		if c.Object != nil && c.Action != config.Unchanged && c.Object.Revision != revision {
+		if c.Object != nil && c.Action != config.Unchanged {
 			stored := *c.Object // others have that one by now
 			stored.Revision = revision
 			r.Changes[i].Object = &stored

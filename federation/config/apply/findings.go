@@ -12,13 +12,16 @@ import (
 // analyse finds what a change would bring about beside what was asked for: problems
 // and disagreements that the snapshot after it has and that before it has not, and
 // references of the changed objects to objects that do not exist.
-func analyse(seen federation.Receipt, changes []Change) []Finding {
+func analyse(before, after *federation.Snapshot, changes []Change) []Finding {
+	if before == nil || after == nil {
+		return nil
+	}
 	known := map[string]bool{}
-	for _, f := range troubles(seen.Before, seen.Changes) {
+	for _, f := range troubles(before, after, before) {
 		known[f.Code+"\x00"+f.Message] = true
 	}
 	var found []Finding
-	for _, f := range troubles(seen.After, seen.Changes) {
+	for _, f := range troubles(before, after, after) {
 		if !known[f.Code+"\x00"+f.Message] {
 			f.Key = concerned(changes, f.Message)
 			found = append(found, f)
@@ -26,7 +29,7 @@ func analyse(seen federation.Receipt, changes []Change) []Finding {
 	}
 	for _, c := range changes {
 		if c.Object != nil {
-			found = append(found, c.references(seen.After.Read())...)
+			found = append(found, c.references(after.Read())...)
 		}
 	}
 	slices.SortFunc(found, func(a, b Finding) int {
@@ -47,10 +50,11 @@ func (c Change) references(in *federation.Reader) []Finding {
 	return references(in, o, *c.said)
 }
 
-// troubles lists the problems of the clusters and the conflicts of the services that
-// changed.
-func troubles(of *federation.Snapshot, changes federation.ChangeSet) []Finding {
+// troubles lists the problems of the snapshot's clusters and the conflicts of
+// the services that differ between before and after.
+func troubles(before, after, of *federation.Snapshot) []Finding {
 	var found []Finding
+	changes := after.ChangesSince(before.Version())
 	for _, id := range changes.Clusters {
 		for p := range of.Problems(id) {
 			found = append(found, Finding{Code: p.Code, Severity: Warning, Field: p.Field, Message: p.Object + ": " + p.Message})

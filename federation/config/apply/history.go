@@ -142,7 +142,7 @@ func (p planning) restore(v base, old *config.Object) (Change, []Error) {
 		}
 		stamp(value, live, p.newUID, p.now())
 	}
-	c, errs := v.changeOf(old.Key, kind, stored, schema.Admitted{Object: value})
+	c, errs := changeOf(old.Key, kind, stored, schema.Admitted{Object: value})
 	return c.rewriting(unusable), errs
 }
 

@@ -126,7 +126,7 @@ func (p planning) one(v base, r Request, w wanted) (Change, []Error) {
 		return Change{}, []Error{*fault}
 	}
 	stamp(merged.Object, live, p.newUID, p.now())
-	c, errs := v.changeOf(w.key, w.kind, stored, examined.Admitted)
+	c, errs := changeOf(w.key, w.kind, stored, examined.Admitted)
 	if said := examined.OfSpec; examined.JSON != nil {
 		c.said = &said
 	}
@@ -174,7 +174,7 @@ func (w wanted) precondition(stored *config.Object) *Error {
 }
 
 // changeOf compares an object with what is stored of it.
-func (b base) changeOf(key federation.ObjectKey, of schema.Kind, stored *config.Object, now schema.Admitted) (Change, []Error) {
+func changeOf(key federation.ObjectKey, of schema.Kind, stored *config.Object, now schema.Admitted) (Change, []Error) {
 	object, err := config.NewObject(key, of.APIVersion(), now)
 	if err != nil {
 		return Change{}, []Error{{Code: Code(schema.Internal), Key: key, Message: err.Error()}}
@@ -182,7 +182,6 @@ func (b base) changeOf(key federation.ObjectKey, of schema.Kind, stored *config.
 	if stored != nil && string(stored.Manifest) == string(object.Manifest) {
 		return Change{Key: key, Action: config.Unchanged, Before: stored, Object: stored}, nil
 	}
-	object.Revision = b.Next()
 	c := Change{Key: key, Action: config.Created, Before: stored, Object: object}
 	if stored != nil {
 		c.Action = config.Updated

@@ -149,12 +149,9 @@ func drafted(s *state, commit config.Commit) (*draft, []outcome) {
 	d.Entries = make([]entry, 0, len(commit.Changes))
 	outcomes := make([]outcome, len(commit.Changes))
 	for i, change := range commit.Changes {
-		o, e := change.Object, entry{Key: change.Key, Revision: d.Revision}
-		if o != nil {
-			e.has(o)
-		}
-		old, _ := s.objects.Get(e.treeKey())
-		_, suspect := s.suspects.Get(e.treeKey())
+		old, o := s.get(change.Key), change.Object
+		_, suspect := s.suspects.Get(treeKey(change.Key))
+		e := entry{Key: change.Key, Revision: d.Revision}
 		var manifest []byte
 		switch {
 		case o == nil && old == nil && !suspect:
@@ -168,7 +165,7 @@ func drafted(s *state, commit config.Commit) (*draft, []outcome) {
 			if old != nil {
 				e.Action = config.Updated
 			}
-			outcomes[i].object = e.has(o.Stored(d.Revision))
+			outcomes[i].object = &config.Object{Key: sharedKey(o.Key), APIVersion: shared(o.APIVersion), Revision: d.Revision, Manifest: o.Manifest}
 		}
 		d.add(e, manifest)
 		outcomes[i].entry = &d.Entries[i]

@@ -70,7 +70,7 @@ func (p pasts) after(x *index) pasts {
 		if e.Action == config.Unchanged {
 			continue
 		}
-		key := e.treeKey()
+		key := treeKey(e.Key)
 		before, _ := of.Get(key)
 		if before != nil {
 			deleted.Delete(deletedKey(before.last(), key)) // if it was

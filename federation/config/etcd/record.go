@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unique"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
@@ -67,24 +68,6 @@ type entry struct {
 	Length     int
 	Digest     string      `json:",omitempty"` // of the manifest; empty: there is none
 	Past       *storedPast `json:",omitempty"` // in a checkpoint that has the pasts
-
-	at string // see treeKey
-}
-
-// treeKey is the key of its object in trees, which share the text with the object.
-func (e *entry) treeKey() string {
-	if e.at == "" {
-		e.at = treeKey(e.Key)
-	}
-	return e.at
-}
-
-// has notes the object of the entry.
-func (e *entry) has(o *config.Object) *config.Object {
-	if o.Key.Cluster == "" {
-		e.at = o.SortKey()
-	}
-	return o
 }
 
 // encode returns the index's bytes and their hash.
@@ -128,6 +111,14 @@ func readIndex(parts [][]byte, hash string) (*index, error) {
 	return x, nil
 }
 
+// shared is the same text in the memory that all objects share.
+func shared(text string) string { return unique.Make(text).Value() }
+
+func sharedKey(k federation.ObjectKey) federation.ObjectKey {
+	k.Group, k.Kind, k.Namespace = shared(k.Group), shared(k.Kind), shared(k.Namespace)
+	return k
+}
+
 // values returns the content of a part. One whose checksum is wrong is read all the
 // same: each object of it has its own.
 func values(part []byte) ([]byte, error) {
@@ -147,9 +138,9 @@ func (e *entry) object(data []byte) (*config.Object, error) {
 	if digest(manifest) != e.Digest {
 		return nil, errDamaged
 	}
-	o := (&config.Object{Key: e.Key, APIVersion: e.APIVersion, Manifest: manifest}).Stored(e.Revision)
+	o := &config.Object{Key: sharedKey(e.Key), APIVersion: shared(e.APIVersion), Revision: e.Revision, Manifest: manifest}
 	if err := o.CheckName(); err != nil {
 		return nil, err
 	}
-	return e.has(o), nil
+	return o, nil
 }

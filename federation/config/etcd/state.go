@@ -66,7 +66,7 @@ func (s *state) with(x *index, hash string, outcomes []outcome) *state {
 		if o.Action == config.Unchanged {
 			continue
 		}
-		key := o.treeKey()
+		key := treeKey(o.Key)
 		n.weight += int64(o.Length)
 		if o.bad != nil {
 			suspects.Set(key, config.Problem{

@@ -121,7 +121,7 @@ func (s *Store) change(c config.Change, revision int64) config.RecordedChange {
 		if old != nil {
 			r.Action = config.Updated
 		}
-		r.Object = o.Stored(revision)
+		r.Object = &config.Object{Key: o.Key, APIVersion: o.APIVersion, Revision: revision, Manifest: bytes.Clone(o.Manifest)}
 		s.objects[c.Key] = r.Object
 	}
 	return r
