@@ -99,8 +99,10 @@ func TestSidecarConnectsWithMutualTLS(t *testing.T) {
 	xds := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	config := write(t, filepath.Join(dir, "isthmus.yaml"), []byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(t, dir, ca)))
 	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
-	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()),
-		DisableKeepAlives: true}}
+	h.client = &http.Client{Transport: &http.Transport{
+		TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()),
+		DisableKeepAlives: true,
+	}}
 	h.start(t, dir, []string{
 		"--config", config, "--graphql-addr", graphql.String(), "--xds-addr", xds.String(),
 		"--tls-cert", write(t, filepath.Join(dir, "hub.crt"), cert), "--tls-key", write(t, filepath.Join(dir, "hub.key"), key),

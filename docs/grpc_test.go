@@ -30,8 +30,10 @@ func TestGRPCClientConnectsAsInTheGuide(t *testing.T) {
 	graphql := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	xds := netip.AddrPortFrom(at, uint16(testbed.FreePort(t, nil, at)))
 	h := &hub{url: "https://" + hubHost + ":" + fmt.Sprint(graphql.Port())}
-	h.client = &http.Client{Transport: &http.Transport{TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()),
-		DisableKeepAlives: true}}
+	h.client = &http.Client{Transport: &http.Transport{
+		TLSClientConfig: clientOf(operators, ca), DialContext: to(graphql.String()),
+		DisableKeepAlives: true,
+	}}
 	h.start(t, dir, []string{
 		"--config", write(t, filepath.Join(dir, "isthmus.yaml"),
 			[]byte("clusters: [{id: c1, provider: Mock, network: n1}]\n"+meshRoots(t, dir, ca))),

@@ -52,8 +52,10 @@ func startHub(t *testing.T, args ...string) *hub {
 	t.Helper()
 	dir := shortDir(t)
 	h := &hub{client: socketClient(filepath.Join(dir, "graphql")), url: "http://localhost", socket: filepath.Join(dir, "graphql")}
-	h.start(t, dir, append([]string{"--dev", "--graphql-addr", "unix:" + filepath.Join(dir, "graphql"), "--xds-addr",
-		"unix:" + filepath.Join(dir, "xds")}, args...))
+	h.start(t, dir, append([]string{
+		"--dev", "--graphql-addr", "unix:" + filepath.Join(dir, "graphql"), "--xds-addr",
+		"unix:" + filepath.Join(dir, "xds"),
+	}, args...))
 	return h
 }
 

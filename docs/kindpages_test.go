@@ -89,8 +89,10 @@ func checkExample(t *testing.T, set *schema.Set, value map[string]any, unused bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, edit := config.NewState(config.Options{Hub: "hub"}).Next([]config.Event{{New: &config.Object{Key: key,
-		APIVersion: apiVersion, Manifest: text}}}, 1)
+	_, edit := config.NewState(config.Options{Hub: "hub"}).Next([]config.Event{{New: &config.Object{
+		Key:        key,
+		APIVersion: apiVersion, Manifest: text,
+	}}}, 1)
 	said := len(envoy.NotHonoured(edit.Objects.Set[key])) > 0
 	for _, p := range edit.Problems.Set {
 		said = said || p.Code == "NOT_HONOURED"

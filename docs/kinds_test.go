@@ -81,8 +81,10 @@ func documented(t *testing.T, manifest string) *config.Object {
 		}
 	}
 	group, _, _ := strings.Cut(head.APIVersion, "/")
-	return &config.Object{Key: federation.ObjectKey{Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace,
-		Name: head.Metadata.Name}, Manifest: data}
+	return &config.Object{Key: federation.ObjectKey{
+		Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace,
+		Name: head.Metadata.Name,
+	}, Manifest: data}
 }
 
 func TestEveryProblemOfConfigurationIsDocumented(t *testing.T) {

@@ -54,6 +54,8 @@ func ruleIn(t *testing.T, example string, rule proto.Message) *federation.Object
 	if err := protojson.Unmarshal(spec, rule); err != nil {
 		t.Errorf("%v in %s", err, example)
 	}
-	return &federation.Object{Key: federation.ObjectKey{Group: "networking.istio.io", Kind: manifest.Kind,
-		Namespace: "shop", Name: "n"}, Spec: rule}
+	return &federation.Object{Key: federation.ObjectKey{
+		Group: "networking.istio.io", Kind: manifest.Kind,
+		Namespace: "shop", Name: "n",
+	}, Spec: rule}
 }

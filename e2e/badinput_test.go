@@ -270,8 +270,10 @@ func testSecrets(t *testing.T, w *badWorld) {
 		t.Fatal(tokens, err)
 	}
 	block, _ := pem.Decode(w.c1.Admin.Key)
-	secrets := []string{wrongSecret, w.dc1.Token, base64.StdEncoding.EncodeToString(w.c1.Admin.Key)[60:100],
-		base64.StdEncoding.EncodeToString(block.Bytes)[20:60]}
+	secrets := []string{
+		wrongSecret, w.dc1.Token, base64.StdEncoding.EncodeToString(w.c1.Admin.Key)[60:100],
+		base64.StdEncoding.EncodeToString(block.Bytes)[20:60],
+	}
 	for _, name := range []string{"reader", "blind"} {
 		token, err := os.ReadFile(filepath.Join(w.dir, name))
 		if err != nil {
@@ -279,8 +281,10 @@ func testSecrets(t *testing.T, w *badWorld) {
 		}
 		secrets = append(secrets, string(token))
 	}
-	for where, text := range map[string][]byte{"output": w.hub.Output(), "clusters": clusters, "services": services,
-		"metrics": []byte(metrics)} {
+	for where, text := range map[string][]byte{
+		"output": w.hub.Output(), "clusters": clusters, "services": services,
+		"metrics": []byte(metrics),
+	} {
 		if len(text) == 0 {
 			t.Errorf("%s: nothing to search", where)
 		}

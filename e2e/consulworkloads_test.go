@@ -145,11 +145,15 @@ func TestU20WorkloadsProveThemselvesByTheirDatacenter(t *testing.T) {
 	w := startConsulMesh(t)
 	w.dc1.Put("/v1/acl/role", map[string]any{"Name": "jobs", "Policies": []any{}})
 	web, _ := w.token(w.dc1, serviceIdentity("web"))
-	template, _ := w.token(w.dc1, map[string]any{"TemplatedPolicies": []any{map[string]any{"TemplateName": "builtin/service",
-		"TemplateVariables": map[string]string{"Name": "web"}}}})
+	template, _ := w.token(w.dc1, map[string]any{"TemplatedPolicies": []any{map[string]any{
+		"TemplateName":      "builtin/service",
+		"TemplateVariables": map[string]string{"Name": "web"},
+	}}})
 	role, _ := w.token(w.dc1, map[string]any{"Roles": []any{map[string]string{"Name": "jobs"}}})
-	elsewhere, _ := w.token(w.dc1, map[string]any{"ServiceIdentities": []any{map[string]any{"ServiceName": "web",
-		"Datacenters": []string{"dc9"}}}})
+	elsewhere, _ := w.token(w.dc1, map[string]any{"ServiceIdentities": []any{map[string]any{
+		"ServiceName": "web",
+		"Datacenters": []string{"dc9"},
+	}}})
 	two, _ := w.token(w.dc1, serviceIdentity("web", "billing"))
 	billing, _ := w.token(w.dc1, serviceIdentity("billing"))
 	foreign, _ := w.token(w.dc2, serviceIdentity("web"))
@@ -171,32 +175,51 @@ func TestU20WorkloadsProveThemselvesByTheirDatacenter(t *testing.T) {
 		"as a bearer":               {consulCaller{metadata: []string{"clusterid", "dc1", "authorization", "Bearer " + web}}, codes.OK, ""},
 		"a templated token":         {consulCaller{token: template}, codes.OK, ""},
 		"a role":                    {consulCaller{token: role, says: at("dc1", "jobs")}, codes.OK, ""},
-		"a whole ID": {consulCaller{token: web, id: "sidecar~" + consulWebAt + "~web-1.shop~shop.svc.cluster.local",
-			says: at("dc1", "shop")}, codes.OK, ""},
+		"a whole ID": {consulCaller{
+			token: web, id: "sidecar~" + consulWebAt + "~web-1.shop~shop.svc.cluster.local",
+			says: at("dc1", "shop"),
+		}, codes.OK, ""},
 		"a leaf and its token": {consulCaller{token: web, leaf: w.leaf(w.dc1, "web")}, codes.OK, ""},
 		"an entry of accounts": {consulCaller{token: billing, says: at("dc1", "bank")}, codes.OK, ""},
-		"another namespace than mapped": {consulCaller{token: billing, says: at("dc1", "shop")},
-			codes.PermissionDenied, `proven to be of "bank"`},
-		"a leaf of another namespace": {consulCaller{leaf: w.leaf(w.dc1, "billing"), says: at("dc1", "shop")},
-			codes.PermissionDenied, `proven to be of "bank"`},
-		"another's address": {consulCaller{token: web, says: map[string]any{"INSTANCE_IPS": "10.80.0.23"}}, codes.PermissionDenied,
-			"does not run as shop/web"},
+		"another namespace than mapped": {
+			consulCaller{token: billing, says: at("dc1", "shop")},
+			codes.PermissionDenied, `proven to be of "bank"`,
+		},
+		"a leaf of another namespace": {
+			consulCaller{leaf: w.leaf(w.dc1, "billing"), says: at("dc1", "shop")},
+			codes.PermissionDenied, `proven to be of "bank"`,
+		},
+		"another's address": {
+			consulCaller{token: web, says: map[string]any{"INSTANCE_IPS": "10.80.0.23"}},
+			codes.PermissionDenied,
+			"does not run as shop/web",
+		},
 		"another cluster":            {consulCaller{token: web, says: at("dc2", "shop")}, codes.PermissionDenied, `proven to be of "dc1"`},
 		"another datacenter's token": {consulCaller{token: foreign}, codes.Unauthenticated, "does not accept the token"},
-		"shown to its own, not opted in": {consulCaller{token: foreign, metadata: []string{"clusterid", "dc2"}}, codes.Unauthenticated,
-			"no Consul datacenter whose tokens"},
-		"a leaf of another trust domain": {consulCaller{leaf: w.leaf(w.dc2, "web")}, codes.Unauthenticated,
-			"show a client certificate"}, // clients keep it to themselves
-		"a leaf and a token of two": {consulCaller{token: billing, leaf: w.leaf(w.dc1, "web")},
-			codes.Unauthenticated, "different workloads"},
+		"shown to its own, not opted in": {
+			consulCaller{token: foreign, metadata: []string{"clusterid", "dc2"}},
+			codes.Unauthenticated,
+			"no Consul datacenter whose tokens",
+		},
+		"a leaf of another trust domain": {
+			consulCaller{leaf: w.leaf(w.dc2, "web")},
+			codes.Unauthenticated,
+			"show a client certificate",
+		}, // clients keep it to themselves
+		"a leaf and a token of two": {
+			consulCaller{token: billing, leaf: w.leaf(w.dc1, "web")},
+			codes.Unauthenticated, "different workloads",
+		},
 		"the anonymous token":            {consulCaller{token: "anonymous"}, codes.Unauthenticated, "anonymous"},
 		"a token that only has rights":   {consulCaller{token: reader}, codes.Unauthenticated, "for no service"},
 		"a token for another datacenter": {consulCaller{token: elsewhere}, codes.Unauthenticated, "for no service"},
 		"a token of two workloads":       {consulCaller{token: two}, codes.Unauthenticated, "several accounts"},
 		"the token of an operator":       {consulCaller{token: w.dc1.Token}, codes.Unauthenticated, "for no service"},
 		"no token of Consul":             {consulCaller{token: "x y"}, codes.Unauthenticated, "no token of Consul"},
-		"two tokens": {consulCaller{token: web, metadata: []string{"authorization", "Bearer " + web}},
-			codes.Unauthenticated, "only one"},
+		"two tokens": {
+			consulCaller{token: web, metadata: []string{"authorization", "Bearer " + web}},
+			codes.Unauthenticated, "only one",
+		},
 		"a short ID and nothing shown":    {consulCaller{}, codes.Unauthenticated, "show a client certificate"},
 		"an ID with control characters":   {consulCaller{token: web, id: "web\x01"}, codes.InvalidArgument, "control characters"},
 		"a short ID without ~ but shaped": {consulCaller{token: web, id: "sidecar~" + consulWebAt + "~web"}, codes.InvalidArgument, "needs four"},
@@ -268,7 +291,9 @@ static_resources:
         "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
         common_tls_context: {validation_context: {trusted_ca: {filename: %[5]s/hub.crt}}}
 `, name, token, host, port, testbed.DirPlaceholder)
-	testbed.StartEnvoy(w.t, testbed.EnvoyOptions{Name: name, Namespace: at, Config: []byte(config),
-		Files: map[string][]byte{"hub.crt": w.hub.CA}}).WaitReady(patience)
+	testbed.StartEnvoy(w.t, testbed.EnvoyOptions{
+		Name: name, Namespace: at, Config: []byte(config),
+		Files: map[string][]byte{"hub.crt": w.hub.CA},
+	}).WaitReady(patience)
 	return at
 }

@@ -203,8 +203,10 @@ func (w *agentWorld) pod(name string, change ...func(*testbed.AgentOptions)) *ag
 	o := testbed.AgentOptions{
 		Namespace: p.Namespace, Pod: "shop/" + name, Account: name, Address: agentPods[name], Cluster: "Kubernetes",
 		Labels: map[string]string{"app": name, "security.istio.io/tlsMode": "istio"},
-		Token: w.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: name, Audience: "istio-ca",
-			Pod: name, PodUID: w.uid(name)}),
+		Token: w.kube.ServiceAccountToken(testbed.TokenOptions{
+			Namespace: "shop", Account: name, Audience: "istio-ca",
+			Pod: name, PodUID: w.uid(name),
+		}),
 		Hub: w.hub.XDS, Roots: w.hub.CA, Router: router, Env: []string{"ISTIO_META_DNS_CAPTURE=true"},
 	}
 	for _, f := range change {

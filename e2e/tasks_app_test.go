@@ -43,8 +43,10 @@ func startApp(t *testing.T, name string, ns *testbed.Namespace, address string, 
 }
 
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := testbed.EchoAnswer{Name: a.name, Method: r.Method, Path: r.URL.Path, Protocol: r.Proto, Host: r.Host,
-		Header: r.Header, Remote: r.RemoteAddr}
+	answer := testbed.EchoAnswer{
+		Name: a.name, Method: r.Method, Path: r.URL.Path, Protocol: r.Proto, Host: r.Host,
+		Header: r.Header, Remote: r.RemoteAddr,
+	}
 	if r.TLS != nil {
 		answer.ServerName = r.TLS.ServerName
 	}

@@ -39,8 +39,10 @@ var appAddresses = map[string]string{
 }
 
 func newTasks(t *testing.T) *tasks {
-	w := &tasks{world: &world{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}, apps: map[string]*app{},
-		ca: testbed.NewAuthority(t, "sites")}
+	w := &tasks{
+		world: &world{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}, apps: map[string]*app{},
+		ca: testbed.NewAuthority(t, "sites"),
+	}
 	w.c1 = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})
 	w.startApps()
 	w.c1.Apply(reviewsService, pod("reviews-v1", "v1"), pod("reviews-v2", "v2"), reviewsSlice)

@@ -55,8 +55,10 @@ func TestBindingFollowsItsTargets(t *testing.T) {
 }
 
 func TestBindingThroughBindingsAndSelectors(t *testing.T) {
-	s := after(set(hub, map[ServiceKey]*Shard{boundKey: boundTo(to(otherKey, 1)), otherKey: boundTo(to(webKey, 1)),
-		webKey: selecting("app", "x")}))
+	s := after(set(hub, map[ServiceKey]*Shard{
+		boundKey: boundTo(to(otherKey, 1)), otherKey: boundTo(to(webKey, 1)),
+		webKey: selecting("app", "x"),
+	}))
 	s, c := Next(s, workloads(shardOf("c1"), map[WorkloadKey]*Workload{we("pod"): entry("10.1.0.1", "app", "x")}))
 	if len(c.Services) != 3 || c.Reasons() != ReasonEndpoints {
 		t.Errorf("changes are %+v", c)
@@ -89,10 +91,16 @@ func TestPortsOfBindings(t *testing.T) {
 		want        map[uint16]uint16
 	}{
 		"theirs": {nil, []Port{{Name: "http", Number: 80}, {Name: "grpc", Number: 90}}, map[uint16]uint16{80: 8080, 90: 8090}},
-		"by number": {[]Port{{Name: "grpc", Number: 80}, {Name: "x", Number: 91}},
-			[]Port{{Name: "http", Number: 80}, {Name: "grpc", Number: 90}}, map[uint16]uint16{80: 8080}},
-		"by name": {[]Port{{Name: "grpc", Number: 81}, {Name: "x", Number: 91}},
-			[]Port{{Name: "http", Number: 80}, {Name: "grpc", Number: 90}}, map[uint16]uint16{81: 8090}},
+		"by number": {
+			[]Port{{Name: "grpc", Number: 80}, {Name: "x", Number: 91}},
+			[]Port{{Name: "http", Number: 80}, {Name: "grpc", Number: 90}},
+			map[uint16]uint16{80: 8080},
+		},
+		"by name": {
+			[]Port{{Name: "grpc", Number: 81}, {Name: "x", Number: 91}},
+			[]Port{{Name: "http", Number: 80}, {Name: "grpc", Number: 90}},
+			map[uint16]uint16{81: 8090},
+		},
 		"the only one":      {[]Port{{Name: "grpc", Number: 81}}, []Port{{Name: "http", Number: 80}}, map[uint16]uint16{81: 8080}},
 		"another transport": {[]Port{{Name: "dns", Number: 53, Protocol: UDP}}, []Port{{Name: "dns", Number: 53}}, map[uint16]uint16{}},
 	} {
@@ -117,11 +125,17 @@ func TestPortsOfBindings(t *testing.T) {
 
 // TestUnionOfPortsKeepsNamesApart: endpoints are found by port name.
 func TestUnionOfPortsKeepsNamesApart(t *testing.T) {
-	one := &Shard{Ports: []Port{{Number: 80, Protocol: HTTP}},
-		Endpoints: []Endpoint{{Address: endpoint("10.1.0.1", 1).Address, Ports: []EndpointPort{{Number: 8080}}}}}
-	two := &Shard{Ports: []Port{{Number: 90, Protocol: GRPC}, {Number: 80, Protocol: TCP}},
-		Endpoints: []Endpoint{{Address: endpoint("10.1.0.2", 1).Address,
-			Ports: []EndpointPort{{Name: "g", Number: 9090}, {Name: "h", Number: 9080}}}}}
+	one := &Shard{
+		Ports:     []Port{{Number: 80, Protocol: HTTP}},
+		Endpoints: []Endpoint{{Address: endpoint("10.1.0.1", 1).Address, Ports: []EndpointPort{{Number: 8080}}}},
+	}
+	two := &Shard{
+		Ports: []Port{{Number: 90, Protocol: GRPC}, {Number: 80, Protocol: TCP}},
+		Endpoints: []Endpoint{{
+			Address: endpoint("10.1.0.2", 1).Address,
+			Ports:   []EndpointPort{{Name: "g", Number: 9090}, {Name: "h", Number: 9080}},
+		}},
+	}
 	two.Ports[0].Name, two.Ports[1].Name = "g", "h"
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: one, otherKey: two, boundKey: boundTo(to(webKey, 1), to(otherKey, 1))}))
 	svc := mustService(t, s, boundKey)
@@ -148,14 +162,20 @@ func TestWeightsOfBindings(t *testing.T) {
 		"halves":      {three, web("", light), 1, 1, map[string]uint32{"10.1.0.1": 1, "10.1.0.2": 2, "10.2.0.1": 3}},
 		"nine to one": {three, web("", light), 90, 10, map[string]uint32{"10.1.0.1": 3, "10.1.0.2": 6, "10.2.0.1": 1}},
 		"none":        {three, web("", light), 1, 0, map[string]uint32{"10.1.0.1": 1, "10.1.0.2": 2}},
-		"the healthy count": {three, web("", light, sick), 1, 1,
-			map[string]uint32{"10.1.0.1": 1, "10.1.0.2": 2, "10.2.0.1": 3, "10.2.0.2": 3}},
+		"the healthy count": {
+			three, web("", light, sick), 1, 1,
+			map[string]uint32{"10.1.0.1": 1, "10.1.0.2": 2, "10.2.0.1": 3, "10.2.0.2": 3},
+		},
 		"nobody else is there": {three, web(""), 1, 99, map[string]uint32{"10.1.0.1": 1, "10.1.0.2": 2}},
-		"endpoint of both": {web("", endpoint("10.1.0.1", 80)), web("", endpoint("10.1.0.1", 80), endpoint("10.2.0.1", 80)), 1, 1,
-			map[string]uint32{"10.1.0.1": 3, "10.2.0.1": 1}},
+		"endpoint of both": {
+			web("", endpoint("10.1.0.1", 80)), web("", endpoint("10.1.0.1", 80), endpoint("10.2.0.1", 80)), 1, 1,
+			map[string]uint32{"10.1.0.1": 3, "10.2.0.1": 1},
+		},
 	} {
-		s := after(set(hub, map[ServiceKey]*Shard{webKey: c.web, otherKey: c.other,
-			boundKey: boundTo(to(webKey, c.ofWeb), to(otherKey, c.rest))}))
+		s := after(set(hub, map[ServiceKey]*Shard{
+			webKey: c.web, otherKey: c.other,
+			boundKey: boundTo(to(webKey, c.ofWeb), to(otherKey, c.rest)),
+		}))
 		got := weights(mustService(t, s, boundKey))
 		if len(got) != len(c.want) {
 			t.Errorf("%s: weights are %v, want %v", name, got, c.want)
@@ -222,8 +242,10 @@ func TestBindingCycle(t *testing.T) {
 				circles = append(circles, p.Object)
 			}
 		}
-		if want := []string{"Service shop/all.example", "Service shop/other.example",
-			"Service shop/third.example"}; !slices.Equal(circles, want) {
+		if want := []string{
+			"Service shop/all.example", "Service shop/other.example",
+			"Service shop/third.example",
+		}; !slices.Equal(circles, want) {
 			t.Errorf("circles are %v, want %v", circles, want)
 		}
 		for _, k := range []ServiceKey{boundKey, otherKey, third} {
@@ -277,12 +299,16 @@ func TestBindingFindsServicesWithoutNamespace(t *testing.T) {
 }
 
 func TestResolutionOfBindings(t *testing.T) {
-	for resolution, want := range map[Resolution]Resolution{ClientSideLB: ClientSideLB, Passthrough: ClientSideLB,
-		DNSLB: DNSLB, DNSRoundRobinLB: DNSLB} {
+	for resolution, want := range map[Resolution]Resolution{
+		ClientSideLB: ClientSideLB, Passthrough: ClientSideLB,
+		DNSLB: DNSLB, DNSRoundRobinLB: DNSLB,
+	} {
 		target := web("", endpoint("10.1.0.1", 80))
 		target.Resolution = resolution
-		s := after(set(hub, map[ServiceKey]*Shard{webKey: web("", endpoint("10.1.0.2", 80)), otherKey: target,
-			boundKey: boundTo(to(webKey, 1), to(otherKey, 1))}))
+		s := after(set(hub, map[ServiceKey]*Shard{
+			webKey: web("", endpoint("10.1.0.2", 80)), otherKey: target,
+			boundKey: boundTo(to(webKey, 1), to(otherKey, 1)),
+		}))
 		if got := mustService(t, s, boundKey).Resolution; got != want {
 			t.Errorf("bound to %s it is %s, want %s", resolution, got, want)
 		}

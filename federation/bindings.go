@@ -60,8 +60,10 @@ func (x *bindingsTxn) targets(key ServiceKey, shard *Shard, circle map[ServiceKe
 	for i, b := range shard.Bound {
 		target := x.targetOf(b)
 		if circle[target] {
-			return nil, &Problem{Code: "BINDING_CYCLE", Object: object, Field: fmt.Sprintf("services[%d]", i),
-				Message: fmt.Sprintf("%s leads back to this service, which has no bound endpoints for that; bind it to services that are not made of it", target)}
+			return nil, &Problem{
+				Code: "BINDING_CYCLE", Object: object, Field: fmt.Sprintf("services[%d]", i),
+				Message: fmt.Sprintf("%s leads back to this service, which has no bound endpoints for that; bind it to services that are not made of it", target),
+			}
 		}
 		if svc, ok := x.contributions.services.Get(target.sortKey()); ok {
 			targets = append(targets, bound{b, svc})
@@ -73,8 +75,10 @@ func (x *bindingsTxn) targets(key ServiceKey, shard *Shard, circle map[ServiceKe
 	if missing == nil {
 		return targets, nil
 	}
-	return targets, &Problem{Code: "BINDING_TARGET_MISSING", Object: object, Field: field,
-		Message: fmt.Sprintf("no cluster offers %s; the others are used until one does", strings.Join(firstOf(missing, 5), ", "))}
+	return targets, &Problem{
+		Code: "BINDING_TARGET_MISSING", Object: object, Field: field,
+		Message: fmt.Sprintf("no cluster offers %s; the others are used until one does", strings.Join(firstOf(missing, 5), ", ")),
+	}
 }
 
 func (x *bindingsTxn) boundToAny(key ServiceKey, changed map[ServiceKey]bool) bool {
@@ -99,8 +103,10 @@ func (x *bindingsTxn) order() [][]ServiceKey {
 		}
 		return groups
 	}
-	w := circleWalk{bindings: x, among: maps.Clone(x.contributions.dirty), seen: map[ServiceKey]int{}, low: map[ServiceKey]int{},
-		open: map[ServiceKey]bool{}}
+	w := circleWalk{
+		bindings: x, among: maps.Clone(x.contributions.dirty), seen: map[ServiceKey]int{}, low: map[ServiceKey]int{},
+		open: map[ServiceKey]bool{},
+	}
 	for key := range x.contributions.dirty {
 		w.addBinders(key)
 	}

@@ -19,8 +19,10 @@ func vip(addr string) netip.Prefix {
 }
 
 func endpoint(addr string, port uint16, labels ...string) Endpoint {
-	e := Endpoint{Address: IPAddress(netip.MustParseAddr(addr)), Ports: []EndpointPort{{Name: "http", Number: port}},
-		Health: Healthy, Network: DefaultNetwork}
+	e := Endpoint{
+		Address: IPAddress(netip.MustParseAddr(addr)), Ports: []EndpointPort{{Name: "http", Number: port}},
+		Health: Healthy, Network: DefaultNetwork,
+	}
 	for i := 0; i+1 < len(labels); i += 2 {
 		if e.Labels == nil {
 			e.Labels = map[string]string{}

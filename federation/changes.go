@@ -19,8 +19,10 @@ const (
 
 func (r Reason) String() string {
 	var names []string
-	for bit, name := range map[Reason]string{ReasonSpec: "spec", ReasonEndpoints: "endpoints",
-		ReasonAccounts: "accounts", ReasonConfig: "config"} {
+	for bit, name := range map[Reason]string{
+		ReasonSpec: "spec", ReasonEndpoints: "endpoints",
+		ReasonAccounts: "accounts", ReasonConfig: "config",
+	} {
 		if r&bit != 0 {
 			names = append(names, name)
 		}

@@ -83,8 +83,11 @@ func TestN06DrainsTakeRequestsAway(t *testing.T) {
 		{"a network", []*Object{drainOf("a", func(d *DrainObject) { d.NetworkID = "n2" })}, "10.1.0.1=1 10.2.0.1=3DRAINING 10.3.0.1=1UNHEALTHY"},
 		{"a region", []*Object{drainOf("a", func(d *DrainObject) { d.Locality = "west" })}, "10.1.0.1=1 10.2.0.1=3DRAINING 10.3.0.1=1UNHEALTHY"},
 		{"another zone", []*Object{drainOf("a", func(d *DrainObject) { d.Locality = "west/b" })}, plain},
-		{"a part", []*Object{drainOf("a", func(d *DrainObject) { d.Cluster, d.Percent = "c2", share(60) })},
-			"10.1.0.1=100 10.2.0.1=120 10.3.0.1=100UNHEALTHY"},
+		{
+			"a part",
+			[]*Object{drainOf("a", func(d *DrainObject) { d.Cluster, d.Percent = "c2", share(60) })},
+			"10.1.0.1=100 10.2.0.1=120 10.3.0.1=100UNHEALTHY",
+		},
 		{"nothing of it", []*Object{drainOf("a", func(d *DrainObject) { d.Cluster, d.Percent = "c2", share(0) })}, plain},
 		{"two: the larger share counts", []*Object{
 			drainOf("a", func(d *DrainObject) { d.Cluster, d.Percent = "c2", share(10) }),
@@ -120,8 +123,10 @@ func TestN07DrainsLeaveEnough(t *testing.T) {
 		{"a half must be", func(d *DrainObject) { d.MinRemainingPercent = 50 }, plain + " a refused"},
 		{"it is forced", func(d *DrainObject) { d.MinRemaining, d.Force = 2, true }, drained},
 		{"all of them", func(d *DrainObject) { d.Cluster, d.NetworkID = "", DefaultNetwork }, plain + " a refused"},
-		{"all of them, forced", func(d *DrainObject) { d.Cluster, d.NetworkID, d.Force = "", DefaultNetwork, true },
-			"10.1.0.1=1DRAINING 10.2.0.1=1DRAINING 10.2.0.2=1DRAINING"},
+		{
+			"all of them, forced", func(d *DrainObject) { d.Cluster, d.NetworkID, d.Force = "", DefaultNetwork, true },
+			"10.1.0.1=1DRAINING 10.2.0.1=1DRAINING 10.2.0.2=1DRAINING",
+		},
 	} {
 		o := drainOf("a", func(d *DrainObject) { d.Cluster = "c2"; c.change(d) })
 		s, _ := Next(base, objectsEdit(o))

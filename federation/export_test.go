@@ -82,15 +82,26 @@ func TestN01ExportedServices(t *testing.T) {
 		{"a cluster that does not export", reports("c2", exportedHost, plain("10.2.0.1")), "10.1.0.1@c1 http=80"},
 		{"it exports, and is older", objectsEdit(two), "10.2.0.1@c2 10.1.0.1@c1 http=80"},
 		{"an endpoint moves", reports("c2", exportedHost, plain("10.2.0.2")), "10.2.0.2@c2 10.1.0.1@c1 http=80"},
-		{"a ServiceEntry of the name", Edit{Source: ShardKey{Cluster: "hub", Provider: External},
-			Services: Delta[ServiceKey, *Shard]{Set: map[ServiceKey]*Shard{key(exportedHost, "ns"): external}}}, "10.2.0.2@c2 10.1.0.1@c1 http=80"},
-		{"an export ends", Edit{Source: ShardKey{Provider: Operator}, Objects: Delta[ObjectKey, *Object]{Gone: []ObjectKey{one.Key}}},
-			"10.2.0.2@c2 http=80"},
+		{"a ServiceEntry of the name", Edit{
+			Source:   ShardKey{Cluster: "hub", Provider: External},
+			Services: Delta[ServiceKey, *Shard]{Set: map[ServiceKey]*Shard{key(exportedHost, "ns"): external}},
+		}, "10.2.0.2@c2 10.1.0.1@c1 http=80"},
+		{
+			"an export ends",
+			Edit{Source: ShardKey{Provider: Operator}, Objects: Delta[ObjectKey, *Object]{Gone: []ObjectKey{one.Key}}},
+			"10.2.0.2@c2 http=80",
+		},
 		{"one for all clusters, which counts before those of clusters", objectsEdit(three), "10.1.0.1@c1 10.2.0.2@c2 http=80"},
-		{"a cluster is detached", Edit{Source: ShardKey{Provider: Operator}, Clusters: Delta[ClusterID, ClusterSpec]{Gone: []ClusterID{"c1"}}},
-			"10.2.0.2@c2 http=80"},
-		{"all exports end", Edit{Source: ShardKey{Provider: Operator}, Objects: Delta[ObjectKey, *Object]{Gone: []ObjectKey{two.Key, three.Key}}},
-			"nothing"},
+		{
+			"a cluster is detached",
+			Edit{Source: ShardKey{Provider: Operator}, Clusters: Delta[ClusterID, ClusterSpec]{Gone: []ClusterID{"c1"}}},
+			"10.2.0.2@c2 http=80",
+		},
+		{
+			"all exports end",
+			Edit{Source: ShardKey{Provider: Operator}, Objects: Delta[ObjectKey, *Object]{Gone: []ObjectKey{two.Key, three.Key}}},
+			"nothing",
+		},
 	} {
 		s, _ = Next(s, step.edit)
 		if got := exportsOf(s); got != step.want {
@@ -105,8 +116,10 @@ func TestN02TheOldestExportDecides(t *testing.T) {
 	number.Ports[0].Number = 81
 	kind.Resolution = Passthrough
 	s := after(
-		Edit{Source: ShardKey{Provider: Operator},
-			Clusters: Delta[ClusterID, ClusterSpec]{Set: map[ClusterID]ClusterSpec{"c3": {Provider: Kubernetes, Precedence: 1}}}},
+		Edit{
+			Source:   ShardKey{Provider: Operator},
+			Clusters: Delta[ClusterID, ClusterSpec]{Set: map[ClusterID]ClusterSpec{"c3": {Provider: Kubernetes, Precedence: 1}}},
+		},
 		reports("c1", exportedHost, web("10.96.0.1", endpoint("10.1.0.1", 8080))),
 		reports("c2", exportedHost, number), reports("c3", exportedHost, kind),
 		objectsEdit(export("c1", 1), export("c2", 2), export("c3", 3)))
@@ -137,8 +150,10 @@ func TestG78ExportsOfDifferentAffinityConflict(t *testing.T) {
 		one, two *Shard
 		want     string
 	}{
-		{stays(0, ClientSideLB), stays(60, ClientSideLB),
-			"SessionAffinityConflict: the oldest export decides: sessionAffinity is ClientIP in c2 and None in c1"},
+		{
+			stays(0, ClientSideLB), stays(60, ClientSideLB),
+			"SessionAffinityConflict: the oldest export decides: sessionAffinity is ClientIP in c2 and None in c1",
+		},
 		{
 			stays(600, ClientSideLB), stays(60, ClientSideLB),
 			"SessionAffinityConfigConflict: the oldest export decides: sessionAffinityConfig.clientIP.timeoutSeconds is 60 in c2 and 600 in c1",
@@ -181,16 +196,36 @@ func TestN03ConditionsOfAnExport(t *testing.T) {
 		want   string
 	}{
 		{"no service", nil, export("c1", 1).Key, "Valid=false NoService, Ready=false Failed, Conflict=false NoConflicts"},
-		{"a service of another cluster", []Edit{reports("c2", exportedHost, plain)}, export("c1", 1).Key,
-			"Valid=false NoService, Ready=false Failed, Conflict=false NoConflicts"},
-		{"an ExternalName", []Edit{reports("c1", exportedHost, alias)}, export("c1", 1).Key,
-			"Valid=false InvalidServiceType, Ready=false Failed, Conflict=false NoConflicts"},
-		{"not yet", []Edit{reports("c1", exportedHost, plain)}, export("c1", 1).Key,
-			"Valid=true Valid, Ready=false Pending, Conflict=false NoConflicts"},
-		{"exported", []Edit{reports("c1", exportedHost, plain), objectsEdit(export("c1", 1))}, export("c1", 1).Key,
-			"Valid=true Valid, Ready=true Exported, Conflict=false NoConflicts"},
-		{"all clusters", []Edit{reports("c1", exportedHost, plain), objectsEdit(export("", 1))}, export("", 1).Key,
-			"Valid=true Valid, Ready=true Exported, Conflict=false NoConflicts"},
+		{
+			"a service of another cluster",
+			[]Edit{reports("c2", exportedHost, plain)},
+			export("c1", 1).Key,
+			"Valid=false NoService, Ready=false Failed, Conflict=false NoConflicts",
+		},
+		{
+			"an ExternalName",
+			[]Edit{reports("c1", exportedHost, alias)},
+			export("c1", 1).Key,
+			"Valid=false InvalidServiceType, Ready=false Failed, Conflict=false NoConflicts",
+		},
+		{
+			"not yet",
+			[]Edit{reports("c1", exportedHost, plain)},
+			export("c1", 1).Key,
+			"Valid=true Valid, Ready=false Pending, Conflict=false NoConflicts",
+		},
+		{
+			"exported",
+			[]Edit{reports("c1", exportedHost, plain), objectsEdit(export("c1", 1))},
+			export("c1", 1).Key,
+			"Valid=true Valid, Ready=true Exported, Conflict=false NoConflicts",
+		},
+		{
+			"all clusters",
+			[]Edit{reports("c1", exportedHost, plain), objectsEdit(export("", 1))},
+			export("", 1).Key,
+			"Valid=true Valid, Ready=true Exported, Conflict=false NoConflicts",
+		},
 	} {
 		if got := conditionsOf(after(c.edits...), c.export); got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)

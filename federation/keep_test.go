@@ -43,8 +43,10 @@ func withoutProblems(v view) view {
 func TestR84PropertyKeptIsAsIfSaidAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := after(rapid.SliceOfN(rapid.Custom(drawEdit), 1, 8).Draw(t, "edits")...)
-		e := Edit{Source: shardOf(rapid.SampledFrom([]string{"c1", "c2"}).Draw(t, "cluster")), Services: drawServices(t),
-			Workloads: drawWorkloads(t)}
+		e := Edit{
+			Source: shardOf(rapid.SampledFrom([]string{"c1", "c2"}).Draw(t, "cluster")), Services: drawServices(t),
+			Workloads: drawWorkloads(t),
+		}
 		e.Services.Full, e.Workloads.Full, e.Services.Gone, e.Workloads.Gone = true, true, nil, nil
 		before := s.Contribution(e.Source)
 		e.Services.Keep = drawKeep(t, inOrder(before.Services.Set))

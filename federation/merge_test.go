@@ -17,12 +17,16 @@ func conflictsOf(svc *Service) []ConflictKind {
 
 func TestMergePorts(t *testing.T) {
 	k := key("web.shop", "shop")
-	one := &Shard{Ports: []Port{{Name: "http", Number: 80, Protocol: HTTP}, {Name: "dns", Number: 53, Protocol: UDP}},
-		Endpoints: []Endpoint{endpoint("10.1.0.1", 8080)}}
+	one := &Shard{
+		Ports:     []Port{{Name: "http", Number: 80, Protocol: HTTP}, {Name: "dns", Number: 53, Protocol: UDP}},
+		Endpoints: []Endpoint{endpoint("10.1.0.1", 8080)},
+	}
 	two := &Shard{
 		Ports: []Port{{Name: "web", Number: 80, Protocol: TCP}, {Name: "dns", Number: 53, Protocol: TCP}},
-		Endpoints: []Endpoint{{Address: IPAddress(netip.MustParseAddr("10.2.0.1")),
-			Ports: []EndpointPort{{Name: "web", Number: 9090}, {Name: "dns", Number: 5353}}}},
+		Endpoints: []Endpoint{{
+			Address: IPAddress(netip.MustParseAddr("10.2.0.1")),
+			Ports:   []EndpointPort{{Name: "web", Number: 9090}, {Name: "dns", Number: 5353}},
+		}},
 	}
 	svc := mustService(t, after(set(shardOf("c2"), map[ServiceKey]*Shard{k: two}), set(shardOf("c1"), map[ServiceKey]*Shard{k: one})), k)
 	if len(svc.Ports) != 3 {
@@ -64,14 +68,22 @@ func TestMergePrecedence(t *testing.T) {
 		edits []Edit
 		want  string
 	}{
-		{"cluster ID decides last", []Edit{set(shardOf("b"), map[ServiceKey]*Shard{k: shard("b", 0)}),
-			set(shardOf("a"), map[ServiceKey]*Shard{k: shard("a", 0)})}, "a"},
-		{"the older wins", []Edit{set(shardOf("a"), map[ServiceKey]*Shard{k: shard("a", 9)}),
-			set(shardOf("b"), map[ServiceKey]*Shard{k: shard("b", 5)})}, "b"},
-		{"unknown age comes last", []Edit{set(shardOf("a"), map[ServiceKey]*Shard{k: shard("a", 0)}),
-			set(shardOf("b"), map[ServiceKey]*Shard{k: shard("b", 5)})}, "b"},
-		{"precedence beats age", []Edit{set(shardOf("a"), map[ServiceKey]*Shard{k: shard("a", 9)}),
-			set(shardOf("b"), map[ServiceKey]*Shard{k: shard("b", 5)}), spec("a", 1)}, "a"},
+		{"cluster ID decides last", []Edit{
+			set(shardOf("b"), map[ServiceKey]*Shard{k: shard("b", 0)}),
+			set(shardOf("a"), map[ServiceKey]*Shard{k: shard("a", 0)}),
+		}, "a"},
+		{"the older wins", []Edit{
+			set(shardOf("a"), map[ServiceKey]*Shard{k: shard("a", 9)}),
+			set(shardOf("b"), map[ServiceKey]*Shard{k: shard("b", 5)}),
+		}, "b"},
+		{"unknown age comes last", []Edit{
+			set(shardOf("a"), map[ServiceKey]*Shard{k: shard("a", 0)}),
+			set(shardOf("b"), map[ServiceKey]*Shard{k: shard("b", 5)}),
+		}, "b"},
+		{"precedence beats age", []Edit{
+			set(shardOf("a"), map[ServiceKey]*Shard{k: shard("a", 9)}),
+			set(shardOf("b"), map[ServiceKey]*Shard{k: shard("b", 5)}), spec("a", 1),
+		}, "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			svc := mustService(t, after(c.edits...), k)
@@ -84,8 +96,10 @@ func TestMergePrecedence(t *testing.T) {
 
 // TestR12MetadataAddresses: no metadata service is offered as an endpoint, or dialled.
 func TestR12MetadataAddresses(t *testing.T) {
-	for _, text := range []string{"169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192",
-		"fd00:ec2::254", "::ffff:192.0.0.192"} {
+	for _, text := range []string{
+		"169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192",
+		"fd00:ec2::254", "::ffff:192.0.0.192",
+	} {
 		if (AddressPolicy{AllowLoopback: true}).Refuse(netip.MustParseAddr(text), 80) == "" {
 			t.Errorf("%s may be offered", text)
 		}

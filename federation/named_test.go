@@ -64,15 +64,21 @@ func TestR84NamesThatSomeClustersGive(t *testing.T) {
 		edit Edit
 		want map[string]string
 	}{
-		{"one datacenter", say("a", host, named(serves("10.0.0.1"), one, live)),
-			map[string]string{one: "as " + host, live: "as " + host, two: "nothing"}},
-		{"another cluster of that datacenter's name", say("b", host, named(serves("10.0.0.2"), one)),
-			map[string]string{one: "as " + host, live: "10.0.0.1@a"}},
+		{
+			"one datacenter", say("a", host, named(serves("10.0.0.1"), one, live)),
+			map[string]string{one: "as " + host, live: "as " + host, two: "nothing"},
+		},
+		{
+			"another cluster of that datacenter's name", say("b", host, named(serves("10.0.0.2"), one)),
+			map[string]string{one: "as " + host, live: "10.0.0.1@a"},
+		},
 		{"a second datacenter", say("c", host, named(serves("10.0.0.3"), two)), map[string]string{
 			host: "10.0.0.1@a 10.0.0.2@b 10.0.0.3@c", one: "10.0.0.1@a 10.0.0.2@b", two: "10.0.0.3@c", live: "10.0.0.1@a",
 		}},
-		{"an instance more", say("a", host, named(serves("10.0.0.1", "10.0.0.9"), one, live)),
-			map[string]string{one: "10.0.0.1@a 10.0.0.9@a 10.0.0.2@b", live: "10.0.0.1@a 10.0.0.9@a"}},
+		{
+			"an instance more", say("a", host, named(serves("10.0.0.1", "10.0.0.9"), one, live)),
+			map[string]string{one: "10.0.0.1@a 10.0.0.9@a 10.0.0.2@b", live: "10.0.0.1@a 10.0.0.9@a"},
+		},
 		{"a tag of some instances elsewhere", say("c", live, named(serves("10.0.0.3"), liveTwo)), map[string]string{
 			live: "10.0.0.1@a 10.0.0.9@a 10.0.0.3@c", liveTwo: "10.0.0.3@c",
 		}},

@@ -60,8 +60,10 @@ func (n networking) recompute() {
 
 func (n networking) recomputeNetwork(id NetworkID) {
 	old, had := n.networks.byID.Get(string(id))
-	m := networkMaker{of: n, network: &Network{ID: id, Clusters: n.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{},
-		uses: map[string]gatewayUse{}}
+	m := networkMaker{
+		of: n, network: &Network{ID: id, Clusters: n.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{},
+		uses: map[string]gatewayUse{},
+	}
 	o, declared := n.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.SortKey())
 	if declared {
 		m.declared(o)
@@ -105,8 +107,10 @@ func (m *networkMaker) declared(o *Object) {
 	m.network.CIDRs = slices.Clone(spec.CIDRs)
 	for _, g := range spec.Gateways {
 		m.network.Gated = true
-		entry := Gateway{Locality: parseLocality(g.Locality), From: slices.Compact(slices.Sorted(slices.Values(g.From))),
-			Cause: GatewayCause{Object: o.Key}}
+		entry := Gateway{
+			Locality: parseLocality(g.Locality), From: slices.Compact(slices.Sorted(slices.Values(g.From))),
+			Cause: GatewayCause{Object: o.Key},
+		}
 		port := cmp.Or(g.Port, DefaultGatewayPort)
 		switch {
 		case g.Address != "":

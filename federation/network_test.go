@@ -78,30 +78,50 @@ func TestGatewaysOfANetwork(t *testing.T) {
 		refused string
 	}{
 		"none": {open: true},
-		"by address": {edits: []Edit{gateway(NetworkGateway{Address: "192.0.2.1", Locality: "r2/z1"})},
-			want: []string{"192.0.2.1:15443 in r2/z1"}},
-		"by address, loopback": {edits: []Edit{gateway(NetworkGateway{Address: "127.0.0.1"})},
-			refused: "127.0.0.1:15443 is a loopback address"},
-		"by address, metadata": {edits: []Edit{gateway(NetworkGateway{Address: "169.254.169.254"})},
-			refused: "169.254.169.254:15443 is a link-local address"},
-		"by name": {edits: []Edit{gateway(NetworkGateway{Hostname: "gw.example", Port: 443}),
-			resolved("gw.example", "192.0.2.2", "192.0.2.1", "192.0.2.2")}, want: []string{"192.0.2.1:443", "192.0.2.2:443"}},
-		"by name, not resolved": {edits: []Edit{gateway(NetworkGateway{Hostname: "gw.example"})},
-			refused: "gw.example has no address: it was not resolved yet"},
-		"by name, resolved to loopback": {edits: []Edit{gateway(NetworkGateway{Hostname: "gw.example"}),
-			resolved("gw.example", "127.0.0.1", "192.0.2.1")}, want: []string{"192.0.2.1:15443"}, refused: "127.0.0.1:15443 is a loopback address"},
+		"by address": {
+			edits: []Edit{gateway(NetworkGateway{Address: "192.0.2.1", Locality: "r2/z1"})},
+			want:  []string{"192.0.2.1:15443 in r2/z1"},
+		},
+		"by address, loopback": {
+			edits:   []Edit{gateway(NetworkGateway{Address: "127.0.0.1"})},
+			refused: "127.0.0.1:15443 is a loopback address",
+		},
+		"by address, metadata": {
+			edits:   []Edit{gateway(NetworkGateway{Address: "169.254.169.254"})},
+			refused: "169.254.169.254:15443 is a link-local address",
+		},
+		"by name": {edits: []Edit{
+			gateway(NetworkGateway{Hostname: "gw.example", Port: 443}),
+			resolved("gw.example", "192.0.2.2", "192.0.2.1", "192.0.2.2"),
+		}, want: []string{"192.0.2.1:443", "192.0.2.2:443"}},
+		"by name, not resolved": {
+			edits:   []Edit{gateway(NetworkGateway{Hostname: "gw.example"})},
+			refused: "gw.example has no address: it was not resolved yet",
+		},
+		"by name, resolved to loopback": {edits: []Edit{
+			gateway(NetworkGateway{Hostname: "gw.example"}),
+			resolved("gw.example", "127.0.0.1", "192.0.2.1"),
+		}, want: []string{"192.0.2.1:15443"}, refused: "127.0.0.1:15443 is a loopback address"},
 		"by service, from outside":     {edits: []Edit{gateway(byService), service(plain)}, want: []string{"192.0.2.7:15443"}},
 		"by service, by its endpoints": {edits: []Edit{gateway(byService), service(pods)}, want: []string{"10.2.0.9:9443 in r2/z1"}},
-		"by service that is missing": {edits: []Edit{gateway(byService)},
-			refused: string(gatewayService.Hostname) + " is no service"},
-		"by label": {edits: []Edit{service(labelled), resolved("lb.example", "192.0.2.8")},
-			want: []string{"192.0.2.7:15443", "192.0.2.8:15443"}},
+		"by service that is missing": {
+			edits:   []Edit{gateway(byService)},
+			refused: string(gatewayService.Hostname) + " is no service",
+		},
+		"by label": {
+			edits: []Edit{service(labelled), resolved("lb.example", "192.0.2.8")},
+			want:  []string{"192.0.2.7:15443", "192.0.2.8:15443"},
+		},
 		"by label, on another port":              {edits: []Edit{service(onPort)}, want: []string{"192.0.2.7:443"}},
 		"by label, of another cluster's network": {edits: []Edit{service(eastWest("n1", "192.0.2.7"))}, open: true},
-		"by label and address": {edits: []Edit{service(eastWest("n2", "192.0.2.7")),
-			gateway(NetworkGateway{Address: "192.0.2.7"})}, want: []string{"192.0.2.7:15443"}, refused: "192.0.2.7:15443 was named before"},
-		"by label, at a VIP": {edits: []Edit{service(eastWest("n2", "10.96.0.1")),
-			set(shardOf("c1"), map[ServiceKey]*Shard{key("api.a", "a"): web("10.96.0.1")})}, refused: "10.96.0.1 is the VIP of service a/api.a"},
+		"by label and address": {edits: []Edit{
+			service(eastWest("n2", "192.0.2.7")),
+			gateway(NetworkGateway{Address: "192.0.2.7"}),
+		}, want: []string{"192.0.2.7:15443"}, refused: "192.0.2.7:15443 was named before"},
+		"by label, at a VIP": {edits: []Edit{
+			service(eastWest("n2", "10.96.0.1")),
+			set(shardOf("c1"), map[ServiceKey]*Shard{key("api.a", "a"): web("10.96.0.1")}),
+		}, refused: "10.96.0.1 is the VIP of service a/api.a"},
 		"from others only": {edits: []Edit{gateway(NetworkGateway{Address: "192.0.2.1", From: []NetworkID{"n3"}},
 			NetworkGateway{Address: "192.0.2.2", From: []NetworkID{"n1", "n3"}})}, want: []string{"192.0.2.2:15443"}},
 	} {
@@ -194,25 +214,41 @@ func TestNetworkOfAnEndpoint(t *testing.T) {
 		edits []Edit
 		want  NetworkID
 	}{
-		"its label": {[]Edit{attach("c1", "n1"), at("10.1.0.1", "vm"),
-			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/16")})}, "vm"},
-		"a range": {[]Edit{attach("c1", "n1"), at("10.1.0.1", "n1"),
-			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/16")})}, "n5"},
-		"the longest range": {[]Edit{attach("c1", "n1"), at("10.1.0.1", "n1"),
+		"its label": {[]Edit{
+			attach("c1", "n1"), at("10.1.0.1", "vm"),
 			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/16")}),
-			networkObject("n6", &NetworkObject{CIDRs: prefixes("10.1.0.0/24")})}, "n6"},
-		"a range of two networks": {[]Edit{attach("c1", "n1"), at("10.1.0.1", "n1"),
+		}, "vm"},
+		"a range": {[]Edit{
+			attach("c1", "n1"), at("10.1.0.1", "n1"),
+			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/16")}),
+		}, "n5"},
+		"the longest range": {[]Edit{
+			attach("c1", "n1"), at("10.1.0.1", "n1"),
+			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/16")}),
+			networkObject("n6", &NetworkObject{CIDRs: prefixes("10.1.0.0/24")}),
+		}, "n6"},
+		"a range of two networks": {[]Edit{
+			attach("c1", "n1"), at("10.1.0.1", "n1"),
 			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/24")}),
-			networkObject("n6", &NetworkObject{CIDRs: prefixes("10.1.0.0/24")})}, "n1"},
-		"a range of two networks, one its own": {[]Edit{attach("c1", "n5"), at("10.1.0.1", "n5"),
+			networkObject("n6", &NetworkObject{CIDRs: prefixes("10.1.0.0/24")}),
+		}, "n1"},
+		"a range of two networks, one its own": {[]Edit{
+			attach("c1", "n5"), at("10.1.0.1", "n5"),
 			networkObject("n4", &NetworkObject{CIDRs: prefixes("10.1.0.0/24")}),
-			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/24")})}, "n5"},
-		"a range of other clusters": {[]Edit{attach("c1", "n1"), at("10.1.0.1", "n1"),
-			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/24"), Clusters: []ClusterID{"c2"}})}, "n1"},
-		"a Network that lists the cluster": {[]Edit{attach("c1", ""), at("10.1.0.1", ""),
-			networkObject("n5", &NetworkObject{Clusters: []ClusterID{"c1"}})}, "n5"},
-		"the cluster's own before such one": {[]Edit{attach("c1", "n1"), at("10.1.0.1", "n1"),
-			networkObject("n5", &NetworkObject{Clusters: []ClusterID{"c1"}})}, "n1"},
+			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/24")}),
+		}, "n5"},
+		"a range of other clusters": {[]Edit{
+			attach("c1", "n1"), at("10.1.0.1", "n1"),
+			networkObject("n5", &NetworkObject{CIDRs: prefixes("10.1.0.0/24"), Clusters: []ClusterID{"c2"}}),
+		}, "n1"},
+		"a Network that lists the cluster": {[]Edit{
+			attach("c1", ""), at("10.1.0.1", ""),
+			networkObject("n5", &NetworkObject{Clusters: []ClusterID{"c1"}}),
+		}, "n5"},
+		"the cluster's own before such one": {[]Edit{
+			attach("c1", "n1"), at("10.1.0.1", "n1"),
+			networkObject("n5", &NetworkObject{Clusters: []ClusterID{"c1"}}),
+		}, "n1"},
 		"nothing": {[]Edit{at("10.1.0.1", "")}, DefaultNetwork},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -112,8 +112,10 @@ func (d *draft) contributed() contributed {
 }
 
 func (d *draft) networking() networking {
-	return networking{objects: &d.objects, networks: &d.networks, clusters: &d.clusters, services: &d.services, changes: &d.changes,
-		policy: &d.settings.Addresses}
+	return networking{
+		objects: &d.objects, networks: &d.networks, clusters: &d.clusters, services: &d.services, changes: &d.changes,
+		policy: &d.settings.Addresses,
+	}
 }
 
 func (d *draft) commit() *Snapshot {

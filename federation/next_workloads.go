@@ -18,8 +18,10 @@ type workloadsTxn struct {
 }
 
 func (x workloadIndex) txn() workloadsTxn {
-	return workloadsTxn{Txn: x.byKey.Txn(), namespaces: x.namespaces.Txn(), selectors: x.selectors.Txn(),
-		selectedBy: x.selectedBy.Txn(), labels: x.labels.Txn()}
+	return workloadsTxn{
+		Txn: x.byKey.Txn(), namespaces: x.namespaces.Txn(), selectors: x.selectors.Txn(),
+		selectedBy: x.selectedBy.Txn(), labels: x.labels.Txn(),
+	}
 }
 
 func (x *workloadsTxn) commit() workloadIndex {

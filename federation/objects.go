@@ -107,8 +107,10 @@ func (x *Objects) txn() objectsTxn {
 }
 
 func (x *objectsTxn) commit() Objects {
-	out := Objects{byKey: x.byKey.Commit(), byName: x.byName.Commit(), labels: x.labels.Commit(), clusters: x.clusters.Commit(),
-		proxyLabels: x.before.proxyLabels}
+	out := Objects{
+		byKey: x.byKey.Commit(), byName: x.byName.Commit(), labels: x.labels.Commit(), clusters: x.clusters.Commit(),
+		proxyLabels: x.before.proxyLabels,
+	}
 	if !x.relabelled {
 		return out
 	}

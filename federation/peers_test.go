@@ -71,8 +71,10 @@ func TestSeed62PeersOutliveTheirEndpoints(t *testing.T) {
 }
 
 func TestTrustDomainsAreThoseOfClusters(t *testing.T) {
-	s, _ := Next(Empty(), Edit{Clusters: Delta[ClusterID, ClusterSpec]{Set: map[ClusterID]ClusterSpec{"c1": {},
-		"c2": {TrustDomain: "two.example"}}}})
+	s, _ := Next(Empty(), Edit{Clusters: Delta[ClusterID, ClusterSpec]{Set: map[ClusterID]ClusterSpec{
+		"c1": {},
+		"c2": {TrustDomain: "two.example"},
+	}}})
 	r := s.Read()
 	if a, b, all := r.TrustDomain("c1"), r.TrustDomain("c2"), strings.Join(r.TrustDomains(), " "); a != "cluster.local" ||
 		b != "two.example" || all != "cluster.local two.example" {

@@ -25,8 +25,10 @@ type view struct {
 }
 
 func viewOf(s *Snapshot) view {
-	v := view{Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Owners: map[AddressKey]int{},
-		Ports: map[uint16][]ServiceKey{}, Networks: map[NetworkID]Network{}}
+	v := view{
+		Services: map[ServiceKey]Service{}, Clusters: map[ClusterID]Cluster{}, Owners: map[AddressKey]int{},
+		Ports: map[uint16][]ServiceKey{}, Networks: map[NetworkID]Network{},
+	}
 	for svc := range s.Services().All() {
 		plain := *svc
 		plain.SpecVersion, plain.EndpointsVersion, plain.AccountsVersion = 0, 0, 0
@@ -89,8 +91,10 @@ func drawShard(t *rapid.T) *Shard {
 		}
 	}
 	for range max(0, rapid.IntRange(-2, 2).Draw(t, "bound")) {
-		b := BoundService{Service: key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target"), "ns"),
-			Weight: uint32(rapid.IntRange(0, 3).Draw(t, "share"))}
+		b := BoundService{
+			Service: key(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "target"), "ns"),
+			Weight:  uint32(rapid.IntRange(0, 3).Draw(t, "share")),
+		}
 		if rapid.Bool().Draw(t, "limited") {
 			b.Clusters = []ClusterID{rapid.SampledFrom([]ClusterID{"c1", "c2"}).Draw(t, "boundCluster")}
 		}
@@ -131,16 +135,20 @@ func drawServices(t *rapid.T) Delta[ServiceKey, *Shard] {
 
 func drawWorkloads(t *rapid.T) Delta[WorkloadKey, *Workload] {
 	draw := func() WorkloadKey {
-		return WorkloadKey{Namespace: rapid.SampledFrom([]string{"", "ns"}).Draw(t, "podNamespace"),
-			Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod")}
+		return WorkloadKey{
+			Namespace: rapid.SampledFrom([]string{"", "ns"}).Draw(t, "podNamespace"),
+			Name:      rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pod"),
+		}
 	}
 	d := Delta[WorkloadKey, *Workload]{Full: rapid.Bool().Draw(t, "fullWorkloads"), Set: map[WorkloadKey]*Workload{}}
 	if d.Full {
 		d.Keep = drawKeep(t, []WorkloadKey{{Namespace: "ns", Name: "p"}})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "pods") {
-		w := &Workload{Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))},
-			Labels: map[string]string{"app": rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "podApp")}}
+		w := &Workload{
+			Addresses: []netip.Addr{testAddress(rapid.IntRange(0, 5).Draw(t, "podIP"))},
+			Labels:    map[string]string{"app": rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "podApp")},
+		}
 		if rapid.Bool().Draw(t, "podPort") {
 			w.Ports = []EndpointPort{{Name: "http", Number: 8080}}
 		}
@@ -177,8 +185,10 @@ func drawNetworks(t *rapid.T) Edit {
 		}
 		spec.Gateways = append(spec.Gateways, g)
 	}
-	network := &Object{Key: ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(drawNetworkID(t))},
-		Digest: fmt.Sprintf("%+v", *spec), Spec: spec}
+	network := &Object{
+		Key:    ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(drawNetworkID(t))},
+		Digest: fmt.Sprintf("%+v", *spec), Spec: spec,
+	}
 	mesh := &Object{Key: MeshSettingsKey, Digest: rapid.SampledFrom([]string{"*", "ns"}).Draw(t, "allowed")}
 	mesh.Spec = &MeshSettings{GatewayNamespaces: []string{mesh.Digest}}
 	e.Objects.Set = map[ObjectKey]*Object{network.Key: network, mesh.Key: mesh}
@@ -221,8 +231,10 @@ func drawEdit(t *rapid.T) Edit {
 	case 3:
 		e.Problems = Delta[string, Problem]{Full: true, Set: map[string]Problem{"x": {Code: "X", Object: string(source.Cluster)}}}
 	case 4:
-		e.Settings = &Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{netip.AddrPortFrom(testAddress(1), 8080),
-			netip.AddrPortFrom(testAddress(198), 15443)}}}
+		e.Settings = &Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{
+			netip.AddrPortFrom(testAddress(1), 8080),
+			netip.AddrPortFrom(testAddress(198), 15443),
+		}}}
 	case 5:
 		e.Clock = drawTime(t)
 	case 7:

@@ -226,8 +226,10 @@ func TestVersionsThatNobodyNeedBeToldOfLeaveNoRecord(t *testing.T) {
 	before := s.journal
 	for i := range 10 {
 		labels := map[string]string{"round": fmt.Sprint(i)}
-		next, c := Next(s, Edit{Source: shardOf("c1"),
-			Workloads: Delta[WorkloadKey, *Workload]{Set: map[WorkloadKey]*Workload{{Name: "host"}: {Labels: labels}}}})
+		next, c := Next(s, Edit{
+			Source:    shardOf("c1"),
+			Workloads: Delta[WorkloadKey, *Workload]{Set: map[WorkloadKey]*Workload{{Name: "host"}: {Labels: labels}}},
+		})
 		if next == s || !c.Empty() {
 			t.Fatalf("a workload without an address made %+v", c)
 		}

@@ -97,8 +97,10 @@ func (s *Service) stamp(old *Service, reasons Reason, version uint64) {
 	if old != nil {
 		s.SpecVersion, s.EndpointsVersion, s.AccountsVersion = old.SpecVersion, old.EndpointsVersion, old.AccountsVersion
 	}
-	for reason, at := range map[Reason]*uint64{ReasonSpec: &s.SpecVersion, ReasonEndpoints: &s.EndpointsVersion,
-		ReasonAccounts: &s.AccountsVersion} {
+	for reason, at := range map[Reason]*uint64{
+		ReasonSpec: &s.SpecVersion, ReasonEndpoints: &s.EndpointsVersion,
+		ReasonAccounts: &s.AccountsVersion,
+	} {
 		if reasons&reason != 0 {
 			*at = version
 		}

@@ -91,8 +91,10 @@ func TestSeed41EndpointsGoWithTheSpecsOfOthers(t *testing.T) {
 
 func TestSeed42WorkloadIsAnEndpointWhereItCarriesAllLabels(t *testing.T) {
 	s := after(
-		set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x"), otherKey: selecting("app", "x", "z", "1"),
-			key("none.example", "shop"): selecting()}),
+		set(hub, map[ServiceKey]*Shard{
+			webKey: selecting("app", "x"), otherKey: selecting("app", "x", "z", "1"),
+			key("none.example", "shop"): selecting(),
+		}),
 		workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("10.2.0.1", "app", "x", "v", "1")}))
 	wantOffered(t, s, webKey, "10.2.0.1")
 	wantOffered(t, s, otherKey)
@@ -101,8 +103,10 @@ func TestSeed42WorkloadIsAnEndpointWhereItCarriesAllLabels(t *testing.T) {
 
 func TestSeed43WorkloadNeverJoinsAnotherNamespace(t *testing.T) {
 	s := after(
-		set(hub, map[ServiceKey]*Shard{key("web.example", "other"): selecting("app", "x"), key("web.example", "sho"): selecting("app", "x"),
-			key("web.example", ""): selecting("app", "x")}),
+		set(hub, map[ServiceKey]*Shard{
+			key("web.example", "other"): selecting("app", "x"), key("web.example", "sho"): selecting("app", "x"),
+			key("web.example", ""): selecting("app", "x"),
+		}),
 		workloads(hub, map[WorkloadKey]*Workload{we("vm"): entry("10.2.0.1", "app", "x")}))
 	for svc := range s.Services().All() {
 		wantOffered(t, s, svc.Key)

@@ -143,8 +143,10 @@ func TestSeed26DetachedClusterVanishes(t *testing.T) {
 			Source: shardOf("c2"), Services: Delta[ServiceKey, *Shard]{Full: true, Set: map[ServiceKey]*Shard{
 				both: web("10.1.0.1", endpoint("172.16.2.1", 80)), only: web("10.1.0.2"),
 			}},
-			Workloads: Delta[WorkloadKey, *Workload]{Full: true,
-				Set: map[WorkloadKey]*Workload{{Name: "pod"}: {Addresses: []netip.Addr{netip.MustParseAddr("172.16.2.1")}}}},
+			Workloads: Delta[WorkloadKey, *Workload]{
+				Full: true,
+				Set:  map[WorkloadKey]*Workload{{Name: "pod"}: {Addresses: []netip.Addr{netip.MustParseAddr("172.16.2.1")}}},
+			},
 		})
 	next, changes := Next(s, Edit{Clusters: Delta[ClusterID, ClusterSpec]{Gone: []ClusterID{"c2"}}})
 	svc := mustService(t, next, both)

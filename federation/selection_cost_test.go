@@ -39,17 +39,27 @@ func TestR61ASelectorLooksAtItsWorkloadsOnly(t *testing.T) {
 		edit Edit
 		want []string
 	}{
-		{"a workload that it selects", workloads(hub, map[WorkloadKey]*Workload{we("x-0"): entry("10.2.0.9", "app", "x", "all", "back")}),
-			[]string{"10.2.0.2", "10.2.0.3", "10.2.0.9"}},
-		{"a workload that it selected", workloads(hub, map[WorkloadKey]*Workload{we("x-1"): entry("10.2.0.2", "app", "z", "all", "back")}),
-			[]string{"10.2.0.1", "10.2.0.3"}},
-		{"a workload that it selects now", workloads(hub, map[WorkloadKey]*Workload{we("y-0"): entry("10.2.1.1", "app", "x", "all", "back")}),
-			[]string{"10.2.0.1", "10.2.0.2", "10.2.0.3", "10.2.1.1"}},
+		{
+			"a workload that it selects", workloads(hub, map[WorkloadKey]*Workload{we("x-0"): entry("10.2.0.9", "app", "x", "all", "back")}),
+			[]string{"10.2.0.2", "10.2.0.3", "10.2.0.9"},
+		},
+		{
+			"a workload that it selected", workloads(hub, map[WorkloadKey]*Workload{we("x-1"): entry("10.2.0.2", "app", "z", "all", "back")}),
+			[]string{"10.2.0.1", "10.2.0.3"},
+		},
+		{
+			"a workload that it selects now", workloads(hub, map[WorkloadKey]*Workload{we("y-0"): entry("10.2.1.1", "app", "x", "all", "back")}),
+			[]string{"10.2.0.1", "10.2.0.2", "10.2.0.3", "10.2.1.1"},
+		},
 		{"a workload that goes", workloads(hub, nil, we("x-2")), []string{"10.2.0.1", "10.2.0.2"}},
-		{"another workload", workloads(hub, map[WorkloadKey]*Workload{we("other-1"): entry("10.3.0.251", "app", "o1", "all", "back")}),
-			[]string{"10.2.0.1", "10.2.0.2", "10.2.0.3"}},
-		{"another registry's contribution to the service", set(shardOf("c1"), map[ServiceKey]*Shard{webKey: elsewhere}),
-			[]string{"10.9.0.1", "10.2.0.1", "10.2.0.2", "10.2.0.3"}},
+		{
+			"another workload", workloads(hub, map[WorkloadKey]*Workload{we("other-1"): entry("10.3.0.251", "app", "o1", "all", "back")}),
+			[]string{"10.2.0.1", "10.2.0.2", "10.2.0.3"},
+		},
+		{
+			"another registry's contribution to the service", set(shardOf("c1"), map[ServiceKey]*Shard{webKey: elsewhere}),
+			[]string{"10.9.0.1", "10.2.0.1", "10.2.0.2", "10.2.0.3"},
+		},
 		{"the selector", set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "y")}), []string{"10.2.1.1", "10.2.1.2", "10.2.1.3"}},
 	} {
 		next, atMany := visitsOf(many, change.edit)

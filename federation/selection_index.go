@@ -117,8 +117,10 @@ func readCandidates(namespace, prefix string, keys []string) []selection {
 	all := make([]selection, 0, len(keys))
 	for _, k := range keys {
 		if at := strings.LastIndex(k, nul); at >= len(prefix) {
-			all = append(all, selection{shard: shardOfNamespaceKey(k[len(prefix):at]),
-				workload: WorkloadKey{Namespace: namespace, Name: k[at+len(nul):]}})
+			all = append(all, selection{
+				shard:    shardOfNamespaceKey(k[len(prefix):at]),
+				workload: WorkloadKey{Namespace: namespace, Name: k[at+len(nul):]},
+			})
 		}
 	}
 	return all

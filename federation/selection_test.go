@@ -13,10 +13,16 @@ func TestWhereASelectedWorkloadListens(t *testing.T) {
 	own.Ports = []EndpointPort{{Name: "http", Number: 1}, {Name: "dns", Number: 2}, {Name: "admin", Number: 3}}
 	target.Ports = []EndpointPort{{Name: "web", Number: 4}}
 	shard := &Shard{
-		Ports: []Port{{Name: "http", Number: 80, Protocol: HTTP}, {Name: "grpc", Number: 90, Protocol: GRPC},
-			{Name: "dns", Number: 53, Protocol: UDP}, {Name: "admin", Number: 91}},
-		Selector: &Selector{Labels: map[string]string{"app": "x"}, TargetPorts: map[string]uint16{"grpc": 9090},
-			TargetNames: map[string]string{"http": "web", "admin": "nobody"}},
+		Ports: []Port{
+			{Name: "http", Number: 80, Protocol: HTTP},
+			{Name: "grpc", Number: 90, Protocol: GRPC},
+			{Name: "dns", Number: 53, Protocol: UDP},
+			{Name: "admin", Number: 91},
+		},
+		Selector: &Selector{
+			Labels: map[string]string{"app": "x"}, TargetPorts: map[string]uint16{"grpc": 9090},
+			TargetNames: map[string]string{"http": "web", "admin": "nobody"},
+		},
 	}
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: shard}), workloads(hub, map[WorkloadKey]*Workload{
 		we("socket"): socket, we("named"): named, we("own"): own, we("target"): target, we("silent"): silent,

@@ -11,8 +11,10 @@ import (
 func problemWith(key ServiceKey, shard *Shard) *Problem {
 	object := "Service " + key.String()
 	if why := hostnameFault(key.Hostname); why != "" {
-		return &Problem{Code: "INVALID_HOSTNAME", Object: object, Field: "hostname",
-			Message: fmt.Sprintf("hostname %q %s; rename the service", key.Hostname, why)}
+		return &Problem{
+			Code: "INVALID_HOSTNAME", Object: object, Field: "hostname",
+			Message: fmt.Sprintf("hostname %q %s; rename the service", key.Hostname, why),
+		}
 	}
 	seen := map[Port]bool{}
 	for i, p := range shard.Ports {
@@ -22,11 +24,15 @@ func problemWith(key ServiceKey, shard *Shard) *Problem {
 		case p.Number == 0:
 			return &Problem{Code: "INVALID_PORT", Object: object, Field: field + ".number", Message: "port number is 0; use 1 to 65535"}
 		case p.Name == "" && len(shard.Ports) > 1:
-			return &Problem{Code: "UNNAMED_PORT", Object: object, Field: field + ".name",
-				Message: fmt.Sprintf("port %d has no name; a service with more than one port must name each of them", p.Number)}
+			return &Problem{
+				Code: "UNNAMED_PORT", Object: object, Field: field + ".name",
+				Message: fmt.Sprintf("port %d has no name; a service with more than one port must name each of them", p.Number),
+			}
 		case seen[at]:
-			return &Problem{Code: "DUPLICATE_PORT", Object: object, Field: field + ".number",
-				Message: fmt.Sprintf("port %d is declared twice for %s", p.Number, at.Protocol)}
+			return &Problem{
+				Code: "DUPLICATE_PORT", Object: object, Field: field + ".number",
+				Message: fmt.Sprintf("port %d is declared twice for %s", p.Number, at.Protocol),
+			}
 		case p.Name != "" && seen[Port{Name: p.Name}]:
 			return &Problem{Code: "DUPLICATE_PORT", Object: object, Field: field + ".name", Message: fmt.Sprintf("two ports are named %q", p.Name)}
 		}

@@ -32,26 +32,54 @@ func TestF85UnreachableGatewaysAreLeftOut(t *testing.T) {
 		states   []GatewayState // from n1
 	}{
 		"nothing found": {nil, []string{one, two}, []string{one, two, three}, []GatewayState{Unprobed, Unprobed, NotServing}},
-		"all is well": {[]Edit{probed("n1", one, true), probed("n1", two, true)}, []string{one, two}, []string{one, two, three},
-			[]GatewayState{Reachable, Reachable, NotServing}},
-		"one is dead": {[]Edit{probed("n1", one, false), probed("n1", two, true)}, []string{two}, []string{one, two, three},
-			[]GatewayState{Unreachable, Reachable, NotServing}},
-		"one, others quiet": {[]Edit{probed("n1", one, false)}, []string{two}, []string{one, two, three},
-			[]GatewayState{Unreachable, Unprobed, NotServing}},
-		"F86 all are dead": {[]Edit{probed("n1", one, false), probed("n1", two, false)}, []string{one, two}, []string{one, two, three},
-			[]GatewayState{LastResort, LastResort, NotServing}},
+		"all is well": {
+			[]Edit{probed("n1", one, true), probed("n1", two, true)},
+			[]string{one, two},
+			[]string{one, two, three},
+			[]GatewayState{Reachable, Reachable, NotServing},
+		},
+		"one is dead": {
+			[]Edit{probed("n1", one, false), probed("n1", two, true)},
+			[]string{two},
+			[]string{one, two, three},
+			[]GatewayState{Unreachable, Reachable, NotServing},
+		},
+		"one, others quiet": {
+			[]Edit{probed("n1", one, false)},
+			[]string{two},
+			[]string{one, two, three},
+			[]GatewayState{Unreachable, Unprobed, NotServing},
+		},
+		"F86 all are dead": {
+			[]Edit{probed("n1", one, false), probed("n1", two, false)},
+			[]string{one, two},
+			[]string{one, two, three},
+			[]GatewayState{LastResort, LastResort, NotServing},
+		},
 		"F86 those that serve another are no rest": {
 			[]Edit{probed("n1", one, false), probed("n1", two, false), probed("n1", three, true)},
 			[]string{one, two},
 			[]string{one, two, three},
 			[]GatewayState{LastResort, LastResort, NotServing},
 		},
-		"seen from elsewhere": {[]Edit{probed("n3", one, false), probed("n3", three, false)}, []string{one, two}, []string{two},
-			[]GatewayState{Unprobed, Unprobed, NotServing}},
-		"back again": {[]Edit{probed("n1", one, false), probed("n1", one, true)}, []string{one, two}, []string{one, two, three},
-			[]GatewayState{Reachable, Unprobed, NotServing}},
-		"of a gateway not there": {[]Edit{probed("n1", "192.0.2.9:15443", false)}, []string{one, two}, []string{one, two, three},
-			[]GatewayState{Unprobed, Unprobed, NotServing}},
+		"seen from elsewhere": {
+			[]Edit{probed("n3", one, false), probed("n3", three, false)},
+			[]string{one, two},
+			[]string{two},
+			[]GatewayState{Unprobed, Unprobed, NotServing},
+		},
+		"back again": {
+			[]Edit{probed("n1", one, false), probed("n1", one, true)},
+			[]string{one, two},
+			[]string{one, two, three},
+			[]GatewayState{Reachable, Unprobed, NotServing},
+		},
+		"of a gateway not there": {
+			[]Edit{probed("n1", "192.0.2.9:15443", false)},
+			[]string{one, two},
+			[]string{one, two, three},
+			[]GatewayState{Unprobed, Unprobed, NotServing},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, _ := after(append(threeGateways(), c.verdicts...)...).Network("n2")

@@ -51,8 +51,10 @@ func (m mutation) AttachCluster(ctx context.Context, in model.AttachClusterInput
 // RotateCluster gives a cluster other credentials.
 func (m mutation) RotateCluster(ctx context.Context, in model.RotateClusterInput) (model.RotateClusterPayload, error) {
 	findings, errs, err := m.Clusters.Rotate(ctx, in, m.author(ctx))
-	return model.RotateClusterPayload{Cluster: m.shownAs(in.ClusterID), Findings: model.Findings(findings),
-		UserErrors: model.UserErrors(errs)}, shown(err)
+	return model.RotateClusterPayload{
+		Cluster: m.shownAs(in.ClusterID), Findings: model.Findings(findings),
+		UserErrors: model.UserErrors(errs),
+	}, shown(err)
 }
 
 // ConfirmCluster accepts the change that a cluster is held for.

@@ -33,7 +33,8 @@ func (q query) CertificateAuthority(context.Context) (model.CertificateAuthority
 
 // RotateCertificateAuthority makes a further root.
 func (m mutation) RotateCertificateAuthority(ctx context.Context,
-	in model.RotateCertificateAuthorityInput) (model.RotateCertificateAuthorityPayload, error) {
+	in model.RotateCertificateAuthorityInput,
+) (model.RotateCertificateAuthorityPayload, error) {
 	errs, err := m.Authority.Rotate(ctx, value(in.Force), m.author(ctx))
 	now := m.Authority.Show()
 	return model.RotateCertificateAuthorityPayload{CertificateAuthority: &now, UserErrors: model.UserErrors(errs)}, shown(err)

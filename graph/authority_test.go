@@ -20,8 +20,10 @@ func (r *rotating) Show() model.CertificateAuthority {
 	text := "the key does not open"
 	return model.CertificateAuthority{
 		TrustDomain: "mesh.example", Source: model.SignerSourceOwn, Signs: true, Message: &text, Signers: r.signers,
-		Bundles: []model.TrustBundle{{TrustDomain: "mesh.example",
-			Roots: []model.TrustRoot{{Fingerprint: "f1", Subject: "CN=root", ExpiresAt: day, ClusterIDs: []string{"c1"}}}}},
+		Bundles: []model.TrustBundle{{
+			TrustDomain: "mesh.example",
+			Roots:       []model.TrustRoot{{Fingerprint: "f1", Subject: "CN=root", ExpiresAt: day, ClusterIDs: []string{"c1"}}},
+		}},
 	}
 }
 
@@ -29,8 +31,10 @@ func (r *rotating) Rotate(_ context.Context, force bool, _ string) ([]apply.Erro
 	if !force && r.refuse != nil {
 		return r.refuse, nil
 	}
-	r.signers = append(r.signers, model.Signer{Fingerprint: "f2", Turn: model.SignerTurnWaiting, TrustedSince: day,
-		SigningStartsAt: day, ExpiresAt: day})
+	r.signers = append(r.signers, model.Signer{
+		Fingerprint: "f2", Turn: model.SignerTurnWaiting, TrustedSince: day,
+		SigningStartsAt: day, ExpiresAt: day,
+	})
 	return nil, nil
 }
 

@@ -39,15 +39,20 @@ type configured struct {
 	options graph.Options
 }
 
-var routeKinds = []federation.Kind{{Group: networking, Name: "VirtualService"}, {Group: networking, Name: "WorkloadEntry"},
-	{Group: networking, Name: "ServiceEntry"}}
+var routeKinds = []federation.Kind{
+	{Group: networking, Name: "VirtualService"},
+	{Group: networking, Name: "WorkloadEntry"},
+	{Group: networking, Name: "ServiceEntry"},
+}
 
 // newConfigured makes it; change may alter the options.
 func newConfigured(t *testing.T, change func(*graph.Options)) configured {
 	t.Helper()
 	c := configured{mesh: federation.NewAggregate(nil), engine: &engine{store: memory.New(routeKinds...)}}
-	file := configSource{kinds: routeKinds, objects: []*config.Object{stored(t, route("shop", "hidden", "x")),
-		stored(t, route("shop", "filed", "x"))}}
+	file := configSource{kinds: routeKinds, objects: []*config.Object{
+		stored(t, route("shop", "hidden", "x")),
+		stored(t, route("shop", "filed", "x")),
+	}}
 	file.trouble = []config.Problem{{Code: "UNDECODABLE", Object: "b.yaml", Field: "spec", Message: "no YAML"}}
 	writer := c.mesh.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
 	c.engine.objects = config.NewAggregate(config.Options{Hub: "hub"}, writer, slog.New(slog.DiscardHandler),
@@ -65,8 +70,10 @@ func newConfigured(t *testing.T, change func(*graph.Options)) configured {
 		Config: graph.Config{
 			Changer: c.engine, Objects: c.engine.objects, History: c.engine.store, ObjectHistory: c.engine,
 			Registrar: c.engine, Leases: c.engine.store,
-			Kinds: []schema.Kind{{Kind: routeKinds[0], Plural: "virtualservices", ShortNames: []string{"vs"}, Namespaced: true,
-				Versions: []string{"v1", "v1beta1"}, Storage: "v1"}},
+			Kinds: []schema.Kind{{
+				Kind: routeKinds[0], Plural: "virtualservices", ShortNames: []string{"vs"}, Namespaced: true,
+				Versions: []string{"v1", "v1beta1"}, Storage: "v1",
+			}},
 			Epoch: "store-1",
 		},
 	}

@@ -28,8 +28,10 @@ func TestContractIsAnswered(t *testing.T) {
 	variables := map[string]map[string]any{
 		"Services": {"filter": map[string]any{"clusterID": "c2", "networkID": "n2", "hostnameContains": "W", "provider": "KUBERNETES"}},
 		"Service":  {"hostname": web.Hostname, "namespace": web.Namespace},
-		"Proxies": {"filter": map[string]any{"networkID": "edge", "type": "ROUTER", "syncState": "NOT_REQUESTED"},
-			"orderBy": map[string]any{"field": "CONNECTED_AT", "direction": "DESC"}},
+		"Proxies": {
+			"filter":  map[string]any{"networkID": "edge", "type": "ROUTER", "syncState": "NOT_REQUESTED"},
+			"orderBy": map[string]any{"field": "CONNECTED_AT", "direction": "DESC"},
+		},
 	}
 	texts := contract(t)
 	for _, name := range []string{"Overview", "Clusters", "Service", "Services", "Proxies"} {
@@ -52,17 +54,23 @@ func TestContractOfConfigurationIsAnswered(t *testing.T) {
 		operation string
 		variables map[string]any
 	}{
-		{"Apply", input(map[string]any{"manifests": routes(route("shop", "cart", "a"), route("shop", "hidden", "a")),
-			"message": "first", "ticket": "t1"})},
+		{"Apply", input(map[string]any{
+			"manifests": routes(route("shop", "cart", "a"), route("shop", "hidden", "a")),
+			"message":   "first", "ticket": "t1",
+		})},
 		{"Apply", input(map[string]any{
 			"manifests": []string{route("shop", "cart", "b")}, "dryRun": true, "expectedRevision": "1",
-			"expectedRevisions": []any{map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop",
-				"name": "cart", "revision": "1"}},
+			"expectedRevisions": []any{map[string]any{
+				"group": networking, "kind": "VirtualService", "namespace": "shop",
+				"name": "cart", "revision": "1",
+			}},
 			"waitFor": map[string]any{"state": "ACKED", "share": 0.5, "timeout": "1s"},
 		})},
 		{"Apply", input(map[string]any{"files": []any{map[string]any{"name": "bad.yaml", "content": route("shop", "cart", "BAD")}}})},
-		{"Apply", input(map[string]any{"manifests": route("shop", "cart", "b"), "message": "second", "fieldManager": "ci", "force": true,
-			"set": "s", "prune": true, "idempotencyKey": "k"})},
+		{"Apply", input(map[string]any{
+			"manifests": route("shop", "cart", "b"), "message": "second", "fieldManager": "ci", "force": true,
+			"set": "s", "prune": true, "idempotencyKey": "k",
+		})},
 		{"ConfigObjects", map[string]any{"kind": "VirtualService", "namespace": "shop", "first": 2}},
 		{"Rollback", input(map[string]any{"to": "1", "message": "back"})},
 		{"Delete", input(map[string]any{"objects": []any{cart}, "expectedRevision": "3"})},
@@ -156,8 +164,10 @@ func TestContractOfChangesComesOverTheWire(t *testing.T) {
 	c := newConfigured(t, nil)
 	server := httptest.NewServer(c.handler)
 	defer server.Close()
-	body, err := json.Marshal(map[string]any{"query": contract(t)["Changes"], "variables": map[string]any{"after": nil,
-		"filter": map[string]any{"namespace": "shop"}}})
+	body, err := json.Marshal(map[string]any{"query": contract(t)["Changes"], "variables": map[string]any{
+		"after":  nil,
+		"filter": map[string]any{"namespace": "shop"},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,8 @@ func about(ctx context.Context, of Config, host federation.Hostname, all []feder
 // objectsAbout are the objects that name the host, by wildcards too, the Gateways to
 // which they are bound, and the causes of explanations of endpoints; each once.
 func objectsAbout(from *federation.Snapshot, kinds []schema.Kind, host federation.Hostname,
-	all []federation.Explanation) []*federation.Object {
+	all []federation.Explanation,
+) []*federation.Object {
 	var found []*federation.Object
 	known := map[federation.ObjectKey]bool{}
 	add := func(o *federation.Object) {

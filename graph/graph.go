@@ -88,8 +88,10 @@ func New(options Options) graphql.ExecutableSchema {
 	if options.Pace <= 0 {
 		options.Pace = DefaultPace
 	}
-	resolvers := &resolver{Options: options, subscriptions: newSubscriptionCache(), statuses: newStatuses(options),
-		overviews: newOverviews(), spans: newSpans()}
+	resolvers := &resolver{
+		Options: options, subscriptions: newSubscriptionCache(), statuses: newStatuses(options),
+		overviews: newOverviews(), spans: newSpans(),
+	}
 	inner := generated.NewExecutableSchema(generated.Config{Resolvers: root{resolvers}})
 	return pinned{ExecutableSchema: inner, options: options}
 }
@@ -126,8 +128,10 @@ func seen(ctx context.Context) *view { return ctx.Value(viewKey{}).(*atomic.Poin
 
 // viewOf reads everything when it is first needed.
 func viewOf(o Options) view {
-	seen := view{resources: new(atomic.Int64), manifests: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest),
-		snapshot: sync.OnceValue(o.Snapshots.Latest)}
+	seen := view{
+		resources: new(atomic.Int64), manifests: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest),
+		snapshot: sync.OnceValue(o.Snapshots.Latest),
+	}
 	latest := seen.snapshot
 	seen.drains = sync.OnceValue(func() map[federation.ObjectKey]federation.DrainProgress { return federation.DrainsIn(latest()) })
 	if objects := o.Config.Objects; objects != nil {

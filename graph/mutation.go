@@ -15,10 +15,12 @@ type mutation struct{ *resolver }
 func (m mutation) Apply(ctx context.Context, in model.ApplyInput) (model.ApplyPayload, error) {
 	request, wait, errs := applyRequest(in)
 	request.Author = m.author(ctx)
-	out, err := m.change(ctx, changing{dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: errs,
+	out, err := m.change(ctx, changing{
+		dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: errs,
 		run: func(c Changer) (apply.Result, error) {
 			return c.Apply(ctx, request)
-		}})
+		},
+	})
 	if value(in.Ticket) != "" && !request.DryRun && len(out.UserErrors) == 0 && err == nil {
 		out.Findings = append(out.Findings, noTickets("the manifests were taken as they are"))
 	}
@@ -36,10 +38,12 @@ func (m mutation) Delete(ctx context.Context, in model.DeleteInput) (model.Delet
 		request.Objects = append(request.Objects, federation.ObjectKey{Group: o.Group, Kind: o.Kind, Namespace: value(o.Namespace), Name: o.Name})
 	}
 	wait := read.wait(in.WaitFor)
-	out, err := m.change(ctx, changing{dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: read.errs,
+	out, err := m.change(ctx, changing{
+		dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: read.errs,
 		run: func(c Changer) (apply.Result, error) {
 			return c.Delete(ctx, request)
-		}})
+		},
+	})
 	return model.DeletePayload{Outcome: out}, err
 }
 
@@ -51,10 +55,12 @@ func (m mutation) Rollback(ctx context.Context, in model.RollbackInput) (model.R
 		Origin: apply.Origin{Author: m.author(ctx), Message: value(in.Message), IdempotencyKey: value(in.IdempotencyKey)},
 	}
 	wait := read.wait(in.WaitFor)
-	out, err := m.change(ctx, changing{dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: read.errs,
+	out, err := m.change(ctx, changing{
+		dryRun: request.DryRun, key: request.IdempotencyKey, wait: wait, refused: read.errs,
 		run: func(c Changer) (apply.Result, error) {
 			return c.Rollback(ctx, request)
-		}})
+		},
+	})
 	return model.RollbackPayload{Outcome: out}, err
 }
 

@@ -22,12 +22,16 @@ const (
 func TestApplyHandsEverythingOver(t *testing.T) {
 	c := newConfigured(t, nil)
 	c.answer(applying, input(map[string]any{
-		"files": []any{map[string]any{"name": "a.yaml", "content": route("shop", "a", "x")},
-			map[string]any{"name": "b.yaml", "content": route("shop", "b", "x")}},
+		"files": []any{
+			map[string]any{"name": "a.yaml", "content": route("shop", "a", "x")},
+			map[string]any{"name": "b.yaml", "content": route("shop", "b", "x")},
+		},
 		"dryRun": true, "fieldManager": "ci", "force": true, "set": "s", "prune": true, "message": "why",
 		"idempotencyKey": "k", "expectedRevision": "0",
-		"expectedRevisions": []any{map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop",
-			"name": "a", "revision": "7"}},
+		"expectedRevisions": []any{map[string]any{
+			"group": networking, "kind": "VirtualService", "namespace": "shop",
+			"name": "a", "revision": "7",
+		}},
 	}))
 	zero := int64(0)
 	want := apply.Request{
@@ -70,10 +74,14 @@ func TestWrongInputsAreToldByTheirFields(t *testing.T) {
 		input    map[string]any
 	}{
 		"manifests": {{applying, map[string]any{}}, {applying, one(map[string]any{"files": []any{}})}},
-		"expectedRevision": {{applying, one(map[string]any{"expectedRevision": "x"})},
-			{deleting, map[string]any{"objects": []any{object}, "expectedRevision": "-1"}}},
-		"expectedRevisions[1].revision": {{applying, one(map[string]any{"expectedRevisions": []any{expected("1"), expected("1e3")}})},
-			{applying, one(map[string]any{"expectedRevisions": []any{expected("1"), expected("2")}})}},
+		"expectedRevision": {
+			{applying, one(map[string]any{"expectedRevision": "x"})},
+			{deleting, map[string]any{"objects": []any{object}, "expectedRevision": "-1"}},
+		},
+		"expectedRevisions[1].revision": {
+			{applying, one(map[string]any{"expectedRevisions": []any{expected("1"), expected("1e3")}})},
+			{applying, one(map[string]any{"expectedRevisions": []any{expected("1"), expected("2")}})},
+		},
 		"waitFor.share":   {{applying, one(wait(1.5, "1s"))}, {applying, one(wait(-0.1, "1s"))}},
 		"waitFor.timeout": {{applying, one(wait(1, "soon"))}, {applying, one(wait(1, "-1s"))}, {applying, one(wait(1, "11m"))}},
 		"to":              {{rollingBack, map[string]any{"to": "9999999999999999999999"}}, {rollingBack, map[string]any{"to": ""}}},

@@ -32,8 +32,10 @@ func bridged(t *testing.T) *federation.Snapshot {
 func probed(reachable bool) federation.Edit {
 	way := federation.VerdictKey{Observer: "n1", Gateway: netip.MustParseAddrPort("192.0.2.1:15443")}
 	return federation.Edit{Verdicts: federation.Delta[federation.VerdictKey, federation.Verdict]{
-		Set: map[federation.VerdictKey]federation.Verdict{way: {Reachable: reachable,
-			Since: time.Date(2026, 11, 21, 9, 0, 0, 5_000_000, time.UTC)}},
+		Set: map[federation.VerdictKey]federation.Verdict{way: {
+			Reachable: reachable,
+			Since:     time.Date(2026, 11, 21, 9, 0, 0, 5_000_000, time.UTC),
+		}},
 	}}
 }
 
@@ -55,8 +57,10 @@ func TestNetworksAreShown(t *testing.T) {
 	h.want(one, true, "network", "gated")
 	h.want(one, map[string]any{
 		"address": "192.0.2.1:15443", "fromNetworkIDs": []any{}, "locality": map[string]any{"region": "r2", "zone": "z1"},
-		"health": []any{map[string]any{"observer": "n1", "observerNetworkID": "n1", "reachable": false, "since": "2026-11-21T09:00:00.005Z",
-			"standing": "LAST_RESORT"}},
+		"health": []any{map[string]any{
+			"observer": "n1", "observerNetworkID": "n1", "reachable": false, "since": "2026-11-21T09:00:00.005Z",
+			"standing": "LAST_RESORT",
+		}},
 	}, "network", "gateways", 0)
 	h.want(one, []any{"n3"}, "network", "gateways", 1, "fromNetworkIDs")
 	h.want(one, []any{map[string]any{"gateway": "127.0.0.1:15443", "why": "is a loopback address"}}, "network", "refusedGateways")

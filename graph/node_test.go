@@ -23,11 +23,15 @@ func TestConfigObjectsAreFoundAgain(t *testing.T) {
 	c.apply(routes(route("shop", "a", "x"), route("edge", "a", "x")))
 	for _, node := range at(c.answer("{configObjects{nodes{id namespace name}}}", nil), "configObjects", "nodes").([]any) {
 		found := c.answer("query($id:ID!){node(id:$id){__typename id ...on ConfigObject{namespace name}}}", map[string]any{"id": at(node, "id")})
-		c.want(found, map[string]any{"__typename": "ConfigObject", "id": at(node, "id"), "namespace": at(node, "namespace"),
-			"name": at(node, "name")}, "node")
+		c.want(found, map[string]any{
+			"__typename": "ConfigObject", "id": at(node, "id"), "namespace": at(node, "namespace"),
+			"name": at(node, "name"),
+		}, "node")
 	}
-	for _, name := range []string{"", "a", networking + "\x00VirtualService\x00shop\x00gone",
-		networking + "\x00VirtualService\x00shop\x00a\x00b"} {
+	for _, name := range []string{
+		"", "a", networking + "\x00VirtualService\x00shop\x00gone",
+		networking + "\x00VirtualService\x00shop\x00a\x00b",
+	} {
 		c.want(c.answer("query($id:ID!){node(id:$id){id}}", map[string]any{"id": model.ID("ConfigObject", name)}), nil, "node")
 	}
 }

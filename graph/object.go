@@ -85,8 +85,10 @@ func fitsObject(o model.ConfigObject, filter *model.ConfigObjectFilter) bool {
 func (q query) ConfigObject(
 	ctx context.Context, group, kind string, namespace *string, name string, clusterID *string, at *string, _ *string,
 ) (*model.ConfigObject, error) {
-	key := federation.ObjectKey{Group: group, Kind: kind, Namespace: value(namespace), Name: name,
-		Cluster: federation.ClusterID(value(clusterID))}
+	key := federation.ObjectKey{
+		Group: group, Kind: kind, Namespace: value(namespace), Name: name,
+		Cluster: federation.ClusterID(value(clusterID)),
+	}
 	if at != nil {
 		return objectAt(ctx, q.Config.History, key, *at)
 	}

@@ -163,8 +163,10 @@ func TestR43FieldsOfOneOperationSpeakOfOneSnapshot(t *testing.T) {
 	c = newConfigured(t, func(o *graph.Options) {
 		o.Config.NotHonoured = func(of *federation.Snapshot, _ *federation.Object) []model.NotHonoured {
 			// The mesh changes while the operation is answered.
-			c.mesh.Open(federation.ShardKey{Cluster: "c9",
-				Provider: federation.Kubernetes}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready}})
+			c.mesh.Open(federation.ShardKey{
+				Cluster:  "c9",
+				Provider: federation.Kubernetes,
+			}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready}})
 			return []model.NotHonoured{{Field: "spec", Reason: strconv.FormatUint(of.Version(), 10)}}
 		}
 	})
@@ -189,7 +191,9 @@ func TestR40HistorySaysWhatIsNotKept(t *testing.T) {
 	c.apply(route("shop", "a", "x"))
 	data := c.answer(`{configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"a"){history{totalCount compacted nodes{revision author createdAt action message}}}}`, nil)
 	c.want(data, map[string]any{
-		"totalCount": 1.0, "compacted": true, "nodes": []any{map[string]any{"revision": "1", "author": nil, "createdAt": nil,
-			"action": nil, "message": nil}},
+		"totalCount": 1.0, "compacted": true, "nodes": []any{map[string]any{
+			"revision": "1", "author": nil, "createdAt": nil,
+			"action": nil, "message": nil,
+		}},
 	}, "configObject", "history")
 }

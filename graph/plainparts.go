@@ -22,20 +22,24 @@ var plainVIPs = &compiled.Object[model.ClusterVIPs]{Names: []string{"ClusterVIPs
 	"addresses": compiled.Strings(func(v model.ClusterVIPs) []string { return v.Addresses }),
 }}
 
-var plainServicePort = &compiled.Object[model.ServicePort]{Names: []string{"ServicePort"},
+var plainServicePort = &compiled.Object[model.ServicePort]{
+	Names: []string{"ServicePort"},
 	Fields: map[string]compiled.Field[model.ServicePort]{
 		"name":       compiled.String(func(p model.ServicePort) string { return p.Name }),
 		"number":     compiled.Int(func(p model.ServicePort) int { return p.Number }),
 		"protocol":   compiled.String(func(p model.ServicePort) model.Protocol { return p.Protocol }),
 		"clusterIDs": compiled.Strings(func(p model.ServicePort) []string { return p.ClusterIDs }),
 		"names":      compiled.List(func(p model.ServicePort) []model.ClusterPortName { return p.Names }, plainPortName),
-	}}
+	},
+}
 
-var plainPortName = &compiled.Object[model.ClusterPortName]{Names: []string{"ClusterPortName"},
+var plainPortName = &compiled.Object[model.ClusterPortName]{
+	Names: []string{"ClusterPortName"},
 	Fields: map[string]compiled.Field[model.ClusterPortName]{
 		"clusterID": compiled.String(func(n model.ClusterPortName) string { return n.ClusterID }),
 		"name":      compiled.String(func(n model.ClusterPortName) string { return n.Name }),
-	}}
+	},
+}
 
 var plainConflict = &compiled.Object[model.Conflict]{Names: []string{"Conflict"}, Fields: map[string]compiled.Field[model.Conflict]{
 	"kind":       compiled.String(func(c model.Conflict) string { return c.Kind }),
@@ -74,11 +78,13 @@ var plainEndpoint = &compiled.Object[model.Endpoint]{Names: []string{"Endpoint",
 	"workload":       compiled.NullString(model.Endpoint.Workload),
 }}
 
-var plainEndpointPort = &compiled.Object[model.EndpointPort]{Names: []string{"EndpointPort"},
+var plainEndpointPort = &compiled.Object[model.EndpointPort]{
+	Names: []string{"EndpointPort"},
 	Fields: map[string]compiled.Field[model.EndpointPort]{
 		"name":   compiled.String(func(p model.EndpointPort) string { return p.Name }),
 		"number": compiled.Int(func(p model.EndpointPort) int { return p.Number }),
-	}}
+	},
+}
 
 var plainLocality = &compiled.Object[model.Locality]{Names: []string{"Locality"}, Fields: map[string]compiled.Field[model.Locality]{
 	"region":  compiled.NullString(func(l model.Locality) *string { return l.Region }),
@@ -87,11 +93,13 @@ var plainLocality = &compiled.Object[model.Locality]{Names: []string{"Locality"}
 }}
 
 // plainChange has no differences: they take long, and the executor makes several at once.
-var plainChange = &compiled.Object[model.ConfigChange]{Names: []string{"ConfigChange"},
+var plainChange = &compiled.Object[model.ConfigChange]{
+	Names: []string{"ConfigChange"},
 	Fields: map[string]compiled.Field[model.ConfigChange]{
 		"action": compiled.String(func(c model.ConfigChange) model.ChangeAction { return c.Action }),
 		"object": compiled.One(func(c model.ConfigChange) model.ObjectRef { return c.Object }, plainRef),
-	}}
+	},
+}
 
 var plainRef = &compiled.Object[model.ObjectRef]{Names: []string{"ObjectRef"}, Fields: map[string]compiled.Field[model.ObjectRef]{
 	"group":     compiled.String(func(r model.ObjectRef) string { return r.Group }),

@@ -92,8 +92,10 @@ func TestOperationReadsOneSnapshot(t *testing.T) {
 			continue
 		}
 		read.taken()
-		if _, errs := h.ask(text, map[string]any{"hostname": web.Hostname, "namespace": web.Namespace, "nodeID": sidecarID,
-			"proxy": sidecarID, "port": 80}); errs != "" {
+		if _, errs := h.ask(text, map[string]any{
+			"hostname": web.Hostname, "namespace": web.Namespace, "nodeID": sidecarID,
+			"proxy": sidecarID, "port": 80,
+		}); errs != "" {
 			t.Errorf("%s: %s", name, errs)
 		}
 		if read.snapshots.Load() != 1 || read.fleets.Load() > 1 {
@@ -176,8 +178,10 @@ func TestEveryListIsReadAtOnce(t *testing.T) {
 		c.apply(route("shop", fmt.Sprintf("r%03d", n), "a"))
 	}
 	lists := listsOf(publicSchema(t))
-	for _, name := range []string{"ServiceConnection.nodes", "Proxy.sync", "ConfigRevision.changes", "ConfigObjectStatus.findings",
-		"Explanation.endpoints", "NetworkGateway.health"} {
+	for _, name := range []string{
+		"ServiceConnection.nodes", "Proxy.sync", "ConfigRevision.changes", "ConfigObjectStatus.findings",
+		"Explanation.endpoints", "NetworkGateway.health",
+	} {
 		if lists[name] == "" {
 			t.Errorf("the list %s is not asked for", name)
 		}
@@ -242,8 +246,10 @@ func readsOf(t *testing.T, objects int) map[string]string {
 		name, text string
 		variables  map[string]any
 	}{
-		{"Apply", strings.Replace(texts["Apply"], "namespace name }", "namespace name current { status { acked findings { code } } } }", 1),
-			input(map[string]any{"manifests": routes(manifests...)})},
+		{
+			"Apply", strings.Replace(texts["Apply"], "namespace name }", "namespace name current { status { acked findings { code } } } }", 1),
+			input(map[string]any{"manifests": routes(manifests...)}),
+		},
 		{"ConfigObjects", texts["ConfigObjects"], map[string]any{"first": 100}},
 		{"History", `query History {history(first:1){nodes{revision changes{object{current{name status{acked findings{code}}}}}}}}`, nil},
 	} {

@@ -45,8 +45,10 @@ func TestMeshIsWalkedInBothDirections(t *testing.T) {
 	}
 	h.want(data, map[string]any{
 		"cluster": map[string]any{"clusterID": "c1"}, "network": map[string]any{"networkID": "n1"},
-		"services": map[string]any{"totalCount": 1.0,
-			"nodes": []any{map[string]any{"hostname": "web.shop.svc.cluster.local", "namespace": "shop"}}},
+		"services": map[string]any{
+			"totalCount": 1.0,
+			"nodes":      []any{map[string]any{"hostname": "web.shop.svc.cluster.local", "namespace": "shop"}},
+		},
 	}, "proxy")
 	h.want(data, map[string]any{"network": nil, "services": map[string]any{"totalCount": 0.0}}, "none")
 	h.want(data, map[string]any{"clusterID": "hub", "cluster": nil}, "hub")
@@ -127,8 +129,10 @@ func TestNodesAreFoundByTheirIDs(t *testing.T) {
 	ids = append(ids, "none", ids[0])
 	const query = `query($ids:[ID!]!){nodes(ids:$ids){__typename id}}`
 	got := at(c.answer(query, map[string]any{"ids": ids}), "nodes").([]any)
-	for i, kind := range []any{"Cluster", "Network", "NetworkGateway", "Proxy", "ConfigObject", "ConfigRevision",
-		"Service", "Endpoint", nil, "Cluster"} {
+	for i, kind := range []any{
+		"Cluster", "Network", "NetworkGateway", "Proxy", "ConfigObject", "ConfigRevision",
+		"Service", "Endpoint", nil, "Cluster",
+	} {
 		if at(got[i], "__typename") != kind || kind != nil && at(got[i], "id") != ids[i] {
 			t.Errorf("%v is %v, want the %v", ids[i], got[i], kind)
 		}

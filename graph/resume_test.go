@@ -120,8 +120,10 @@ func TestCursorOfAnotherHub(t *testing.T) {
 		resync bool
 	}{
 		"same content": {edits: edits},
-		"in other steps": {edits: []federation.Edit{offer(2, a, key("b", "shop")), configure(3, cart), clusters("c1"),
-			withdraw(key("b", "shop")), offer(1, a)}},
+		"in other steps": {edits: []federation.Edit{
+			offer(2, a, key("b", "shop")), configure(3, cart), clusters("c1"),
+			withdraw(key("b", "shop")), offer(1, a),
+		}},
 		"other endpoints":    {edits: []federation.Edit{clusters("c1"), offer(2, a), configure(3, cart)}, resync: true},
 		"other revision":     {edits: []federation.Edit{clusters("c1"), offer(1, a), configure(4, cart)}, resync: true},
 		"one cluster more":   {edits: append(slices.Clone(edits), clusters("c2")), resync: true},

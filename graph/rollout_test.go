@@ -100,8 +100,11 @@ func TestAnswersWaitForProxies(t *testing.T) {
 		"later":          {"{state:ACKED}", []model.RolloutState{acked, delivered}, true, time.Second},
 		"too late":       {"{state:ACKED,timeout:\"500ms\"}", []model.RolloutState{acked, delivered}, false, 500 * time.Millisecond},
 		"refused":        {"{state:ACKED,timeout:\"3s\"}", []model.RolloutState{rejected, acked, pending}, false, 0},
-		"within the answers time": {"{state:ACKED,timeout:\"5m\"}", []model.RolloutState{delivered, delivered, acked},
-			false, 9500 * time.Millisecond},
+		"within the answers time": {
+			"{state:ACKED,timeout:\"5m\"}",
+			[]model.RolloutState{delivered, delivered, acked},
+			false, 9500 * time.Millisecond,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

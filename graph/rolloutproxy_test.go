@@ -31,7 +31,9 @@ func TestAnswerToChangeShowsTheStateAfterIt(t *testing.T) {
 	data := c.answer(`mutation($input:ApplyInput!){apply(input:$input){revision changes{object{revision current{revision name}}}}}`,
 		input(map[string]any{"manifests": route("shop", "cart", "a")}))
 	c.want(data, map[string]any{
-		"revision": "1", "changes": []any{map[string]any{"object": map[string]any{"revision": "1",
-			"current": map[string]any{"revision": "1", "name": "cart"}}}},
+		"revision": "1", "changes": []any{map[string]any{"object": map[string]any{
+			"revision": "1",
+			"current":  map[string]any{"revision": "1", "name": "cart"},
+		}}},
 	}, "apply")
 }

@@ -40,8 +40,10 @@ func TestR44ProxyConfigIsAnswered(t *testing.T) {
 	h.want(data, map[string]any{"typeUrl": clusterType, "resources": map[string]any{
 		"totalCount": 1.0, "pageInfo": map[string]any{"hasNextPage": false, "hasPreviousPage": false, "endCursor": at(data, "proxy", "config", 0,
 			"resources", "pageInfo", "endCursor")},
-		"nodes": []any{map[string]any{"name": "r03", "versionSent": "v1", "versionAcked": nil,
-			"sent": fmt.Sprintf("{%q: %q}", clusterType, "r03"), "acked": nil}},
+		"nodes": []any{map[string]any{
+			"name": "r03", "versionSent": "v1", "versionAcked": nil,
+			"sent": fmt.Sprintf("{%q: %q}", clusterType, "r03"), "acked": nil,
+		}},
 	}}, "proxy", "config", 0)
 	h.want(h.answer(configOf, map[string]any{"n": "sidecar~10.9.9.9~x.y~y"}), nil, "proxy")
 	h.want(h.answer(configOf, map[string]any{"n": sidecarID, "t": []string{"type.googleapis.com/x"}}), []any{}, "proxy", "config")
@@ -53,8 +55,10 @@ func TestR44ContractOfProxyConfigIsAnswered(t *testing.T) {
 	if errs != "" {
 		t.Fatal(errs)
 	}
-	for i, want := range [][]any{2: {map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop", "name": "cart"}},
-		3: {}} {
+	for i, want := range [][]any{
+		2: {map[string]any{"group": networking, "kind": "VirtualService", "namespace": "shop", "name": "cart"}},
+		3: {},
+	} {
 		if node := at(data, "proxy", "config", 0, "resources", "nodes", i); i >= 2 && fmt.Sprint(at(node, "causes")) != fmt.Sprint(want) {
 			t.Errorf("%v has the causes %v, want %v", at(node, "name"), at(node, "causes"), want)
 		}

@@ -30,8 +30,10 @@ func TestServiceByHostnameAlone(t *testing.T) {
 	for _, hostname := range []string{"s001.load.svc.cluster.local", "S001.load.SVC.cluster.local."} {
 		h.want(h.answer("query($h:String!){service(hostname:$h){namespace}}", map[string]any{"h": hostname}), "load", "service", "namespace")
 	}
-	for _, query := range []string{`{service(hostname:"no.such"){id}}`, `{service(hostname:""){id}}`,
-		`{service(hostname:"s001.load.svc.cluster.local",namespace:"shop"){id}}`} {
+	for _, query := range []string{
+		`{service(hostname:"no.such"){id}}`, `{service(hostname:""){id}}`,
+		`{service(hostname:"s001.load.svc.cluster.local",namespace:"shop"){id}}`,
+	} {
 		h.want(h.answer(query, nil), nil, "service")
 	}
 	h.want(h.answer(`{service(hostname:"web.shop.svc.cluster.local",namespace:""){namespace}}`, nil), "", "service", "namespace")

@@ -218,8 +218,10 @@ func (s *statuses) tell(change *model.Change, p subscriptionState) (upTo uint64)
 			continue
 		}
 		if o, exists := p.snapshot.Object(key); exists {
-			change.ConfigObjects = append(change.ConfigObjects, model.ConfigObjectChange{Action: model.ChangeActionStatus,
-				Object: model.NewObjectRef(key, o.Revision)})
+			change.ConfigObjects = append(change.ConfigObjects, model.ConfigObjectChange{
+				Action: model.ChangeActionStatus,
+				Object: model.NewObjectRef(key, o.Revision),
+			})
 		}
 	}
 	return s.version

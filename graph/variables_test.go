@@ -41,10 +41,18 @@ func TestVariablesAreNotConverted(t *testing.T) {
 		"Boolean for an enum":   {ordered, object{"field": "ENDPOINTS", "direction": false}, "$v.direction", "one of ASC, DESC"},
 		"enum":                  {ordered, object{"field": "ENDPOINTS", "direction": "ASC"}, "", ""},
 		"number for a Duration": {apply, object{"waitFor": object{"state": "ACKED", "timeout": 5}}, "$v.waitFor.timeout", "a string"},
-		"text for a Float": {apply, object{"waitFor": object{"state": "ACKED", "share": "1"}}, "$v.waitFor.share",
-			"a number of at most 64 bits"},
-		"number that is too large": {apply, object{"waitFor": object{"state": "ACKED", "share": json.Number("1e400")}}, "$v.waitFor.share",
-			"a number of at most 64 bits"},
+		"text for a Float": {
+			apply,
+			object{"waitFor": object{"state": "ACKED", "share": "1"}},
+			"$v.waitFor.share",
+			"a number of at most 64 bits",
+		},
+		"number that is too large": {
+			apply,
+			object{"waitFor": object{"state": "ACKED", "share": json.Number("1e400")}},
+			"$v.waitFor.share",
+			"a number of at most 64 bits",
+		},
 		"number for an object":        {ordered, 3, "$v", "an object"},
 		"object below a list":         {apply, object{"files": []any{object{"name": "a", "content": 1}}}, "$v.files[0].content", "a string"},
 		"one object for a list of it": {apply, object{"files": object{"name": "a", "content": 1}}, "$v.files[0].content", "a string"},
@@ -57,8 +65,10 @@ func TestVariablesAreNotConverted(t *testing.T) {
 				}
 				return
 			}
-			for _, want := range []string{`"GRAPHQL_VALIDATION_FAILED"`, `"argument":"` + row.at + `"`,
-				"variable." + row.at[1:] + " must be " + row.mustBe} {
+			for _, want := range []string{
+				`"GRAPHQL_VALIDATION_FAILED"`, `"argument":"` + row.at + `"`,
+				"variable." + row.at[1:] + " must be " + row.mustBe,
+			} {
 				if !strings.Contains(errs, want) {
 					t.Errorf("want %s, got %s", want, errs)
 				}

@@ -32,8 +32,10 @@ func identified(n *byte, services *int) func(federation.Identity) (registries.Re
 func TestF47AnotherClusterIsFrozenUntilConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		number, services := byte(1), 30
-		c := registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Mock}, Fingerprint: "a",
-			Open: identified(&number, &services)}
+		c := registries.Cluster{
+			ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Mock}, Fingerprint: "a",
+			Open: identified(&number, &services),
+		}
 		h := start(t, "", c)
 		defer h.stop()
 		if err := h.Confirm("c1"); !errors.Is(err, registries.ErrNothingHeld) {
@@ -71,8 +73,10 @@ func TestF47ConfirmedAfterARestart(t *testing.T) {
 	dir, _ := savedBy(t, registrytest.Full(1, 30))
 	synctest.Test(t, func(t *testing.T) {
 		number, services := byte(2), 3
-		h := start(t, dir, registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Mock},
-			Open: identified(&number, &services)})
+		h := start(t, dir, registries.Cluster{
+			ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Mock},
+			Open: identified(&number, &services),
+		})
 		defer h.stop()
 		h.wantPhase(t, "c1", federation.Held)
 		h.wantServices(t, 30)

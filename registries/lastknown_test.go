@@ -25,8 +25,10 @@ func rich(n byte, services int) federation.Edit {
 	s.Created = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s.ServiceAccounts = []string{"web"}
 	e.Services.Set[registrytest.Key("rich")] = s
-	e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop",
-		Name: "web-1"}: {Labels: map[string]string{"app": "web"}}}
+	e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{
+		Namespace: "shop",
+		Name:      "web-1",
+	}: {Labels: map[string]string{"app": "web"}}}
 	return e
 }
 
@@ -83,8 +85,10 @@ func TestP06DeadClusterIsServedAsItWas(t *testing.T) {
 			!svc.Created.Equal(is.Created) {
 			t.Errorf("restored: %+v\nsaved: %+v", svc.Endpoints, is.Endpoints)
 		}
-		if w, ok := h.Latest().Workload(federation.ShardKey{Cluster: "c1", Provider: federation.Mock}, federation.WorkloadKey{Namespace: "shop",
-			Name: "web-1"}); !ok || w.Labels["app"] != "web" {
+		if w, ok := h.Latest().Workload(federation.ShardKey{Cluster: "c1", Provider: federation.Mock}, federation.WorkloadKey{
+			Namespace: "shop",
+			Name:      "web-1",
+		}); !ok || w.Labels["app"] != "web" {
 			t.Errorf("the workload came back as %+v", w)
 		}
 		close(back)

@@ -34,8 +34,10 @@ type member struct {
 func newMember(s *Supervisor, shard federation.ShardKey) *member {
 	m := &member{
 		supervisor: s, options: s.options, shard: shard,
-		operator: &operator{cluster: shard.Cluster,
-			writer: s.options.Aggregate.Open(federation.ShardKey{Cluster: shard.Cluster, Provider: federation.Operator})},
+		operator: &operator{
+			cluster: shard.Cluster,
+			writer:  s.options.Aggregate.Open(federation.ShardKey{Cluster: shard.Cluster, Provider: federation.Operator}),
+		},
 		saver:  &saver{shard: shard, files: s.saved, snapshots: s.options.Aggregate, now: s.options.Now, dirty: s.dirty},
 		known:  lastKnown{shard: shard, snapshots: s.options.Aggregate},
 		status: shownStatus{reported: federation.RegistryStatus{Phase: federation.Pending}},

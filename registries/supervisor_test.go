@@ -44,8 +44,10 @@ func TestSeed18SecondAttachOfAnIDRunsNothingAndIsShown(t *testing.T) {
 		h := start(t, "", cluster("c1", "same", counted))
 		defer h.stop()
 		h.Attach(cluster("c1", "same", counted))
-		h.Problem("c1", "duplicate", &federation.Problem{Code: "DUPLICATE_CLUSTER_ID", Object: "cluster c1", Field: "clusters[1].id",
-			Message: "this ID is taken"})
+		h.Problem("c1", "duplicate", &federation.Problem{
+			Code: "DUPLICATE_CLUSTER_ID", Object: "cluster c1", Field: "clusters[1].id",
+			Message: "this ID is taken",
+		})
 		synctest.Wait()
 		if started != 1 {
 			t.Errorf("%d registries were started, want 1", started)

@@ -229,8 +229,10 @@ func TestR34GatewaysThatProvedThemselvesHaveTheirCredentials(t *testing.T) {
 		v.vault.keep(SecretRef{Cluster: "c1", Namespace: "infra", Name: "web"}, "one")
 		v.writer.Update(federation.Edit{Workloads: federation.Delta[federation.WorkloadKey,
 			*federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
-			{Namespace: "infra", Name: "gw"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.8")},
-				Labels: map[string]string{"istio": "ingress"}},
+			{Namespace: "infra", Name: "gw"}: {
+				Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.8")},
+				Labels:    map[string]string{"istio": "ingress"},
+			},
 		}}})
 		known := ingress()
 		known.Id = "router~10.1.0.8~gw.infra~infra.svc.cluster.local"

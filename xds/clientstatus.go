@@ -51,7 +51,8 @@ func (s *clientStatusService) StreamClientStatus(g statusv3.ClientStatusDiscover
 
 // FetchClientStatus answers one request.
 func (s *clientStatusService) FetchClientStatus(ctx context.Context,
-	r *statusv3.ClientStatusRequest) (answer *statusv3.ClientStatusResponse, err error) {
+	r *statusv3.ClientStatusRequest,
+) (answer *statusv3.ClientStatusResponse, err error) {
 	err = s.serve(ctx, func(c *xdsClient) error {
 		answer, err = s.answer(ctx, c, r)
 		return err
@@ -78,7 +79,8 @@ func (s *clientStatusService) serve(ctx context.Context, call func(*xdsClient) e
 }
 
 func (s *clientStatusService) answer(ctx context.Context, c *xdsClient,
-	r *statusv3.ClientStatusRequest) (*statusv3.ClientStatusResponse, error) {
+	r *statusv3.ClientStatusRequest,
+) (*statusv3.ClientStatusResponse, error) {
 	if err := c.stillAdmitted(time.Now()); err != nil {
 		return nil, err
 	}

@@ -77,8 +77,10 @@ func readConfiguration(ctx context.Context, st *stream, first message) error {
 	)
 	log.Info("a control plane reads the configuration")
 	defer log.Info("a control plane does not read the configuration any more")
-	r := &reader{stream: st, rate: rate.NewLimiter(rate.Limit(options.Limits.Requests), options.Limits.Burst),
-		asked: map[envoy.Type]*reading{}}
+	r := &reader{
+		stream: st, rate: rate.NewLimiter(rate.Limit(options.Limits.Requests), options.Limits.Burst),
+		asked: map[envoy.Type]*reading{},
+	}
 	defer r.close()
 	if err := r.take(first); err != nil {
 		return err
@@ -199,7 +201,8 @@ func (r *reader) next(now time.Time) (f *frame, wake time.Time) {
 
 // respond makes the response with what changed, or with everything if the stream is SotW.
 func (r *reader) respond(t envoy.Type, of *reading, all btree.Map[*mcp.Resource], changed []*mcp.Resource,
-	removed []string, now time.Time) *frame {
+	removed []string, now time.Time,
+) *frame {
 	if !of.answered {
 		changed = slices.DeleteFunc(changed, func(res *mcp.Resource) bool { return of.initial[res.Name] == res.Version })
 		for _, name := range slices.Sorted(maps.Keys(of.initial)) {

@@ -47,14 +47,17 @@ func (r reads) Identify(context.Context) (Caller, error) {
 
 // configurationServer serves the services of a registry.
 func configurationServer(t *testing.T, access Access, limits ...Limits) (client func(delta bool) *xdstest.Client,
-	publish func(name, address string)) {
+	publish func(name, address string),
+) {
 	t.Helper()
 	from := federation.NewAggregate(nil)
 	entry := schema.Kind{Kind: federation.Kind{Group: "networking.istio.io", Name: "ServiceEntry"}, Versions: []string{"v1"}, Storage: "v1"}
 	s := New(Options{
 		Snapshots: from, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler), Access: access, Limits: append(limits, Limits{})[0],
-		Configuration: mcp.New(mcp.Options{Snapshots: from, Views: empty{}, Kinds: []schema.Kind{entry}, Origin: "origin",
-			Logger: slog.New(slog.DiscardHandler)}),
+		Configuration: mcp.New(mcp.Options{
+			Snapshots: from, Views: empty{}, Kinds: []schema.Kind{entry}, Origin: "origin",
+			Logger: slog.New(slog.DiscardHandler),
+		}),
 	})
 	g := grpc.NewServer(s.ServerOptions()...)
 	s.Register(g)
@@ -94,8 +97,10 @@ func configurationServer(t *testing.T, access Access, limits ...Limits) (client 
 		w.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey,
 			*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: {
 			Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}},
-			Endpoints: []federation.Endpoint{{Address: federation.IPAddress(netip.MustParseAddr(address)),
-				Ports: []federation.EndpointPort{{Name: "http", Number: 80}}, Health: federation.Healthy}},
+			Endpoints: []federation.Endpoint{{
+				Address: federation.IPAddress(netip.MustParseAddr(address)),
+				Ports:   []federation.EndpointPort{{Name: "http", Number: 80}}, Health: federation.Healthy,
+			}},
 		}}}})
 	}
 	return client, publish

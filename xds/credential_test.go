@@ -26,8 +26,10 @@ func secured(host string, selector map[string]string) *federation.Object {
 	spec := &networking.DestinationRule{Host: host, TrafficPolicy: &networking.TrafficPolicy{
 		// Each request has a connection, and with it what counts then.
 		ConnectionPool: &networking.ConnectionPoolSettings{Http: &networking.ConnectionPoolSettings_HTTPSettings{MaxRequestsPerConnection: 1}},
-		Tls: &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_MUTUAL, CredentialName: "partner",
-			Sni: "vault.example.com", SubjectAltNames: []string{"vault.example.com"}},
+		Tls: &networking.ClientTLSSettings{
+			Mode: networking.ClientTLSSettings_MUTUAL, CredentialName: "partner",
+			Sni: "vault.example.com", SubjectAltNames: []string{"vault.example.com"},
+		},
 	}}
 	o := &federation.Object{
 		Key: tenantKey("DestinationRule", "secured"), Names: []string{host}, Spec: spec, Digest: fmt.Sprint(selector),
@@ -64,8 +66,10 @@ func TestK54CredentialsOfRulesGoToWhomTheyAreFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVaultHub(t, true).onSocket()
-			v.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{key("vault"): {Ports: []federation.Port{{Name: "http",
-				Number: 80, Protocol: federation.HTTP}}}}})
+			v.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{key("vault"): {Ports: []federation.Port{{
+				Name:   "http",
+				Number: 80, Protocol: federation.HTTP,
+			}}}}})
 			for _, namespace := range []string{"shop", "bank"} {
 				v.vault.keep(partnerSecret(namespace, false), "of "+namespace)
 				v.vault.keep(partnerSecret(namespace, true), "of "+namespace)
@@ -93,8 +97,10 @@ func TestK54CredentialsOfRulesGoToWhomTheyAreFor(t *testing.T) {
 // TestK54CredentialsOfRulesAreTakenBack when the rule is gone, and follow what it names.
 func TestK54CredentialsOfRulesAreTakenBack(t *testing.T) {
 	v := newVaultHub(t, true).onSocket()
-	v.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{key("vault"): {Ports: []federation.Port{{Name: "http",
-		Number: 80, Protocol: federation.HTTP}}}}})
+	v.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{key("vault"): {Ports: []federation.Port{{
+		Name:   "http",
+		Number: 80, Protocol: federation.HTTP,
+	}}}}})
 	v.vault.keep(partnerSecret("shop", false), "one")
 	o := secured("vault.shop.svc.cluster.local", nil)
 	rules := func(d federation.Delta[federation.ObjectKey, *federation.Object]) {

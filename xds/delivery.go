@@ -196,8 +196,10 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	sub.agenda.shrink()
 	s.parents(sub, b.changed, now)
 	f.version = sub.client.sum.String()
-	r := &response{kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed,
-		removed: sortedNames(b.removed), since: b.since}
+	r := &response{
+		kind: sub.kind, delta: s.delta, version: f.version, nonce: f.nonce, resources: b.changed,
+		removed: sortedNames(b.removed), since: b.since,
+	}
 	if sub.whole() {
 		r.resources, r.removed = sub.client.resources(), nil
 	}

@@ -29,8 +29,10 @@ func namedFilter(namespace, name, resource string, listener bool, stat string) *
 	spec := &api.EnvoyFilter{ConfigPatches: []*api.EnvoyFilter_EnvoyConfigObjectPatch{p}}
 	key := tenantKey("EnvoyFilter", name)
 	key.Namespace = namespace
-	return &federation.Object{Key: key, Digest: stat, Spec: spec, Names: []string{federation.WorkloadsName + namespace,
-		federation.PatchName(namespace, of, resource)}}
+	return &federation.Object{Key: key, Digest: stat, Spec: spec, Names: []string{
+		federation.WorkloadsName + namespace,
+		federation.PatchName(namespace, of, resource),
+	}}
 }
 
 func shopNode(t *testing.T, namespace string) envoy.Node {
@@ -39,8 +41,10 @@ func shopNode(t *testing.T, namespace string) envoy.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := envoy.ParseNode(&corev3.Node{Id: fmt.Sprintf("sidecar~10.9.0.1~w.%s~%s.svc.cluster.local", namespace, namespace),
-		Metadata: metadata})
+	n, err := envoy.ParseNode(&corev3.Node{
+		Id:       fmt.Sprintf("sidecar~10.9.0.1~w.%s~%s.svc.cluster.local", namespace, namespace),
+		Metadata: metadata,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

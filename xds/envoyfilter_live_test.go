@@ -31,13 +31,16 @@ func setObjects(objects ...*federation.Object) federation.Edit {
 // filterOf is an EnvoyFilter with one patch for all proxies of its namespace, as configuration
 // indexes it.
 func filterOf(name string, to api.EnvoyFilter_ApplyTo, op api.EnvoyFilter_Patch_Operation, match *api.EnvoyFilter_EnvoyConfigObjectMatch,
-	value map[string]any) *federation.Object {
+	value map[string]any,
+) *federation.Object {
 	body, err := structpb.NewStruct(value)
 	if err != nil {
 		panic(err)
 	}
-	spec := &api.EnvoyFilter{ConfigPatches: []*api.EnvoyFilter_EnvoyConfigObjectPatch{{ApplyTo: to, Match: match,
-		Patch: &api.EnvoyFilter_Patch{Operation: op, Value: body}}}}
+	spec := &api.EnvoyFilter{ConfigPatches: []*api.EnvoyFilter_EnvoyConfigObjectPatch{{
+		ApplyTo: to, Match: match,
+		Patch: &api.EnvoyFilter_Patch{Operation: op, Value: body},
+	}}}
 	names := []string{federation.WorkloadsName + "shop"}
 	for _, of := range []string{federation.PatchedCluster, federation.PatchedListener, federation.PatchedRoutes} {
 		names = append(names, federation.PatchName("shop", of, "*"))

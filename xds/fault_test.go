@@ -60,8 +60,10 @@ func poisonOf(kind string) *federation.Object {
 // TestR12APanicOfABuilderIsAFindingOfItsObject: the object over which a build panics says so, and no other does; the build is
 // as before, and it goes on when the object is deleted.
 func TestR12APanicOfABuilderIsAFindingOfItsObject(t *testing.T) {
-	for kind, typ := range map[string]envoy.Type{"VirtualService": envoy.RouteType, "DestinationRule": envoy.ClusterType,
-		"Gateway": envoy.ListenerType} {
+	for kind, typ := range map[string]envoy.Type{
+		"VirtualService": envoy.RouteType, "DestinationRule": envoy.ClusterType,
+		"Gateway": envoy.ListenerType,
+	} {
 		t.Run(kind, func(t *testing.T) {
 			a := federation.NewAggregate(nil)
 			w := a.Open(source1)

@@ -56,8 +56,10 @@ func newEdge(t *testing.T, how ...*builder) *edge {
 	e.behind()
 	e.operator = a.Open(federation.ShardKey{Provider: federation.Operator})
 	e.gateways(e.operator)
-	o := Options{Snapshots: a, Fleet: e.fleet, Metrics: e, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Secrets: e.vault, SecretsOnSocket: true}
+	o := Options{
+		Snapshots: a, Fleet: e.fleet, Metrics: e, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Secrets: e.vault, SecretsOnSocket: true,
+	}
 	for _, b := range how {
 		o.builder = b
 	}
@@ -81,10 +83,14 @@ func (e *edge) behind() {
 	demanding := own.Clone()
 	e.partners = own.Certificates[0].Leaf
 	demanding.ClientAuth, demanding.ClientCAs = tls.RequireAndVerifyClientCert, e.authority.Pool()
-	partners := testbed.StartEcho(e.t, testbed.EchoOptions{Name: "partners", Namespace: e.namespace, Address: at,
-		HTTP: []int{0}, TLS: demanding})
-	for name, port := range map[string]uint16{"web": plain.HTTP[0].Port(), "vault": secure.HTTP[0].Port(),
-		"partners": partners.HTTP[0].Port()} {
+	partners := testbed.StartEcho(e.t, testbed.EchoOptions{
+		Name: "partners", Namespace: e.namespace, Address: at,
+		HTTP: []int{0}, TLS: demanding,
+	})
+	for name, port := range map[string]uint16{
+		"web": plain.HTTP[0].Port(), "vault": secure.HTTP[0].Port(),
+		"partners": partners.HTTP[0].Port(),
+	} {
 		protocol := federation.HTTP
 		if name == "vault" {
 			protocol = federation.TLS

@@ -118,8 +118,10 @@ func (w *world) compare(g *group, shown map[string]string) {
 
 func (w *world) edit() federation.Edit {
 	t := w.t
-	e := federation.Edit{Source: federation.ShardKey{Cluster: rapid.SampledFrom([]federation.ClusterID{"c1", "c2"}).Draw(t, "cluster"),
-		Provider: federation.Mock}}
+	e := federation.Edit{Source: federation.ShardKey{
+		Cluster:  rapid.SampledFrom([]federation.ClusterID{"c1", "c2"}).Draw(t, "cluster"),
+		Provider: federation.Mock,
+	}}
 	key := federation.ServiceKey{
 		Hostname:  federation.Hostname(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "host") + ".svc"),
 		Namespace: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "namespace"),
@@ -132,8 +134,10 @@ func (w *world) edit() federation.Edit {
 		if rapid.Bool().Draw(t, "detach") {
 			e.Clusters.Gone = []federation.ClusterID{id}
 		} else {
-			spec := federation.ClusterSpec{Precedence: rapid.IntRange(1, 3).Draw(t, "precedence"),
-				Network: rapid.SampledFrom([]federation.NetworkID{"", "net2"}).Draw(t, "network")}
+			spec := federation.ClusterSpec{
+				Precedence: rapid.IntRange(1, 3).Draw(t, "precedence"),
+				Network:    rapid.SampledFrom([]federation.NetworkID{"", "net2"}).Draw(t, "network"),
+			}
 			e.Clusters.Set = map[federation.ClusterID]federation.ClusterSpec{id: spec}
 		}
 	case 2:
@@ -156,8 +160,10 @@ func (w *world) edit() federation.Edit {
 
 func drawShard(t *rapid.T) *federation.Shard {
 	s := &federation.Shard{
-		Resolution: rapid.SampledFrom([]federation.Resolution{federation.ClientSideLB, federation.ClientSideLB, federation.DNSLB,
-			federation.Passthrough}).Draw(t, "resolution"),
+		Resolution: rapid.SampledFrom([]federation.Resolution{
+			federation.ClientSideLB, federation.ClientSideLB, federation.DNSLB,
+			federation.Passthrough,
+		}).Draw(t, "resolution"),
 		ExportTo: rapid.SampledFrom([][]string{nil, nil, {"."}, {"n1"}}).Draw(t, "exportTo"),
 	}
 	ports := rapid.SliceOfNDistinct(rapid.SampledFrom([]uint16{80, 90, 15080}), 1, 2, rapid.ID).Draw(t, "ports")
@@ -276,8 +282,10 @@ func TestTrafficDistributionCostsItsService(t *testing.T) {
 	var built, contributed int
 	made := counting(&built, &contributed)
 	groups := map[string]*group{}
-	for _, f := range envoy.Facets(envoy.EndpointType, envoy.Node{Cluster: "c1", Namespace: "shop",
-		Locality: federation.Locality{Region: "eu"}}, a.Latest()) {
+	for _, f := range envoy.Facets(envoy.EndpointType, envoy.Node{
+		Cluster: "c1", Namespace: "shop",
+		Locality: federation.Locality{Region: "eu"},
+	}, a.Latest()) {
 		if f.Scope == everyones(envoy.EndpointType).Scope {
 			groups[f.Place] = newGroup(envoy.EndpointType, f, made)
 		}

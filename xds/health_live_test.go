@@ -60,8 +60,10 @@ func newBridge(t *testing.T) *bridge {
 	a := federation.NewAggregate(nil)
 	v := newVault()
 	b := &bridge{
-		real: &real{t: t, writer: a.Open(federation.ShardKey{Cluster: "c2", Provider: federation.Kubernetes}), fleet: fleet.New(),
-			socket: filepath.Join(dir, "hub")},
+		real: &real{
+			t: t, writer: a.Open(federation.ShardKey{Cluster: "c2", Provider: federation.Kubernetes}), fleet: fleet.New(),
+			socket: filepath.Join(dir, "hub"),
+		},
 		found: newReports(), link: testbed.NewNetwork(t, "bridge", "192.0.2.0/24"), gateways: map[string]*remote{},
 	}
 	authority := testbed.NewAuthority(t, "mesh")

@@ -80,8 +80,10 @@ func (h *hub) gatewaysOf(id federation.NetworkID, addresses ...string) {
 	for _, a := range addresses {
 		spec.Gateways = append(spec.Gateways, federation.NetworkGateway{Address: a})
 	}
-	o := &federation.Object{Key: federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(id)},
-		Digest: strings.Join(addresses, " "), Spec: spec}
+	o := &federation.Object{
+		Key:    federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(id)},
+		Digest: strings.Join(addresses, " "), Spec: spec,
+	}
 	w := h.aggregate.Open(federation.ShardKey{Provider: federation.Operator})
 	defer w.Close()
 	w.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
@@ -90,8 +92,10 @@ func (h *hub) gatewaysOf(id federation.NetworkID, addresses ...string) {
 
 // gatewaysIn allows gateways in the namespaces.
 func (h *hub) gatewaysIn(namespaces ...string) {
-	o := &federation.Object{Key: federation.MeshSettingsKey, Digest: strings.Join(namespaces, " "),
-		Spec: &federation.MeshSettings{GatewayNamespaces: namespaces}}
+	o := &federation.Object{
+		Key: federation.MeshSettingsKey, Digest: strings.Join(namespaces, " "),
+		Spec: &federation.MeshSettings{GatewayNamespaces: namespaces},
+	}
 	w := h.aggregate.Open(federation.ShardKey{Provider: federation.Operator})
 	defer w.Close()
 	w.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
@@ -201,10 +205,14 @@ func TestHealthDiscoveryIsForGatewaysThatAreProven(t *testing.T) {
 		"no name":      {&corev3.Node{Id: "x"}, nil, codes.InvalidArgument},
 		"a large node": {large, nil, codes.InvalidArgument},
 		"a sidecar":    {node("web-1"), nil, codes.PermissionDenied},
-		"another's name": {router(), func(o *Options) { o.Access = &gatekeeper{refused: errors.New("the node says c2")} },
-			codes.PermissionDenied},
-		"nobody knows it": {router(), func(o *Options) { o.Access = &gatekeeper{nobody: status.Error(codes.Unauthenticated, "no")} },
-			codes.Unauthenticated},
+		"another's name": {
+			router(), func(o *Options) { o.Access = &gatekeeper{refused: errors.New("the node says c2")} },
+			codes.PermissionDenied,
+		},
+		"nobody knows it": {
+			router(), func(o *Options) { o.Access = &gatekeeper{nobody: status.Error(codes.Unauthenticated, "no")} },
+			codes.Unauthenticated,
+		},
 		"nobody takes these": {router(), func(o *Options) { o.Probes = nil }, codes.Unimplemented},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,8 +73,10 @@ func (f *follower) subscribe() (changed bool) {
 	wanted := map[envoy.Type]map[string]bool{envoy.EndpointType: {}, envoy.RouteType: {}, envoy.SecretType: {}}
 	for _, kind := range []envoy.Type{envoy.ClusterType, envoy.ListenerType} {
 		for _, r := range f.session.subs[kind].client.resources() {
-			for to, names := range map[envoy.Type][]string{envoy.EndpointType: r.refs.assignments, envoy.RouteType: r.refs.routes,
-				envoy.SecretType: r.refs.secrets} {
+			for to, names := range map[envoy.Type][]string{
+				envoy.EndpointType: r.refs.assignments, envoy.RouteType: r.refs.routes,
+				envoy.SecretType: r.refs.secrets,
+			} {
 				for _, name := range names {
 					wanted[to][name] = true
 				}
@@ -307,8 +309,10 @@ func drawGateway(t *rapid.T) *networking.Gateway {
 	g := &networking.Gateway{Servers: []*networking.Server{{
 		Port: &networking.Port{Number: 443, Name: "https", Protocol: "HTTPS"}, Hosts: []string{"*"},
 		Tls: &networking.ServerTLSSettings{
-			Mode: rapid.SampledFrom([]networking.ServerTLSSettings_TLSmode{networking.ServerTLSSettings_SIMPLE,
-				networking.ServerTLSSettings_AUTO_PASSTHROUGH}).Draw(t, "mode"),
+			Mode: rapid.SampledFrom([]networking.ServerTLSSettings_TLSmode{
+				networking.ServerTLSSettings_SIMPLE,
+				networking.ServerTLSSettings_AUTO_PASSTHROUGH,
+			}).Draw(t, "mode"),
 			CredentialName: rapid.SampledFrom([]string{"web", "other"}).Draw(t, "credential"),
 		},
 	}}}

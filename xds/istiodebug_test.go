@@ -55,8 +55,10 @@ func (h *hub) asked(kind string, names ...string) (*discoveryv3.DiscoveryRespons
 		return nil, err
 	}
 	node := &corev3.Node{Id: "sidecar~0.0.0.0~istioctl.istio-system~istio-system.svc.cluster.local"}
-	if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: kind, ResourceNames: names,
-		ResponseNonce: "a time"}); err != nil {
+	if err := stream.Send(&discoveryv3.DiscoveryRequest{
+		Node: node, TypeUrl: kind, ResourceNames: names,
+		ResponseNonce: "a time",
+	}); err != nil {
 		return nil, err
 	}
 	return stream.Recv()
@@ -186,8 +188,10 @@ func TestU14ClientStatusIsServedFromTheFleet(t *testing.T) {
 	}{
 		"all": {nil, "a b", codes.OK},
 		"one": {[]*matcherv3.NodeMatcher{exact("b"), exact("c")}, "b", codes.OK},
-		"prefix": {[]*matcherv3.NodeMatcher{{NodeId: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "a"}}}},
-			"", codes.InvalidArgument},
+		"prefix": {
+			[]*matcherv3.NodeMatcher{{NodeId: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "a"}}}},
+			"", codes.InvalidArgument,
+		},
 		"too many": {make([]*matcherv3.NodeMatcher, maxNodeMatchers+1), "", codes.ResourceExhausted},
 	} {
 		r, err := client.FetchClientStatus(t.Context(), &statusv3.ClientStatusRequest{NodeMatchers: c.matchers})

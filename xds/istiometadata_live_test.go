@@ -23,14 +23,18 @@ import (
 func webRules() []*federation.Object {
 	host := string(key("web").Hostname)
 	return []*federation.Object{
-		{Key: tenantKey("DestinationRule", "limits"), Names: []string{host}, Spec: &networking.DestinationRule{Host: host,
+		{Key: tenantKey("DestinationRule", "limits"), Names: []string{host}, Spec: &networking.DestinationRule{
+			Host: host,
 			TrafficPolicy: &networking.TrafficPolicy{
 				ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}},
-			}}},
-		{Key: tenantKey("VirtualService", "routes"), Names: []string{host}, Spec: &networking.VirtualService{Hosts: []string{host},
+			},
+		}},
+		{Key: tenantKey("VirtualService", "routes"), Names: []string{host}, Spec: &networking.VirtualService{
+			Hosts: []string{host},
 			Http: []*networking.HTTPRoute{
 				{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}}},
-			}}},
+			},
+		}},
 	}
 }
 

@@ -90,8 +90,10 @@ func (e *edge) verifies(uri string) {
 		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
 	ctx, cancel := context.WithCancel(e.t.Context())
 	done := make(chan error)
-	keeper := fetch.New(fetch.Options{Snapshots: e.snapshots, To: e.snapshots.Open(federation.ShardKey{Provider: "Keys"}),
-		Every: 50 * time.Millisecond})
+	keeper := fetch.New(fetch.Options{
+		Snapshots: e.snapshots, To: e.snapshots.Open(federation.ShardKey{Provider: "Keys"}),
+		Every: 50 * time.Millisecond,
+	})
 	go func() { done <- keeper.Run(ctx) }()
 	e.t.Cleanup(func() {
 		cancel()

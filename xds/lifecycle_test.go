@@ -86,7 +86,9 @@ func TestX38NodeInTheFirstMessageServesAllTypes(t *testing.T) {
 		h.set(service("web", 1))
 		c := h.client(xdstest.Options{Delta: delta}) // says its node once
 		for _, q := range []xdstest.Request{
-			{Type: xdstest.LDS}, {Type: xdstest.RDS, Names: []string{"80"}}, {Type: xdstest.CDS},
+			{Type: xdstest.LDS},
+			{Type: xdstest.RDS, Names: []string{"80"}},
+			{Type: xdstest.CDS},
 			{Type: xdstest.EDS, Names: []string{cluster("web")}},
 		} {
 			if r := c.get(q); len(r.Resources) == 0 {

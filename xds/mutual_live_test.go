@@ -70,8 +70,10 @@ func startMeshProxy(t *testing.T, keys *vault, change ...string) *real {
 	r.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{
 		key("web"): takingMutual(federation.ClientSideLB, "10.1.0.1"), key("named"): takingMutual(federation.DNSLB, "web.invalid"),
 	}})
-	r.server = New(Options{Snapshots: a, Fleet: r.fleet, Metrics: r, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: keys,
-		Access: anybody{}, timing: &patient})
+	r.server = New(Options{
+		Snapshots: a, Fleet: r.fleet, Metrics: r, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Secrets: keys,
+		Access: anybody{}, timing: &patient,
+	})
 	r.serve()
 	t.Cleanup(func() { r.stop() })
 	config := strings.NewReplacer(append(change, "SOCKET", r.socket)...).Replace(bootstrap)

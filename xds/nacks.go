@@ -120,8 +120,10 @@ func (n *nacks) blamed(name string, forms []envoy.Form, from source) []fleet.Ref
 	}
 	causes, parts := from.causes(name, names), make([]fleet.RefusedPart, len(forms))
 	for i, form := range forms {
-		parts[i] = fleet.RefusedPart{Title: envoy.PartTitle(n.kind, name, form.Part), Error: n.repair.refused[form.Digest],
-			Objects: causes[form.Part]}
+		parts[i] = fleet.RefusedPart{
+			Title: envoy.PartTitle(n.kind, name, form.Part), Error: n.repair.refused[form.Digest],
+			Objects: causes[form.Part],
+		}
 	}
 	return parts
 }

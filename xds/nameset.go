@@ -25,8 +25,10 @@ type nameSet struct {
 }
 
 func newNameSet(of *recipe, faults *faults) *nameSet {
-	return &nameSet{of: of, faults: faults, counts: map[string]int{}, contributions: map[federation.ServiceKey][]string{},
-		read: derive.NewByHost()}
+	return &nameSet{
+		of: of, faults: faults, counts: map[string]int{}, contributions: map[federation.ServiceKey][]string{},
+		read: derive.NewByHost(),
+	}
 }
 
 func (n *nameSet) has(name string) bool { return n.counts[name] > 0 }

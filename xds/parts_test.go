@@ -18,15 +18,19 @@ type objectDelta = federation.Delta[federation.ObjectKey, *federation.Object]
 // drawRules sets or removes one VirtualService or DestinationRule.
 func drawRules(t *rapid.T) objectDelta {
 	host := rapid.SampledFrom([]string{"a.svc", "b.svc", "*.svc", "c.example", "*.example"}).Draw(t, "rule host")
-	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService",
-		Namespace: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "rule namespace"), Name: host}
+	key := federation.ObjectKey{
+		Group: "networking.istio.io", Kind: "VirtualService",
+		Namespace: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "rule namespace"), Name: host,
+	}
 	o := routed(key, host, rapid.SampledFrom([]string{"a.svc", "b.svc", "none.svc"}).Draw(t, "destination"))
 	if rapid.IntRange(0, 2).Draw(t, "rule kind") == 0 {
 		o.Key.Kind = "DestinationRule"
 		o.Spec = &networking.DestinationRule{Host: host, TrafficPolicy: &networking.TrafficPolicy{LoadBalancer: &networking.LoadBalancerSettings{
 			LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{
-				HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: rapid.SampledFrom([]string{"x-a",
-					"x-b"}).Draw(t, "hash")},
+				HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: rapid.SampledFrom([]string{
+					"x-a",
+					"x-b",
+				}).Draw(t, "hash")},
 			}},
 		}}}
 		o.Digest = fmt.Sprint(o.Spec)

@@ -21,8 +21,10 @@ func plainFor(app string) federation.Edit {
 		Selector: &selection.WorkloadSelector{MatchLabels: map[string]string{"app": app}},
 		Mtls:     &security.PeerAuthentication_MutualTLS{Mode: security.PeerAuthentication_MutualTLS_DISABLE},
 	}
-	o := &federation.Object{Key: key, Digest: "1", Names: []string{"workloads:shop/app=" + app, "plain-text:shop"},
-		ProxyLabels: []string{"app"}, Spec: spec}
+	o := &federation.Object{
+		Key: key, Digest: "1", Names: []string{"workloads:shop/app=" + app, "plain-text:shop"},
+		ProxyLabels: []string{"app"}, Spec: spec,
+	}
 	return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
 		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}}
 }

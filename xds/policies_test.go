@@ -101,8 +101,10 @@ func TestK03PoliciesCostWhatTheySelect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n, err := envoy.ParseNode(&corev3.Node{Id: fmt.Sprintf("sidecar~%s~w%d.shop~shop.svc.cluster.local", workloadAt(i), i),
-				Metadata: metadata})
+			n, err := envoy.ParseNode(&corev3.Node{
+				Id:       fmt.Sprintf("sidecar~%s~w%d.shop~shop.svc.cluster.local", workloadAt(i), i),
+				Metadata: metadata,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

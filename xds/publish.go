@@ -38,8 +38,10 @@ func (st *stream) publish() {
 
 // delivery is the subscription as the fleet shows it.
 func (s *subscription) delivery() *fleet.Delivery {
-	d := &fleet.Delivery{Sync: s.sync, Groups: s.groups, Wildcard: s.wildcard, Named: s.client.slots.subscribed(),
-		Waits: len(s.agenda.pending) > 0 || s.reply, Told: s.client.slots.told()}
+	d := &fleet.Delivery{
+		Sync: s.sync, Groups: s.groups, Wildcard: s.wildcard, Named: s.client.slots.subscribed(),
+		Waits: len(s.agenda.pending) > 0 || s.reply, Told: s.client.slots.told(),
+	}
 	if n := len(s.responses.unanswered); n > 0 {
 		d.InFlight = s.responses.unanswered[n-1].snapshot
 	}
@@ -94,8 +96,10 @@ func (s *subscription) numbered(states map[string]fleet.RolloutState) []fleet.Op
 	for name, state := range states {
 		if number, held := s.client.slots.names.find(name); held {
 			rejection, refused := s.nacks.barred[name]
-			all = append(all, fleet.OpenResource{Number: number, State: state, Refused: refused, Parts: rejection.parts,
-				Searching: rejection.searching})
+			all = append(all, fleet.OpenResource{
+				Number: number, State: state, Refused: refused, Parts: rejection.parts,
+				Searching: rejection.searching,
+			})
 		}
 	}
 	slices.SortFunc(all, func(a, b fleet.OpenResource) int { return cmp.Compare(a.Number, b.Number) })

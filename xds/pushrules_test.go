@@ -151,8 +151,10 @@ func TestPushRules(t *testing.T) {
 			func(*testing.T) federation.Edit { return labelled("web", "v1", "v2", "v2") },
 			[]string{"EDS " + cluster("web"), "EDS " + subsetOf("web", "v2")},
 		},
-		"DNS endpoint": {func(*testing.T) federation.Edit { return named("a.example.com", "b.example.com") },
-			[]string{"CDS " + cluster("named")}},
+		"DNS endpoint": {
+			func(*testing.T) federation.Edit { return named("a.example.com", "b.example.com") },
+			[]string{"CDS " + cluster("named")},
+		},
 		"policy": {
 			func(t *testing.T) federation.Edit { return rule(t, "web", fmt.Sprintf(webRule, "RANDOM", "v2")) },
 			[]string{"CDS " + subsetOf("web", "v1"), "CDS " + subsetOf("web", "v2"), "CDS " + cluster("web")},

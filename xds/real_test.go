@@ -124,8 +124,10 @@ func newReal(t *testing.T, delta bool, services ...serviceDelta) *real {
 	a := federation.NewAggregate(nil)
 	r := &real{t: t, writer: a.Open(source1), fleet: fleet.New(), socket: filepath.Join(dir, "hub")}
 	r.set(services...)
-	r.server = New(Options{Snapshots: a, Fleet: r.fleet, Metrics: r, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		builder: unhealed(), timing: &patient})
+	r.server = New(Options{
+		Snapshots: a, Fleet: r.fleet, Metrics: r, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		builder: unhealed(), timing: &patient,
+	})
 	r.serve()
 	t.Cleanup(func() { r.stop() })
 	api := "GRPC"
@@ -139,8 +141,10 @@ func newReal(t *testing.T, delta bool, services ...serviceDelta) *real {
 	return r
 }
 
-var patient = timing{pace: defaultTiming.pace, unanswered: time.Hour, addition: time.Hour, removal: time.Hour, proof: defaultTiming.proof,
-	access: defaultTiming.access}
+var patient = timing{
+	pace: defaultTiming.pace, unanswered: time.Hour, addition: time.Hour, removal: time.Hour, proof: defaultTiming.proof,
+	access: defaultTiming.access,
+}
 
 // unhealed builds what Envoy awaits for ever, and bad clusters.
 func unhealed() *builder {

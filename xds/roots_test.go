@@ -53,8 +53,10 @@ func TestU06AgentsGetTheRootsOfAllTrustDomains(t *testing.T) {
 			}
 		}
 		want(c.get(xdstest.Request{Type: string(envoy.ProxyConfigType)}), one)
-		v.vault.trust(ref, "2", transport.KeyMaterial{Bundles: map[string][]byte{"b.example": slices.Concat(two, three),
-			"a.example": one, "c.example": two}})
+		v.vault.trust(ref, "2", transport.KeyMaterial{Bundles: map[string][]byte{
+			"b.example": slices.Concat(two, three),
+			"a.example": one, "c.example": two,
+		}})
 		want(c.accept(string(envoy.ProxyConfigType)), one, two, three)
 		if n := v.vault.follows(ref); n != 1 {
 			t.Errorf("%d follow the roots", n)

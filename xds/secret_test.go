@@ -91,8 +91,10 @@ func TestG17GrantedSecretsAreForOneNamespace(t *testing.T) {
 	v.vault.keep(SecretRef{Cluster: "c1", Namespace: "store", Name: "web"}, "of a file")
 	v.vault.keep(SecretRef{Cluster: "c1", Namespace: "store", Name: "web", Granted: true}, "granted")
 	grant := func(to string) {
-		o, _ := v.aggregate.Latest().Object(federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway",
-			Namespace: "infra", Name: "front"})
+		o, _ := v.aggregate.Latest().Object(federation.ObjectKey{
+			Group: "networking.istio.io", Kind: "Gateway",
+			Namespace: "infra", Name: "front",
+		})
 		with := *o
 		with.Credentials = federation.CredentialGrant{From: "store", To: to}
 		v.config.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
@@ -100,8 +102,10 @@ func TestG17GrantedSecretsAreForOneNamespace(t *testing.T) {
 	}
 	grant("shop")
 	c := v.client(xdstest.Options{Delta: true, Node: ingress()})
-	r := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web, granted, "kubernetes-ingress://store/other",
-		"kubernetes-ingress://shop/web"}})
+	r := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{
+		web, granted, "kubernetes-ingress://store/other",
+		"kubernetes-ingress://shop/web",
+	}})
 	wantNames(t, r, granted)
 	if got := secretIn(t, r, granted).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key granted" {
 		t.Errorf("the key is %q", got)
@@ -210,14 +214,18 @@ func TestX10SecretsThatTheClientHasAreNotSent(t *testing.T) {
 }
 
 func TestSecretsPrintNothing(t *testing.T) {
-	s := Secret{Fingerprint: "f", Material: transport.KeyMaterial{Chain: []byte("canary"), Key: []byte("canary"),
-		Authorities: []byte("canary")}}
+	s := Secret{Fingerprint: "f", Material: transport.KeyMaterial{
+		Chain: []byte("canary"), Key: []byte("canary"),
+		Authorities: []byte("canary"),
+	}}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("secret", "s", s, "m", s.Material)
 	text, _ := json.Marshal(s)
 	hex := fmt.Sprintf("%x", "canary")
-	for _, said := range []string{fmt.Sprint(s), fmt.Sprintf("%+v %#v %s %x %v %q", s, s, s.Material, s.Material, &s, s),
-		string(text), log.String()} {
+	for _, said := range []string{
+		fmt.Sprint(s), fmt.Sprintf("%+v %#v %s %x %v %q", s, s, s.Material, s.Material, &s, s),
+		string(text), log.String(),
+	} {
 		if strings.Contains(said, "canary") || strings.Contains(said, hex) || strings.Contains(said, "Y2FuYXJ5") ||
 			strings.Contains(said, "99 97 110") {
 			t.Errorf("a secret prints as %s", said)

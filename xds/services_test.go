@@ -16,19 +16,27 @@ const istioNetworking = "networking.istio.io"
 func TestR36StatusOfEntriesCountsProxies(t *testing.T) {
 	h := newHub(t)
 	entries := h.aggregate.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
-	entry := &federation.Object{Key: federation.ObjectKey{Group: istioNetworking, Kind: "ServiceEntry", Namespace: "shop", Name: "pay"},
-		Names: []string{"pay.example.com", "other.example.com"}, Digest: "1"}
-	vm := &federation.Object{Key: federation.ObjectKey{Group: istioNetworking, Kind: "WorkloadEntry", Namespace: "shop", Name: "vm"},
-		Digest: "1"}
-	idle := &federation.Object{Key: federation.ObjectKey{Group: istioNetworking, Kind: "WorkloadEntry", Namespace: "shop", Name: "idle"},
-		Digest: "1"}
+	entry := &federation.Object{
+		Key:   federation.ObjectKey{Group: istioNetworking, Kind: "ServiceEntry", Namespace: "shop", Name: "pay"},
+		Names: []string{"pay.example.com", "other.example.com"}, Digest: "1",
+	}
+	vm := &federation.Object{
+		Key:    federation.ObjectKey{Group: istioNetworking, Kind: "WorkloadEntry", Namespace: "shop", Name: "vm"},
+		Digest: "1",
+	}
+	idle := &federation.Object{
+		Key:    federation.ObjectKey{Group: istioNetworking, Kind: "WorkloadEntry", Namespace: "shop", Name: "idle"},
+		Digest: "1",
+	}
 	shard := &federation.Shard{
 		Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}}, ExportTo: []string{"."}, MeshExternal: true,
 		Selector: &federation.Selector{Labels: map[string]string{"app": "pay"}},
 	}
 	machine := func(app string, n byte) *federation.Workload {
-		return &federation.Workload{Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n})}, Labels: map[string]string{"app": app},
-			Health: federation.Healthy}
+		return &federation.Workload{
+			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n})}, Labels: map[string]string{"app": app},
+			Health: federation.Healthy,
+		}
 	}
 	pay := federation.ServiceKey{Hostname: "pay.example.com", Namespace: "shop"}
 	objects := map[federation.ObjectKey]*federation.Object{}
@@ -38,8 +46,10 @@ func TestR36StatusOfEntriesCountsProxies(t *testing.T) {
 	entries.Update(federation.Edit{
 		Services: serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{pay: shard}},
 		Workloads: federation.Delta[federation.WorkloadKey,
-			*federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop", Name: "vm"}: machine("pay", 1),
-			{Namespace: "shop", Name: "idle"}: machine("idle", 2)}},
+			*federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
+			{Namespace: "shop", Name: "vm"}:   machine("pay", 1),
+			{Namespace: "shop", Name: "idle"}: machine("idle", 2),
+		}},
 		Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Set: objects},
 	})
 

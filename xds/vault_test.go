@@ -45,8 +45,10 @@ func webSecret(authorities bool) SecretRef {
 func (v *vault) keep(ref SecretRef, content string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := Secret{Fingerprint: fmt.Sprintf("%x", len(content)) + content[:1], Material: transport.KeyMaterial{Chain: []byte("chain " + content),
-		Key: []byte("key " + content)}}
+	s := Secret{Fingerprint: fmt.Sprintf("%x", len(content)) + content[:1], Material: transport.KeyMaterial{
+		Chain: []byte("chain " + content),
+		Key:   []byte("key " + content),
+	}}
 	if ref.Authorities {
 		s.Material = transport.KeyMaterial{Authorities: []byte("ca " + content)}
 	}

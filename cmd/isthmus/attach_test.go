@@ -139,8 +139,10 @@ func notIn(t *testing.T, where string, data []byte, secrets map[string]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)),
-			base64.RawURLEncoding.EncodeToString([]byte(secret)), strings.Trim(string(escaped), `"`)} {
+		for _, form := range []string{
+			secret, base64.StdEncoding.EncodeToString([]byte(secret)),
+			base64.RawURLEncoding.EncodeToString([]byte(secret)), strings.Trim(string(escaped), `"`),
+		} {
 			if bytes.Contains(data, []byte(form)) {
 				t.Errorf("%s holds %s", where, name)
 			}
@@ -181,14 +183,18 @@ func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
 		input map[string]any
 		want  string
 	}{
-		"R48: an alias that is taken": {kubernetesInput("c3", reader, "aliases", []string{"Kubernetes", "c1", "no alias"}),
-			"DUPLICATE_CLUSTER_ALIAS DUPLICATE_CLUSTER_ALIAS INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
+		"R48: an alias that is taken": {
+			kubernetesInput("c3", reader, "aliases", []string{"Kubernetes", "c1", "no alias"}),
+			"DUPLICATE_CLUSTER_ALIAS DUPLICATE_CLUSTER_ALIAS INVALID_CLUSTER_ID DUPLICATE_CLUSTER",
+		},
 		"the same ID":             {kubernetesInput("c1", reader), "DUPLICATE_CLUSTER_ID"},
 		"B-K16: the same cluster": {kubernetesInput("other", reader), "DUPLICATE_CLUSTER"},
 		"B-K15: the hub's own ID": {kubernetesInput("hub", reader), "DUPLICATE_CLUSTER DUPLICATE_CLUSTER_ID"},
 		"B-K15: no ID":            {kubernetesInput("C1/..", reader), "INVALID_CLUSTER_ID DUPLICATE_CLUSTER"},
-		"B-K1: a kubeconfig that executes": {map[string]any{"clusterID": "x",
-			"kubernetes": map[string]any{"kubeconfig": fmt.Sprintf(kubeconfig, "exec: {command: /bin/true}")}}, "KUBECONFIG_EXEC"},
+		"B-K1: a kubeconfig that executes": {map[string]any{
+			"clusterID":  "x",
+			"kubernetes": map[string]any{"kubeconfig": fmt.Sprintf(kubeconfig, "exec: {command: /bin/true}")},
+		}, "KUBECONFIG_EXEC"},
 		"nothing": {map[string]any{"clusterID": "x"}, "INVALID_REQUEST"},
 	} {
 		if got := h.ask(t, "attachCluster", c.input); got.refusals() != c.want || got.Cluster != nil {

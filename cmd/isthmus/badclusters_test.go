@@ -71,8 +71,10 @@ func TestBK16OneClusterInFolderAndObject(t *testing.T) {
 
 // TestBK17RightsTooNarrowAndTooWide names each missing verb, and warns of too many.
 func TestBK17RightsTooNarrowAndTooWide(t *testing.T) {
-	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "nobody"},
-		{Name: "all", Groups: []string{"system:masters"}}}})
+	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{
+		{Name: "nobody"},
+		{Name: "all", Groups: []string{"system:masters"}},
+	}})
 	h := startHub(t)
 	narrow := h.ask(t, "attachCluster", kubernetesInput("east", kube.User("nobody"), "dryRun", true))
 	for _, right := range []string{"list services", "watch services", "list endpointslices", "watch pods", "list nodes", "list namespaces"} {

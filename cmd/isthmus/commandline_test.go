@@ -272,8 +272,10 @@ func TestR44ProxyConfigPrintsWhatAProxyWasSent(t *testing.T) {
 		!strings.Contains(out, "yes") {
 		t.Errorf("the table of one resource is %s", out)
 	}
-	for line, want := range map[string]string{"proxy config web-9.shop": "web-9.shop", "proxy config web-1.shop services": "clusters",
-		"proxy config": "needs a proxy"} {
+	for line, want := range map[string]string{
+		"proxy config web-9.shop": "web-9.shop", "proxy config web-1.shop services": "clusters",
+		"proxy config": "needs a proxy",
+	} {
 		if code, out, errText := command(t, strings.Fields(line)...); code == 0 || out != "" || !strings.Contains(errText, want) {
 			t.Errorf("%s: exit %d: %s%s", line, code, out, errText)
 		}

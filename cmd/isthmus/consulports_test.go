@@ -65,8 +65,10 @@ func (h *hubUnderTest) routesTo(t *testing.T, texts map[string]string) error {
 		return err
 	}
 	defer conn.Close()
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true,
-		Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
+	client, err := xdstest.Open(ctx, conn, xdstest.Options{
+		Delta: true,
+		Node:  &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"},
+	})
 	if err != nil {
 		return err
 	}
@@ -103,8 +105,10 @@ func TestR84NamedPortsOfARealConsul(t *testing.T) {
 	}
 	agent(ports...)
 	h := startHub(t)
-	if got := h.ask(t, "attachCluster", map[string]any{"clusterID": "dc1",
-		"consul": map[string]any{"address": consul.URL}}); got.refusals() != "" {
+	if got := h.ask(t, "attachCluster", map[string]any{
+		"clusterID": "dc1",
+		"consul":    map[string]any{"address": consul.URL},
+	}); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitPhase(t, "dc1", "READY")

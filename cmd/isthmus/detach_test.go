@@ -37,8 +37,10 @@ func (p *connected) follow(ctx context.Context, h *hubUnderTest) error {
 		return err
 	}
 	defer conn.Close()
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true,
-		Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
+	client, err := xdstest.Open(ctx, conn, xdstest.Options{
+		Delta: true,
+		Node:  &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"},
+	})
 	if err != nil {
 		return err
 	}

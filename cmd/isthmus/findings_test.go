@@ -91,8 +91,10 @@ func TestR24FindingsReachStatusExplainAndTheChangeFeed(t *testing.T) {
 	}
 	awaitFinding(true)
 	s.hub.await(t, "the feed to tell", func() error { return has(told, "STATUS DestinationRule/rule") })
-	lines := []string{"explain web-1.shop hello:80 -n default", "explain web-1.shop hello:80 -n default -o json",
-		"describe dr rule -n default"}
+	lines := []string{
+		"explain web-1.shop hello:80 -n default", "explain web-1.shop hello:80 -n default -o json",
+		"describe dr rule -n default",
+	}
 	for _, line := range lines {
 		if out := mustRun(t, strings.Fields(line)...); !strings.Contains(out, code) || !strings.Contains(out, "credentialName") {
 			t.Errorf("%s: %s", line, out)

@@ -20,8 +20,10 @@ import (
 // healthIn is that of a hub in the store at the URL.
 func healthIn(t *testing.T, hub, url string) healthstore.Store {
 	t.Helper()
-	store, err := etcd.Open(t.Context(), etcd.Options{DataDir: filepath.Join(shortDir(t), "etcd"), Endpoints: []string{url},
-		Logger: slog.New(slog.DiscardHandler)})
+	store, err := etcd.Open(t.Context(), etcd.Options{
+		DataDir: filepath.Join(shortDir(t), "etcd"), Endpoints: []string{url},
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +36,10 @@ func healthIn(t *testing.T, hub, url string) healthstore.Store {
 			t.Error(err)
 		}
 	})
-	return healthstore.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{Kinds: []federation.Kind{federation.GatewayHealthKind},
-		Patience: patience, Logger: slog.New(slog.DiscardHandler)})}
+	return healthstore.Store{Hub: hub, Leases: store.Config(etcd.ConfigOptions{
+		Kinds:    []federation.Kind{federation.GatewayHealthKind},
+		Patience: patience, Logger: slog.New(slog.DiscardHandler),
+	})}
 }
 
 const twoGateways = `apiVersion: isthmus.dev/v1
@@ -74,8 +78,10 @@ func TestHubsOfOneStoreShareVerdicts(t *testing.T) {
 	t.Parallel()
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	key := filepath.Join(shortDir(t), "seal.key") // hubs of one store have one
-	hubs := []*hubUnderTest{startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key),
-		startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key)}
+	hubs := []*hubUnderTest{
+		startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key),
+		startHub(t, "--etcd-endpoints", store.URL, "--seal-key", key),
+	}
 	var made struct {
 		Apply struct{ UserErrors []struct{ Message string } }
 	}

@@ -109,8 +109,10 @@ func (h secureHub) keyOf(t *testing.T, node *corev3.Node, namespace, account str
 		return false, err
 	}
 	defer c.Close()
-	for _, r := range []xdstest.Request{{Type: xdstest.LDS},
-		{Type: xdstest.SDS, Names: []string{"kubernetes://shop-cert", "kubernetes://flat"}}} {
+	for _, r := range []xdstest.Request{
+		{Type: xdstest.LDS},
+		{Type: xdstest.SDS, Names: []string{"kubernetes://shop-cert", "kubernetes://flat"}},
+	} {
 		_ = c.Send(r) // a stream that is over says why below
 		answer, err := c.Receive(ctx)
 		if err != nil {

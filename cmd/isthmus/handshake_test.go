@@ -60,7 +60,8 @@ func TestR46FailedHandshakesAreLoggedAndCounted(t *testing.T) {
 	shown := stranger.TLS(testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}).Certificates[0]
 	untrusted := p.anonymous()
 	untrusted.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
-		error) {
+		error,
+	) {
 		return &shown, nil
 	} // though the hub does not ask for it
 	distrustful := p.anonymous()

@@ -32,8 +32,10 @@ type secureHub struct {
 func startSecureHub(t *testing.T, more ...string) secureHub {
 	t.Helper()
 	dir, local := shortDir(t), netip.MustParseAddr("127.0.0.1")
-	h := secureHub{hubUnderTest: &hubUnderTest{dir: dir, client: socketClient(filepath.Join(dir, "health"))},
-		ca: testbed.NewAuthority(t, "ca")}
+	h := secureHub{
+		hubUnderTest: &hubUnderTest{dir: dir, client: socketClient(filepath.Join(dir, "health"))},
+		ca:           testbed.NewAuthority(t, "ca"),
+	}
 	h.xds = fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
 	args := append([]string{
 		"serve", "--data-dir", filepath.Join(dir, "data"), "--graphql-addr", fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),

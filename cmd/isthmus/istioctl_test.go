@@ -70,8 +70,10 @@ func (r *istioctlRig) sidecar() {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { conn.Close() })
-	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop", "SERVICE_ACCOUNT": "web",
-		"ISTIO_VERSION": "1.32.0"})
+	said, err := structpb.NewStruct(map[string]any{
+		"CLUSTER_ID": "c1", "NAMESPACE": "shop", "SERVICE_ACCOUNT": "web",
+		"ISTIO_VERSION": "1.32.0",
+	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -119,8 +121,10 @@ func TestU13IstioctlAsksTheHub(t *testing.T) {
 	}{
 		{"proxy-status --revision default", []string{"\nweb-1.shop ", "c1", "1.32.0", "2 (CDS,LDS)"}},
 		{"proxy-status -v 1 --revision default", []string{"web-1.shop", "SYNCED (", "STALE (", "IGNORED"}},
-		{"x internal-debug syncz --revision default",
-			[]string{`"proxy": "web-1.shop"`, `"node_id": "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"`}},
+		{
+			"x internal-debug syncz --revision default",
+			[]string{`"proxy": "web-1.shop"`, `"node_id": "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"`},
+		},
 		{"x internal-debug clusterz --revision default", []string{`"id": "c1"`}},
 		{"x internal-debug --list --revision default", []string{"clusterz", "registryz", "syncz"}},
 		{"x version", []string{"development", "1.32.0"}},

@@ -108,8 +108,10 @@ func TestR46TheLogTellsOfProxies(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.awaitLine(t, logLine{"msg": "proxy connected", "level": "INFO", "node": node, "proxyType": "sidecar", "protocol": "delta"})
-	h.awaitLine(t, logLine{"msg": "proxy rejected configuration", "level": "WARN", "node": node, "type": xdstest.CDS,
-		"err": "there is no such filter"})
+	h.awaitLine(t, logLine{
+		"msg": "proxy rejected configuration", "level": "WARN", "node": node, "type": xdstest.CDS,
+		"err": "there is no such filter",
+	})
 	client.Close()
 	h.awaitLine(t, logLine{"msg": "proxy disconnected", "level": "INFO", "node": node})
 }
@@ -150,8 +152,10 @@ func TestR46WhoChangesTheLogLevel(t *testing.T) {
 		`\", message: \"for checkout\"}) { userErrors { message } } }"}`); status != http.StatusOK || strings.Contains(text, "message") {
 		t.Fatalf("the change is answered %d %s", status, text)
 	}
-	p.awaitLine(t, logLine{"msg": "configuration changed", "author": "admin", "revision": 1, "objects": 1, "comment": "for checkout",
-		"changes": "create ServiceEntry shop/api"})
+	p.awaitLine(t, logLine{
+		"msg": "configuration changed", "author": "admin", "revision": 1, "objects": 1, "comment": "for checkout",
+		"changes": "create ServiceEntry shop/api",
+	})
 	stranger := testbed.NewAuthority(t, "ca").TLS(testbed.Subject{Name: "mallory"})
 	client := &http.Client{Transport: &throughTLS{&http.Transport{DisableKeepAlives: true, TLSClientConfig: stranger}, p.graphqlAddr}}
 	if answer, err := client.Post("http://localhost/logging?level=error", "", nil); err == nil {

@@ -33,12 +33,14 @@ func (configServer) StreamAggregatedResources(g discoveryv3.AggregatedDiscoveryS
 		}
 		answer := &discoveryv3.DiscoveryResponse{TypeUrl: r.GetTypeUrl(), VersionInfo: "1", Nonce: "1"}
 		if r.GetTypeUrl() == "networking.istio.io/v1/ServiceEntry" {
-			answer.Resources = []*anypb.Any{packed(&mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/far"},
+			answer.Resources = []*anypb.Any{packed(&mcpapi.Resource{
+				Metadata: &mcpapi.Metadata{Name: "shop/far"},
 				Body: packed(&networking.ServiceEntry{
 					Hosts: []string{"far.example.com"}, Resolution: networking.ServiceEntry_STATIC,
 					Ports:     []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}},
 					Endpoints: []*networking.WorkloadEntry{{Address: "192.0.2.7"}},
-				})})}
+				}),
+			})}
 		}
 		if err := g.Send(answer); err != nil {
 			return err

@@ -37,8 +37,10 @@ metadata: {name: a, namespace: shop}, spec: {hosts: a, http: [{route: [{destinat
 		"ca rotat":                {cmdutil.ExitUsage, `did you mean "rotate"?`},
 		"apply web.yaml":          {cmdutil.ExitUsage, "name files with -f"},
 		"get vs --namespcae shop": {cmdutil.ExitUsage, `unknown flag: --namespcae (did you mean "--namespace"?)`},
-		"get vs -A -l team=checkout": {cmdutil.ExitDone,
-			`there are no virtualservices.networking.istio.io with labels that match "team=checkout"`},
+		"get vs -A -l team=checkout": {
+			cmdutil.ExitDone,
+			`there are no virtualservices.networking.istio.io with labels that match "team=checkout"`,
+		},
 		"delete svc hello":                        {cmdutil.ExitUsage, "services are a view of the hub and cannot be deleted"},
 		"apply -f " + folder:                      {cmdutil.ExitFailed, "one.yaml is a symbolic link that leads out of the folder"},
 		"apply -f " + timeout:                     {cmdutil.ExitFailed, "spec.http[0].timeout: must be a valid duration"},

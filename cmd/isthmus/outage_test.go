@@ -33,8 +33,10 @@ func (h *hubUnderTest) firstClusters(t *testing.T) (xdstest.Response, error) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{Delta: true,
-		Node: &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}})
+	client, err := xdstest.Open(ctx, conn, xdstest.Options{
+		Delta: true,
+		Node:  &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"},
+	})
 	if err != nil {
 		return xdstest.Response{}, err
 	}

@@ -86,8 +86,10 @@ func (h *hubUnderTest) wantEntry(t *testing.T, n int, revision string) {
 	name := fmt.Sprintf("entry-%d", n)
 	if n%3 == 2 {
 		o := outcome{out: new(Text), errors: new(Text)}
-		line := []string{"get", "serviceentry", name, "-n", "shop", "--min-revision", revision, "--server",
-			"unix:" + filepath.Join(h.dir, "graphql")}
+		line := []string{
+			"get", "serviceentry", name, "-n", "shop", "--min-revision", revision, "--server",
+			"unix:" + filepath.Join(h.dir, "graphql"),
+		}
 		if code := run(context.Background(), line, cmdutil.Streams{Out: o.out, Err: o.errors}); code != cmdutil.ExitDone {
 			t.Errorf("%v exits with %d: %s", line, code, o.errors.String())
 		}

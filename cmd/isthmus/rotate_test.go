@@ -135,8 +135,10 @@ func TestR06UsageIsShown(t *testing.T) {
 	consul := testbed.StartConsul(t, testbed.ConsulOptions{})
 	h := startHub(t)
 	t.Setenv("ISTHMUS_SERVER", "unix:"+filepath.Join(h.dir, "graphql"))
-	if got := h.ask(t, "attachCluster", map[string]any{"clusterID": "dc1",
-		"consul": map[string]any{"address": consul.URL}}); got.refusals() != "" {
+	if got := h.ask(t, "attachCluster", map[string]any{
+		"clusterID": "dc1",
+		"consul":    map[string]any{"address": consul.URL},
+	}); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitPhase(t, "dc1", "READY")
@@ -148,8 +150,10 @@ func TestR06UsageIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`objects{cluster="dc1"} `, `bytes{cluster="dc1"} `, `objects_limit{cluster="dc1"} 500000`,
-		`bytes_limit{cluster="dc1"} 1.073741824e+09`} {
+	for _, want := range []string{
+		`objects{cluster="dc1"} `, `bytes{cluster="dc1"} `, `objects_limit{cluster="dc1"} 500000`,
+		`bytes_limit{cluster="dc1"} 1.073741824e+09`,
+	} {
 		if !strings.Contains(page, "\nisthmus_registry_"+want) {
 			t.Errorf("the metrics have no %s", want)
 		}

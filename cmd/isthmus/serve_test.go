@@ -100,8 +100,10 @@ func TestSeed18DuplicateIDWarnsIsSkippedAndShown(t *testing.T) {
 }
 
 func TestSeed19UnknownProviderStopsTheStart(t *testing.T) {
-	for provider, want := range map[string]string{"Foo": `"Foo"`, "kubernetes": `"kubernetes"`,
-		"External": "is always there", "MCP": "mcp.servers"} {
+	for provider, want := range map[string]string{
+		"Foo": `"Foo"`, "kubernetes": `"kubernetes"`,
+		"External": "is always there", "MCP": "mcp.servers",
+	} {
 		config := write(t, filepath.Join(t.TempDir(), "x.yaml"), "clusters:\n- {id: c1, provider: "+provider+"}\n")
 		code, _, errText := command(t, append(sockets(shortDir(t)), "--config", config)...)
 		if code != cmdutil.ExitFailed || !strings.Contains(errText, want) || !strings.Contains(errText, "clusters[0].provider") {

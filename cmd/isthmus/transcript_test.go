@@ -69,8 +69,11 @@ func TestTranscriptOfClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}, {Name: "nobody"},
-		{Name: "wide", Groups: []string{"system:masters"}}}})
+	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{
+		{Name: "reader"},
+		{Name: "nobody"},
+		{Name: "wide", Groups: []string{"system:masters"}},
+	}})
 	kube.GrantRead("reader")
 	unpack(t, archive)
 	for _, user := range []string{"reader", "nobody", "wide"} {
@@ -96,8 +99,10 @@ func unpack(t *testing.T, archive *txtar.Archive) {
 // plainEnvironment has the command line find nothing of the user's.
 func plainEnvironment(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"ISTHMUS_SERVER", "ISTHMUS_CONTEXT", "ISTHMUS_CONFIG", "ISTHMUS_TLS_CA",
-		"ISTHMUS_TLS_CERT", "ISTHMUS_TLS_KEY"} {
+	for _, name := range []string{
+		"ISTHMUS_SERVER", "ISTHMUS_CONTEXT", "ISTHMUS_CONFIG", "ISTHMUS_TLS_CA",
+		"ISTHMUS_TLS_CERT", "ISTHMUS_TLS_KEY",
+	} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())

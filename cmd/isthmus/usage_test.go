@@ -27,8 +27,10 @@ func TestBF1WrongUsageIsOneLineAndExit2(t *testing.T) {
 	}{
 		"unknown command": {[]string{"frobnicate"}, "frobnicate"},
 		"unknown flag":    {[]string{"serve", "--dev", "--frobnicate"}, "--frobnicate"},
-		"mistyped flag": {[]string{"serve", "--dev", "--grapql-addr", "unix:a"},
-			`(did you mean "--graphql-addr"?); see "isthmus serve --help"`},
+		"mistyped flag": {
+			[]string{"serve", "--dev", "--grapql-addr", "unix:a"},
+			`(did you mean "--graphql-addr"?); see "isthmus serve --help"`,
+		},
 		"flag given twice":      {[]string{"serve", "--dev", "--xds-addr", "unix:a", "--xds-addr", "unix:b"}, "given twice"},
 		"argument":              {[]string{"serve", "extra"}, "extra"},
 		"flag without value":    {[]string{"serve", "--config"}, "--config"},

@@ -146,14 +146,16 @@ func attachOnce(ctx context.Context, k *testbed.Kube) (time.Duration, error) {
 	}
 	defer proxy.close()
 	began := time.Now()
-	supervisor.Attach(registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Kubernetes},
+	supervisor.Attach(registries.Cluster{
+		ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Kubernetes},
 		Open: func(federation.Identity) (registries.Registry, error) {
 			client, err := connect(k)
 			if err != nil {
 				return nil, err
 			}
 			return following{client}, nil
-		}})
+		},
+	})
 	if err := proxy.firstEndpoints(ctx); err != nil {
 		return 0, err
 	}
@@ -181,8 +183,10 @@ func newWatcher(ctx context.Context, address string) (*watcher, error) {
 		return nil, err
 	}
 	w := &watcher{conn: conn}
-	w.client, err = xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Buffer: 16,
-		Node: &corev3.Node{Id: "sidecar~10.128.0.0~s0000-0.shop~shop.svc.cluster.local"}})
+	w.client, err = xdstest.Open(ctx, conn, xdstest.Options{
+		Delta: true, Buffer: 16,
+		Node: &corev3.Node{Id: "sidecar~10.128.0.0~s0000-0.shop~shop.svc.cluster.local"},
+	})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

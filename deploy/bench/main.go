@@ -59,8 +59,16 @@ func (o options) compareAll(ctx context.Context) error {
 	for _, m := range []struct {
 		name string
 		run  func(context.Context, options) error
-	}{{"apply", printApply}, {"route", printRoute}, {"attach", printAttach}, {"custom", printCustom}, {"page", printPage},
-		{"memory", printMemory}, {"xds", compare}, {"hub", printHub}} {
+	}{
+		{"apply", printApply},
+		{"route", printRoute},
+		{"attach", printAttach},
+		{"custom", printCustom},
+		{"page", printPage},
+		{"memory", printMemory},
+		{"xds", compare},
+		{"hub", printHub},
+	} {
 		if o.only != "" && o.only != m.name {
 			continue
 		}

@@ -66,7 +66,8 @@ func measure(ctx context.Context, role string, services int, recording string, o
 
 // measureSubject connects the clients to the subject, then changes endpoints.
 func measureSubject(ctx context.Context, c subject, address string, services int, record bool, o options) (r result,
-	recorded string, err error) {
+	recorded string, err error,
+) {
 	before, _, err := c.usage()
 	if err != nil {
 		return r, "", err

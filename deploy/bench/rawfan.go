@@ -58,7 +58,8 @@ func (r *rawfan) fanOut() {
 
 // DeltaAggregatedResources replays.
 func (r *rawfan) DeltaAggregatedResources(stream grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest,
-	discoveryv3.DeltaDiscoveryResponse]) error {
+	discoveryv3.DeltaDiscoveryResponse],
+) error {
 	changes := make(chan struct{}, 1024)
 	r.mu.Lock()
 	r.streams[changes] = true

@@ -37,8 +37,10 @@ func zone(i int) string { return fmt.Sprint("zone-", i%3) }
 // kubernetesObjects are the service that is everywhere, the one that is here
 // alone, and the pods that answer for both.
 func kubernetesObjects(s *Site, vips string) []string {
-	objects := []string{"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n",
-		"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: istio-system\n"}
+	objects := []string{
+		"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n",
+		"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: istio-system\n",
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.pods())) {
 		account, _, _ := strings.Cut(name, "-")
 		objects = append(objects, pod("shop", name, account, "{app: "+account+", security.istio.io/tlsMode: istio}"))

@@ -29,18 +29,24 @@ type because struct {
 var left = []because{
 	{"with credentials and a wildcard, wants the requested method and headers back, and gateways name all methods", []string{"HTTPRouteCORS"}},
 	{"retries are a field of the experimental channel, and the hub has the schemas of the standard one", []string{"HTTPRouteRetry"}},
-	{"wants 421 for requests of a connection that was opened for another listener; gateways answer them",
-		[]string{"HTTPRouteHTTPSListenerDetectMisdirectedRequests"}},
+	{
+		"wants 421 for requests of a connection that was opened for another listener; gateways answer them",
+		[]string{"HTTPRouteHTTPSListenerDetectMisdirectedRequests"},
+	},
 	{"wants what a controller that deploys proxies or assigns addresses does, and the hub does neither", []string{
 		"GatewayInfrastructure", "GatewayStaticAddresses", "GatewayInvalidParametersRef",
 	}},
 	{"datagrams of a port go to one backend alone", []string{"UDPRouteWeightedRouting"}},
 	{"has CoreDNS as its backend, which is not here; other cases send datagrams to backends", []string{"UDPRoute"}},
 	{"gateways present no certificate to backends", []string{"GatewayInvalidTLSBackendConfiguration", "GatewayTLSBackendClientCertificate"}},
-	{"is for implementations that do not end TLS", []string{"TLSRouteListenerTerminateNotSupported",
-		"TLSRouteListenerMixedTerminationNotSupported"}},
-	{"reads the logs of pods from the API server, and no kubelet has them here",
-		[]string{"HTTPRouteRequestMirror", "HTTPRouteRequestMultipleMirrors", "HTTPRouteRequestPercentageMirror"}},
+	{"is for implementations that do not end TLS", []string{
+		"TLSRouteListenerTerminateNotSupported",
+		"TLSRouteListenerMixedTerminationNotSupported",
+	}},
+	{
+		"reads the logs of pods from the API server, and no kubelet has them here",
+		[]string{"HTTPRouteRequestMirror", "HTTPRouteRequestMultipleMirrors", "HTTPRouteRequestPercentageMirror"},
+	},
 	{"sends requests from within pods by the API server, and no kubelet is here to do so; scenarios have the cases", []string{"Mesh*"}},
 }
 

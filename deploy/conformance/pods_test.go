@@ -137,8 +137,10 @@ func (p *pods) publish(ctx context.Context, s *core.Service) error {
 	}
 	for _, port := range s.Spec.Ports {
 		number := port.TargetPort.IntVal
-		slice.Ports = append(slice.Ports, discovery.EndpointPort{Name: &port.Name, Port: &number, Protocol: &port.Protocol,
-			AppProtocol: port.AppProtocol})
+		slice.Ports = append(slice.Ports, discovery.EndpointPort{
+			Name: &port.Name, Port: &number, Protocol: &port.Protocol,
+			AppProtocol: port.AppProtocol,
+		})
 	}
 	p.written[name] = true
 	return client.IgnoreAlreadyExists(p.client.Create(ctx, slice))

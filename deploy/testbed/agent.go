@@ -45,8 +45,10 @@ func StartAgent(t testing.TB, o AgentOptions) *Agent {
 	program := locate(t, toolset.PilotAgent)
 	a := &Agent{Dir: envoyDir(t, ProxyUID), namespace: o.Namespace}
 	namespace, name, _ := strings.Cut(o.Pod, "/")
-	for _, dir := range []string{"etc/istio/proxy", "etc/istio/pod", "var/run/secrets/istio", "var/run/secrets/tokens",
-		"var/run/secrets/workload-spiffe-uds"} {
+	for _, dir := range []string{
+		"etc/istio/proxy", "etc/istio/pod", "var/run/secrets/istio", "var/run/secrets/tokens",
+		"var/run/secrets/workload-spiffe-uds",
+	} {
 		a.folder(t, dir)
 	}
 	roots := a.file(t, "var/run/secrets/istio/root-cert.pem", o.Roots)
@@ -70,8 +72,10 @@ func StartAgent(t testing.TB, o AgentOptions) *Agent {
 		kind = "router"
 	}
 	a.Process = StartProgram(t, ProgramOptions{
-		Name: "agent-" + name, Path: program, Args: []string{"proxy", kind, "--domain", namespace + ".svc.cluster.local",
-			"--log_output_level=default:info"},
+		Name: "agent-" + name, Path: program, Args: []string{
+			"proxy", kind, "--domain", namespace + ".svc.cluster.local",
+			"--log_output_level=default:info",
+		},
 		Dir: a.Dir, Namespace: o.Namespace, UID: ProxyUID,
 		Env: append([]string{
 			"POD_NAME=" + name, "POD_NAMESPACE=" + namespace, "INSTANCE_IP=" + o.Address, "SERVICE_ACCOUNT=" + o.Account,

@@ -61,7 +61,8 @@ func (n *Namespace) patientClient(config *tls.Config) *http.Client {
 }
 
 func newClient(dial func(ctx context.Context, network, address string) (net.Conn, error), config *tls.Config,
-	limit time.Duration) *http.Client {
+	limit time.Duration,
+) *http.Client {
 	return &http.Client{
 		Timeout: limit,
 		Transport: &http.Transport{

@@ -64,8 +64,10 @@ func allocate(taken func(netip.Addr) bool, wanted []federation.ServiceKey) map[f
 }
 
 func allocationKey(key federation.ServiceKey) federation.ObjectKey {
-	return federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.AllocationKind.Name, Namespace: key.Namespace,
-		Name: string(key.Hostname)}
+	return federation.ObjectKey{
+		Group: federation.MeshGroup, Kind: federation.AllocationKind.Name, Namespace: key.Namespace,
+		Name: string(key.Hostname),
+	}
 }
 
 // NewAllocation is the object that keeps the VIPs of a service.
@@ -79,8 +81,11 @@ func NewAllocation(key federation.ServiceKey, addresses []netip.Addr) *Object {
 		Kind       string                `json:"kind"`
 		Metadata   metadata              `json:"metadata"`
 		Spec       federation.Allocation `json:"spec"`
-	}{allocationVersion, federation.AllocationKind.Name, metadata{string(key.Hostname), key.Namespace},
-		federation.Allocation{Addresses: addresses}})
+	}{
+		allocationVersion, federation.AllocationKind.Name,
+		metadata{string(key.Hostname), key.Namespace},
+		federation.Allocation{Addresses: addresses},
+	})
 	return &Object{Key: allocationKey(key), APIVersion: allocationVersion, Manifest: manifest}
 }
 

@@ -92,8 +92,10 @@ func TestAutomaticVIPsSurvive(t *testing.T) {
 	if len(first) != 2 || !slices.Equal(preview.Services.Set[shop("a.example.com")].VIPs, first) {
 		t.Errorf("VIPs %v, previewed %v", first, preview.Services.Set[shop("a.example.com")].VIPs)
 	}
-	if _, shown := w.mesh.Object(federation.ObjectKey{Group: "isthmus.dev", Kind: "Allocation", Namespace: "shop",
-		Name: "a.example.com"}); shown {
+	if _, shown := w.mesh.Object(federation.ObjectKey{
+		Group: "isthmus.dev", Kind: "Allocation", Namespace: "shop",
+		Name: "a.example.com",
+	}); shown {
 		t.Error("allocations are shown")
 	}
 	w.apply(t, entry("b", `{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 81, name: more}]}`))

@@ -96,8 +96,10 @@ const shownProblems = 100
 // there are. The object names what it reads.
 func Shown(all []Problem, object string) []Problem {
 	if more := len(all) - shownProblems; more > 0 {
-		all = append(all[:shownProblems], Problem{Code: federation.CodeMoreProblems, Object: object,
-			Message: fmt.Sprintf("there are %d more problems", more)})
+		all = append(all[:shownProblems], Problem{
+			Code: federation.CodeMoreProblems, Object: object,
+			Message: fmt.Sprintf("there are %d more problems", more),
+		})
 	}
 	return all
 }
@@ -144,8 +146,10 @@ func (c Commit) RefusedSecrets() error {
 		case seen[s.Of]:
 			return &Refused{Limit: "duplicate secret", Message: fmt.Sprintf("%s has two secrets in the commit", s.Of)}
 		case size > MaxSecret:
-			return &Refused{Limit: "secret size",
-				Message: fmt.Sprintf("the secret of %s is too large: the limit of a commit is %d bytes", s.Of, MaxSecret)}
+			return &Refused{
+				Limit:   "secret size",
+				Message: fmt.Sprintf("the secret of %s is too large: the limit of a commit is %d bytes", s.Of, MaxSecret),
+			}
 		}
 		seen[s.Of] = true
 	}
@@ -154,8 +158,10 @@ func (c Commit) RefusedSecrets() error {
 
 // CheckSize refuses a note of more than so many bytes, and names its largest field.
 func (n Note) CheckSize(most int) error {
-	fields := map[string]string{"message": n.Message, "fieldManager": n.Manager, "ticket": n.Ticket,
-		"idempotencyKey": n.IdempotencyKey, "": n.Author}
+	fields := map[string]string{
+		"message": n.Message, "fieldManager": n.Manager, "ticket": n.Ticket,
+		"idempotencyKey": n.IdempotencyKey, "": n.Author,
+	}
 	size, largest := 0, ""
 	for name, value := range fields {
 		size += len(value)

@@ -17,8 +17,10 @@ func (d *draft) derivationFault(key federation.ServiceKey, cause any) []federati
 	service := key.Title()
 	var from []string
 	d.entries.WalkPrefix(memberSortKey(key, ""), func(at string, _ *external.Reading) bool {
-		from = append(from, title(federation.ObjectKey{Kind: kind.ServiceEntry.Name, Namespace: key.Namespace,
-			Name: at[strings.LastIndex(at, nul)+1:]}))
+		from = append(from, title(federation.ObjectKey{
+			Kind: kind.ServiceEntry.Name, Namespace: key.Namespace,
+			Name: at[strings.LastIndex(at, nul)+1:],
+		}))
 		return false
 	})
 	for _, b := range members(&d.bindings, key) {

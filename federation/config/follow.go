@@ -43,8 +43,10 @@ func (a *Aggregate) follow(ctx context.Context, i int) {
 		pauses.Began(began)
 		pause := pauses.Next()
 		a.log.Warn("a source of configuration ended and is started again", "source", a.sources[i].Name, "err", err, "retryIn", pause)
-		a.trouble(i, []Problem{{Code: codeStopped,
-			Message: fmt.Sprintf("%v; it is started again in %v, and what it gave stays in force", err, pause)}})
+		a.trouble(i, []Problem{{
+			Code:    codeStopped,
+			Message: fmt.Sprintf("%v; it is started again in %v, and what it gave stays in force", err, pause),
+		}})
 		if !retry.Sleep(ctx, pause) {
 			return
 		}

@@ -284,7 +284,8 @@ func (d *draft) merge(key federation.ServiceKey) {
 // bound adds what ServiceBindings of the hostname say: the oldest makes the
 // service unless ServiceEntries do.
 func (d *draft) bound(key federation.ServiceKey, shard *federation.Shard, problems []federation.Problem) (*federation.Shard,
-	[]federation.Problem) {
+	[]federation.Problem,
+) {
 	by := "an older ServiceEntry"
 	if shard != nil {
 		by = "ServiceEntry " + shard.UID

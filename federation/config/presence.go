@@ -16,8 +16,10 @@ func HubPresenceKey(hub string) federation.ObjectKey {
 // NewHubPresence is that object.
 func NewHubPresence(hub string) (*Object, error) {
 	key := HubPresenceKey(hub)
-	manifest, err := json.Marshal(map[string]any{"apiVersion": allocationVersion, "kind": key.Kind,
-		"metadata": map[string]string{"name": key.Name}})
+	manifest, err := json.Marshal(map[string]any{
+		"apiVersion": allocationVersion, "kind": key.Kind,
+		"metadata": map[string]string{"name": key.Name},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", key, err)
 	}

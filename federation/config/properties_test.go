@@ -24,8 +24,10 @@ func drawManifest(t *rapid.T) string {
 	case 2:
 		return fmt.Sprintf("apiVersion: isthmus.dev/v1\nkind: ServiceBinding\nmetadata: {name: %s, namespace: shop}\nspec: {hostname: %s, services: [{hostname: %s}]}", name, host("host"), host("target"))
 	}
-	members := rapid.SampledFrom([]string{"", "endpoints: [{address: 10.1.0.1}]",
-		fmt.Sprintf("workloadSelector: {labels: {app: %s}}", app)}).Draw(t, "members")
+	members := rapid.SampledFrom([]string{
+		"", "endpoints: [{address: 10.1.0.1}]",
+		fmt.Sprintf("workloadSelector: {labels: {app: %s}}", app),
+	}).Draw(t, "members")
 	return entry(name, fmt.Sprintf(`{hosts: [%s, %s], resolution: %s, ports: [{number: %d, name: p%d}], %s}`, host("first"), host("second"),
 		rapid.SampledFrom([]string{"STATIC", "DNS", "NONE"}).Draw(t, "resolution"), rapid.IntRange(80, 81).Draw(t, "port"),
 		rapid.IntRange(0, 1).Draw(t, "portName"), members))

@@ -22,12 +22,14 @@ func TestR12PoisonObjectOfEachKind(t *testing.T) {
 	for _, kind := range set.Kinds() {
 		var log bytes.Buffer
 		w := newWorld()
-		w.state = config.NewState(config.Options{Hub: "hub", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		w.state = config.NewState(config.Options{
+			Hub: "hub", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Poison: func(key federation.ObjectKey) {
 				if key.Name == "poison" {
 					panic("a bug")
 				}
-			}})
+			},
+		})
 		w.take(nil)
 		named := func(name string) string {
 			return "apiVersion: " + kind.APIVersion() + "\nkind: " + kind.Name + "\nmetadata: {name: " + name + ", namespace: shop}"
@@ -61,12 +63,14 @@ func TestR12PoisonDerivedService(t *testing.T) {
 	var log bytes.Buffer
 	armed := false
 	w := newWorld()
-	w.state = config.NewState(config.Options{Hub: "hub", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	w.state = config.NewState(config.Options{
+		Hub: "hub", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		PoisonService: func(key federation.ServiceKey) {
 			if armed && key.Hostname == "poison.example.com" {
 				panic("a bug")
 			}
-		}})
+		},
+	})
 	w.take(nil)
 	spec := func(host, address string) string {
 		return `{hosts: [` + host + `], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ` + address + `}]}`

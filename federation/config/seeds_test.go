@@ -21,20 +21,26 @@ func TestSeed20(t *testing.T) {
 	source := &fakeSource{kinds: []federation.Kind{kind.ServiceEntry}}
 	a, stop := run(t, mesh, config.Named{Name: "etcd", Source: source})
 	defer stop()
-	source.update(config.Update{Revision: 1, Full: true,
+	source.update(config.Update{
+		Revision: 1, Full: true,
 		Events: []config.Event{{New: object(t, 1,
 			entry("a",
-				`{hosts: [web.shop.svc.cluster.local], location: MESH_EXTERNAL, resolution: STATIC, ports: [{number: 80, name: se, protocol: TCP}]}`))}}})
+				`{hosts: [web.shop.svc.cluster.local], location: MESH_EXTERNAL, resolution: STATIC, ports: [{number: 80, name: se, protocol: TCP}]}`))}},
+	})
 	if _, err := a.WaitFor(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	if hub, ok := mesh.Latest().Cluster("hub"); !ok || hub.Spec.Provider != federation.External || hub.Status.Phase != federation.Ready {
 		t.Errorf("the hub's own registry is %+v", hub)
 	}
-	mesh.Open(federation.ShardKey{Cluster: "zz",
-		Provider: federation.Kubernetes}).Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
-		Full: true, Set: map[federation.ServiceKey]*federation.Shard{shop("web.shop.svc.cluster.local"): {Ports: []federation.Port{{Name: "http",
-			Number: 80, Protocol: federation.HTTP}}}},
+	mesh.Open(federation.ShardKey{
+		Cluster:  "zz",
+		Provider: federation.Kubernetes,
+	}).Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
+		Full: true, Set: map[federation.ServiceKey]*federation.Shard{shop("web.shop.svc.cluster.local"): {Ports: []federation.Port{{
+			Name:   "http",
+			Number: 80, Protocol: federation.HTTP,
+		}}}},
 	}})
 	svc, _ := mesh.Latest().Service(shop("web.shop.svc.cluster.local"))
 	if order := svc.Order(); len(order) != 2 || order[1].Provider != federation.External || svc.MeshExternal || svc.Ports[0].Name != "http" {
@@ -166,8 +172,10 @@ func TestSeed45To48(t *testing.T) {
 }
 
 func TestSeed49(t *testing.T) {
-	all := []string{entry("a", selecting), workload("x", `{address: 10.0.0.1, labels: {app: x}}`),
-		workload("y", `{address: 10.0.0.2, labels: {app: x}}`)}
+	all := []string{
+		entry("a", selecting), workload("x", `{address: 10.0.0.1, labels: {app: x}}`),
+		workload("y", `{address: 10.0.0.2, labels: {app: x}}`),
+	}
 	for range 2 {
 		w := newWorld()
 		for _, m := range all {
@@ -208,9 +216,11 @@ func TestSeed52(t *testing.T) {
 	a, stop := run(t, edits, config.Named{Name: "etcd", Source: source})
 	defer stop()
 	source.update(config.Update{Revision: 1, Full: true})
-	source.update(config.Update{Revision: 2,
+	source.update(config.Update{
+		Revision: 2,
 		Events: []config.Event{{New: object(t, 2,
-			entry("a", `{hosts: [a.example.com, b.example.com], resolution: DNS, ports: [{number: 80, name: http}]}`))}}})
+			entry("a", `{hosts: [a.example.com, b.example.com], resolution: DNS, ports: [{number: 80, name: http}]}`))}},
+	})
 	if _, err := a.WaitFor(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}

@@ -84,8 +84,10 @@ func TestEntrySelectsPodsOfClusters(t *testing.T) {
 	pod := &federation.Workload{Addresses: []netip.Addr{netip.MustParseAddr("10.8.0.1")}, Labels: map[string]string{"app": "x"}}
 	w.mesh, _ = federation.Next(w.mesh, federation.Edit{
 		Source: federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes},
-		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true,
-			Set: map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop", Name: "web-1"}: pod}},
+		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
+			Full: true,
+			Set:  map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop", Name: "web-1"}: pod},
+		},
 	})
 	w.has(t, "a.example.com", "10.0.0.1", "10.8.0.1")
 }

@@ -9,10 +9,14 @@ import (
 
 func TestFieldsWithoutEffectAreSaid(t *testing.T) {
 	for name, c := range map[string]struct{ kind, spec, want string }{
-		"settings": {"MeshSettings",
-			`{"rootNamespace":"mesh","trustDomain":"td","outboundTrafficPolicy":{"mode":"ALLOW_ANY"},"localityLoadBalancing":{"enabled":true,"later":1}}`, "[spec.localityLoadBalancing.later]"},
-		"nodes": {"MeshSettings", `{"localityLoadBalancing":{"failoverPriority":["topology.istio.io/cluster","kubernetes.io/hostname"]}}`,
-			"[spec.localityLoadBalancing.failoverPriority[1]]"},
+		"settings": {
+			"MeshSettings",
+			`{"rootNamespace":"mesh","trustDomain":"td","outboundTrafficPolicy":{"mode":"ALLOW_ANY"},"localityLoadBalancing":{"enabled":true,"later":1}}`, "[spec.localityLoadBalancing.later]",
+		},
+		"nodes": {
+			"MeshSettings", `{"localityLoadBalancing":{"failoverPriority":["topology.istio.io/cluster","kubernetes.io/hostname"]}}`,
+			"[spec.localityLoadBalancing.failoverPriority[1]]",
+		},
 		"a cluster": {"Cluster", `{"provider":"Kubernetes","network":"n1"}`, "[]"},
 		"a network": {"Network", `{"cidrs":["10.0.0.0/8"],"gateways":[{"address":"192.0.2.1"}]}`, "[]"},
 		"nothing":   {"MeshSettings", `{}`, "[]"},

@@ -20,8 +20,10 @@ var (
 func address(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
 
 func drawKey(t *rapid.T) federation.ServiceKey {
-	return federation.ServiceKey{Hostname: rapid.SampledFrom(hosts).Draw(t, "host"),
-		Namespace: rapid.SampledFrom([]string{"ns", "other"}).Draw(t, "namespace")}
+	return federation.ServiceKey{
+		Hostname:  rapid.SampledFrom(hosts).Draw(t, "host"),
+		Namespace: rapid.SampledFrom([]string{"ns", "other"}).Draw(t, "namespace"),
+	}
 }
 
 func drawShard(t *rapid.T) *federation.Shard {
@@ -54,8 +56,10 @@ func drawEdit(t *rapid.T) federation.Edit {
 	case 2:
 		e.Services.Gone = []federation.ServiceKey{drawKey(t)}
 	case 3:
-		spec := federation.ClusterSpec{Provider: source.Provider,
-			Network: rapid.SampledFrom([]federation.NetworkID{"", "n1", "n2"}).Draw(t, "own network")}
+		spec := federation.ClusterSpec{
+			Provider: source.Provider,
+			Network:  rapid.SampledFrom([]federation.NetworkID{"", "n1", "n2"}).Draw(t, "own network"),
+		}
 		spec.TrustDomain = rapid.SampledFrom([]string{"", "td.example"}).Draw(t, "trust domain")
 		e.Clusters.Set = map[federation.ClusterID]federation.ClusterSpec{source.Cluster: spec}
 		if rapid.IntRange(0, 3).Draw(t, "detached") == 0 {
@@ -66,8 +70,10 @@ func drawEdit(t *rapid.T) federation.Edit {
 	case 5:
 		e.Settings = &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: rapid.Bool().Draw(t, "loopback")}}
 	case 6:
-		from := federation.KeySource{URI: rapid.SampledFrom([]string{"https://a.x", "https://b.x"}).Draw(t, "keys at"),
-			OpenID: rapid.Bool().Draw(t, "OpenID")}
+		from := federation.KeySource{
+			URI:    rapid.SampledFrom([]string{"https://a.x", "https://b.x"}).Draw(t, "keys at"),
+			OpenID: rapid.Bool().Draw(t, "OpenID"),
+		}
 		e.KeySets.Set = map[federation.KeySource]federation.KeySet{from: {Keys: rapid.SampledFrom([]string{"", "k"}).Draw(t, "keys")}}
 		if rapid.IntRange(0, 3).Draw(t, "keys gone") == 0 {
 			e.KeySets = federation.Delta[federation.KeySource, federation.KeySet]{Gone: []federation.KeySource{from}}
@@ -96,12 +102,16 @@ func drawObject(t *rapid.T) (d federation.Delta[federation.ObjectKey, *federatio
 	var o *federation.Object
 	switch rapid.IntRange(0, 2).Draw(t, "kind") {
 	case 0:
-		key := federation.ObjectKey{Group: ruleKind.Group, Kind: ruleKind.Name, Namespace: rapid.SampledFrom([]string{"ns", "other"}).Draw(t,
-			"rule namespace"), Name: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "rule"),
-			Cluster: rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "of cluster")}
+		key := federation.ObjectKey{
+			Group: ruleKind.Group, Kind: ruleKind.Name, Namespace: rapid.SampledFrom([]string{"ns", "other"}).Draw(t,
+				"rule namespace"), Name: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "rule"),
+			Cluster: rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "of cluster"),
+		}
 		name := rapid.SampledFrom([]string{"a.x", "b.x", "*.x", "*.y", "*"}).Draw(t, "about")
-		o = &federation.Object{Key: key, Names: []string{name}, Spec: name,
-			ProxyLabels: rapid.SampledFrom([][]string{nil, {"app"}}).Draw(t, "selects by")}
+		o = &federation.Object{
+			Key: key, Names: []string{name}, Spec: name,
+			ProxyLabels: rapid.SampledFrom([][]string{nil, {"app"}}).Draw(t, "selects by"),
+		}
 	case 1:
 		spec := &federation.NetworkObject{}
 		if rapid.Bool().Draw(t, "ranges") {
@@ -113,11 +123,15 @@ func drawObject(t *rapid.T) (d federation.Delta[federation.ObjectKey, *federatio
 		if rapid.Bool().Draw(t, "has a gateway") {
 			spec.Gateways = []federation.NetworkGateway{{Address: address(210).String()}}
 		}
-		o = &federation.Object{Key: federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name,
-			Name: string(rapid.SampledFrom(networks).Draw(t, "network"))}, Spec: spec}
+		o = &federation.Object{Key: federation.ObjectKey{
+			Group: federation.MeshGroup, Kind: federation.NetworkKind.Name,
+			Name: string(rapid.SampledFrom(networks).Draw(t, "network")),
+		}, Spec: spec}
 	default:
-		o = &federation.Object{Key: federation.MeshSettingsKey,
-			Spec: &federation.MeshSettings{TrustDomain: rapid.SampledFrom([]string{"one", "two"}).Draw(t, "mesh")}}
+		o = &federation.Object{
+			Key:  federation.MeshSettingsKey,
+			Spec: &federation.MeshSettings{TrustDomain: rapid.SampledFrom([]string{"one", "two"}).Draw(t, "mesh")},
+		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "object gone") == 0 {
 		d.Gone = []federation.ObjectKey{o.Key}

@@ -150,8 +150,10 @@ func (c clusterFile) shard(t testing.TB, svc serviceFile) *federation.Shard {
 		Aliases:  svc.Aliases, ExternalName: svc.ExternalName,
 	}
 	if sel := svc.Selector; sel != nil {
-		shard.Selector = &federation.Selector{Labels: sel.Labels, Providers: sel.Providers, TargetPorts: sel.TargetPorts,
-			TargetNames: sel.TargetNames}
+		shard.Selector = &federation.Selector{
+			Labels: sel.Labels, Providers: sel.Providers, TargetPorts: sel.TargetPorts,
+			TargetNames: sel.TargetNames,
+		}
 	}
 	for _, b := range svc.Bound {
 		shard.Bound = append(shard.Bound, b.bound(svc.Namespace))

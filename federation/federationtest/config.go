@@ -84,8 +84,10 @@ func (s *Scenario) manifest(t testing.TB, text string, of federation.ClusterID) 
 		t.Fatalf("%s: a manifest needs apiVersion, kind and metadata.name:\n%s", s.Name, text)
 	}
 	return &config.Object{
-		Key: federation.ObjectKey{Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace,
-			Name: head.Metadata.Name, Cluster: of},
+		Key: federation.ObjectKey{
+			Group: group, Kind: head.Kind, Namespace: head.Metadata.Namespace,
+			Name: head.Metadata.Name, Cluster: of,
+		},
 		APIVersion: head.APIVersion, Revision: s.Config.Revision() + 1, Manifest: data,
 	}
 }

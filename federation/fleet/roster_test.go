@@ -17,8 +17,10 @@ func TestR36ProxiesOfTwoClustersWithOneNodeID(t *testing.T) {
 		cluster federation.ClusterID
 		acked   uint64
 	}{{"west", 2}, {"east", 2}, {"east", 0}} {
-		d := &fleet.Delivery{Sync: fleet.Sync{VersionSent: "b", SnapshotSent: 2, SnapshotAcked: step.acked},
-			Groups: []fleet.Group{group}, Wildcard: true}
+		d := &fleet.Delivery{
+			Sync:   fleet.Sync{VersionSent: "b", SnapshotSent: 2, SnapshotAcked: step.acked},
+			Groups: []fleet.Group{group}, Wildcard: true,
+		}
 		if step.acked == 0 {
 			d.InFlight, d.Open = 2, []fleet.OpenResource{{Number: 3, State: fleet.Delivered}}
 		}

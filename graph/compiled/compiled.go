@@ -82,13 +82,15 @@ func (b written) MarshalGQL(to io.Writer) { _, _ = to.Write(b) }
 
 // Marshal writes what is selected of a value; ok is false where the executor must.
 func (o *Object[T]) Marshal(ctx context.Context, op *graphql.OperationContext, selected ast.SelectionSet,
-	of T) (_ graphql.Marshaler, ok bool) {
+	of T,
+) (_ graphql.Marshaler, ok bool) {
 	return marshal(ctx, o.compile(op, selected), of)
 }
 
 // MarshalAll is Marshal for a list.
 func (o *Object[T]) MarshalAll(ctx context.Context, op *graphql.OperationContext, selected ast.SelectionSet,
-	all []T) (_ graphql.Marshaler, ok bool) {
+	all []T,
+) (_ graphql.Marshaler, ok bool) {
 	one := o.compile(op, selected)
 	if one == nil {
 		return nil, false

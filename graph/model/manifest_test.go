@@ -24,8 +24,10 @@ func TestYAMLIsThatOfKubernetes(t *testing.T) {
 			t.Errorf("%v:\n%s\nwant\n%s", err, got, want)
 		}
 	}
-	for number, want := range map[string]string{"9007199254740993": "x: 9007199254740993\n",
-		"18446744073709551615": "x: 18446744073709551615\n"} {
+	for number, want := range map[string]string{
+		"9007199254740993":     "x: 9007199254740993\n",
+		"18446744073709551615": "x: 18446744073709551615\n",
+	} {
 		if got, err := model.YAML(&config.Object{Manifest: []byte(`{"x":` + number + `}`)}); err != nil || got != want {
 			t.Errorf("%s is written as %s %v", number, got, err)
 		}

@@ -28,8 +28,10 @@ func TestOnlyMutationsHaveLargeBodies(t *testing.T) {
 		"a mutation with manifests":  {sized("mutation{change}", 16<<20), 200, ""},
 		"a mutation above the limit": {sized("mutation{change}", 17<<20), 413, "17825792 bytes"},
 		"a query":                    {sized("{hello}", 1<<20), 413, "1048576 bytes"},
-		"a query among mutations": {strings.Replace(sized("mutation m{change} query q{hello}", 1<<20), "{", `{"operationName":"q",`, 1),
-			413, "1048576 bytes"},
+		"a query among mutations": {
+			strings.Replace(sized("mutation m{change} query q{hello}", 1<<20), "{", `{"operationName":"q",`, 1),
+			413, "1048576 bytes",
+		},
 		"a mutation among queries": {strings.Replace(sized("mutation m{change} query q{hello}", 1<<20), "{",
 			`{"operationName":"m",`, 1), 200, ""},
 		"a subscription":              {sized("subscription{ticks}", 1<<20), 413, "1048576 bytes"},

@@ -34,8 +34,10 @@ type callers struct {
 type place struct{ transport, caller string }
 
 func newCallers(limits StreamLimits) *callers {
-	return &callers{limits: limits, ending: make(chan struct{}), gone: make(chan struct{}), open: make(map[place]int),
-		busy: make(map[string]int)}
+	return &callers{
+		limits: limits, ending: make(chan struct{}), gone: make(chan struct{}), open: make(map[place]int),
+		busy: make(map[string]int),
+	}
 }
 
 // enter counts a stream until leave is called, or says why it may not be opened.

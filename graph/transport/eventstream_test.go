@@ -70,17 +70,23 @@ func TestEvents(t *testing.T) {
 			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\n" + completed,
 		},
 		"subscription without events": {post("subscription{ticks(count:0)}").with("Accept", eventsType), completed},
-		"query": {get("query={hello}").with("Accept", eventsType),
-			"event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed},
-		"mutation": {post("mutation{change}").with("Accept", eventsType),
-			"event: next\ndata: {\"data\":{\"change\":\"change\"}}\n\n" + completed},
+		"query": {
+			get("query={hello}").with("Accept", eventsType),
+			"event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed,
+		},
+		"mutation": {
+			post("mutation{change}").with("Accept", eventsType),
+			"event: next\ndata: {\"data\":{\"change\":\"change\"}}\n\n" + completed,
+		},
 		"every type, as urql asks": {
 			post("subscription{ticks(count:1)}").with("Accept",
 				"application/graphql-response+json, application/json, text/event-stream, multipart/mixed"),
 			"event: next\ndata: {\"data\":{\"ticks\":1}}\n\n" + completed,
 		},
-		"events weigh more": {post("{hello}").with("Accept", "application/json;q=0.5, text/event-stream"),
-			"event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed},
+		"events weigh more": {
+			post("{hello}").with("Accept", "application/json;q=0.5, text/event-stream"),
+			"event: next\ndata: {\"data\":{\"hello\":\"hello\"}}\n\n" + completed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := ask(t, server, row.call)
@@ -281,8 +287,10 @@ func TestRunWaitsForClientsNoLongerThanItsLimit(t *testing.T) { synctest.Test(t,
 
 func runWaitsForClients(t *testing.T) {
 	const limit = time.Second
-	handler := transport.New(newFakeSchema(t), transport.Options{Log: slog.New(slog.DiscardHandler),
-		Streams: transport.StreamLimits{Drain: limit}})
+	handler := transport.New(newFakeSchema(t), transport.Options{
+		Log:     slog.New(slog.DiscardHandler),
+		Streams: transport.StreamLimits{Drain: limit},
+	})
 	server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: handler}})
 	silent := connect(t, server) // Never reads, and so never answers a close frame.
 	ctx, cancel := context.WithCancel(t.Context())

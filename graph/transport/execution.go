@@ -108,7 +108,8 @@ func (h *Handler) count(tell func(Observer)) {
 // subscribe sets a subscription up within the limit of time. next blocks until
 // there is an answer and returns nil after the last; end must be called.
 func (h *Handler) subscribe(ctx context.Context, operation *graphql.OperationContext,
-	caller string) (next func() *graphql.Response, end func()) {
+	caller string,
+) (next func() *graphql.Response, end func()) {
 	last := &lastWord{}
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, lastWordKey{}, last))
 	late := time.AfterFunc(h.options.Limits.Time, func() {

@@ -25,22 +25,36 @@ func TestRefusalsNameTheirPlace(t *testing.T) {
 		message   string
 	}{
 		"misspelt field": {"{helo}", "{}", "[helo]", "", "1:2", `Cannot query field "helo" on type "Query". Did you mean "hello"?`},
-		"misspelt field below": {"{hello\n a: items { nodes { idd } }}", "{}", "[a nodes idd]", "", "2:21",
-			`Cannot query field "idd" on type "Item". Did you mean "id"?`},
-		"misspelt argument": {"{items(frist: 1) { totalCount }}", "{}", "[items]", "frist", "1:2",
-			`Unknown argument "frist" on field "Query.items". Did you mean "first" or "last"?`},
-		"type of an argument": {"{items(first: true) { totalCount }}", "{}", "[items]", "first", "1:15",
-			"Int cannot represent non-integer value: true"},
-		"size of a page": {"{b: items(first: 501) { totalCount }}", "{}", "[b]", "first", "1:11",
-			"first: the page of items has a size from 1 to 500"},
-		"type of a variable": {"query($n: Int) {items(first: $n) { totalCount }}", `{"n": "x"}`, "[]", "$n", "1:7",
-			"variable.n must be an Int: a whole number of at most 32 bits"},
-		"size by a variable": {"query($n: Int) {items(first: $n) { totalCount }}", `{"n": 0}`, "[items]", "first", "1:23",
-			"first: the page of items has a size from 1 to 500"},
+		"misspelt field below": {
+			"{hello\n a: items { nodes { idd } }}", "{}", "[a nodes idd]", "", "2:21",
+			`Cannot query field "idd" on type "Item". Did you mean "id"?`,
+		},
+		"misspelt argument": {
+			"{items(frist: 1) { totalCount }}", "{}", "[items]", "frist", "1:2",
+			`Unknown argument "frist" on field "Query.items". Did you mean "first" or "last"?`,
+		},
+		"type of an argument": {
+			"{items(first: true) { totalCount }}", "{}", "[items]", "first", "1:15",
+			"Int cannot represent non-integer value: true",
+		},
+		"size of a page": {
+			"{b: items(first: 501) { totalCount }}", "{}", "[b]", "first", "1:11",
+			"first: the page of items has a size from 1 to 500",
+		},
+		"type of a variable": {
+			"query($n: Int) {items(first: $n) { totalCount }}", `{"n": "x"}`, "[]", "$n", "1:7",
+			"variable.n must be an Int: a whole number of at most 32 bits",
+		},
+		"size by a variable": {
+			"query($n: Int) {items(first: $n) { totalCount }}", `{"n": 0}`, "[items]", "first", "1:23",
+			"first: the page of items has a size from 1 to 500",
+		},
 		"in a fragment":        {"query a {x: items { ...F }} fragment G on Item { id } fragment F on ItemConnection { totalCount nodes { b: id(frist: 1) ...G } }", "{}", "[x nodes b]", "frist", "1:105", `Unknown argument "frist" on field "Item.id".`},
 		"in a nested fragment": {"fragment G on Item { idd } fragment F on ItemConnection { nodes { ... on Item { ...G } } } query a {x: items { ...F }}", "{}", "[x nodes idd]", "", "1:22", `Cannot query field "idd" on type "Item". Did you mean "id"?`},
-		"in the operation": {"fragment F on Item { id } query a {x: items(first: true) { nodes { ...F } }}", "{}", "[x]", "first", "1:52",
-			"Int cannot represent non-integer value: true"},
+		"in the operation": {
+			"fragment F on Item { id } query a {x: items(first: true) { nodes { ...F } }}", "{}", "[x]", "first", "1:52",
+			"Int cannot represent non-integer value: true",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := send(t, handler, postBody(fmt.Sprintf(`{"query":%q,"variables":%s}`, row.query, row.variables)))

@@ -30,8 +30,10 @@ func TestRequestsAndTheirStatus(t *testing.T) {
 		"mutation by POST":     {post("mutation{change}"), 200, ""},
 		"BG11 mutation by GET": {get("query=mutation{change}"), 405, "BAD_USER_INPUT"},
 		"PUT":                  {call{"PUT", "/graphql", "{}", nil}, 405, "BAD_USER_INPUT"},
-		"BG14 preflight of another origin": {call{"OPTIONS", "/graphql", "", map[string]string{"Origin": "http://evil.example"}},
-			405, "BAD_USER_INPUT"},
+		"BG14 preflight of another origin": {
+			call{"OPTIONS", "/graphql", "", map[string]string{"Origin": "http://evil.example"}},
+			405, "BAD_USER_INPUT",
+		},
 		"HEAD":                            {call{"HEAD", "/graphql?query={hello}", "", nil}, 405, "BAD_USER_INPUT"},
 		"BG12 text":                       {post("{hello}").with("Content-Type", "text/plain"), 415, "BAD_USER_INPUT"},
 		"BG12 form":                       {post("{hello}").with("Content-Type", "application/x-www-form-urlencoded"), 415, "BAD_USER_INPUT"},
@@ -77,13 +79,19 @@ func TestRequestsAndTheirStatus(t *testing.T) {
 		"BG14 origin null":                {post("{hello}").with("Origin", "null"), 403, "FORBIDDEN"},
 		"own origin":                      {post("{hello}").with("Origin", "http://hub.example"), 200, ""},
 		"BG09 lone surrogate":             {postBody(`{"query":"{hello}","variables":{"n":"\ud800"}}`), 400, "BAD_USER_INPUT"},
-		"BG09 surrogate pair": {postBody(`{"query":"query($n:String){hello(name:$n)}","variables":{"n":"\ud83d\ude00\\ud800"}}`),
-			200, ""},
-		"BG09 variable of the wrong type": {postBody(`{"query":"query($n:Int){echo(size:$n)}","variables":{"n":"x"}}`),
-			422, "GRAPHQL_VALIDATION_FAILED"},
+		"BG09 surrogate pair": {
+			postBody(`{"query":"query($n:String){hello(name:$n)}","variables":{"n":"\ud83d\ude00\\ud800"}}`),
+			200, "",
+		},
+		"BG09 variable of the wrong type": {
+			postBody(`{"query":"query($n:Int){echo(size:$n)}","variables":{"n":"x"}}`),
+			422, "GRAPHQL_VALIDATION_FAILED",
+		},
 		"BG09 missing variable": {postBody(`{"query":"query($n:Int!){echo(size:$n)}"}`), 422, "GRAPHQL_VALIDATION_FAILED"},
-		"BG09 huge number": {postBody(`{"query":"query($n:Float){echo(share:$n)}","variables":{"n":1e400}}`),
-			422, "GRAPHQL_VALIDATION_FAILED"},
+		"BG09 huge number": {
+			postBody(`{"query":"query($n:Float){echo(share:$n)}","variables":{"n":1e400}}`),
+			422, "GRAPHQL_VALIDATION_FAILED",
+		},
 		"BG09 huge number in the document": {post("{echo(share:1e400)}"), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"BG07 2^63":                        {post("{items(first:9223372036854775808){totalCount}}"), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"BG10 nesting": {postBody(`{"query":"{hello}","variables":{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]",
@@ -158,8 +166,10 @@ func TestRefusalsRepeatNothingOfTheBody(t *testing.T) {
 
 func TestStreamsAreNamedWhereTheyAreNeeded(t *testing.T) {
 	handler := newHandler(t)
-	for _, c := range []call{post("subscription{ticks}"), get("query=subscription{ticks}"), post("subscription{ticks}").with("Accept", "*/*"),
-		post("{hello}").with("Accept", "text/html")} {
+	for _, c := range []call{
+		post("subscription{ticks}"), get("query=subscription{ticks}"), post("subscription{ticks}").with("Accept", "*/*"),
+		post("{hello}").with("Accept", "text/html"),
+	} {
 		got := send(t, handler, c)
 		if got.status != 406 || !strings.Contains(got.body, "text/event-stream") || !strings.Contains(got.body, "graphql-transport-ws") {
 			t.Errorf("the refusal does not name the streaming transports: %d %s", got.status, got.body)

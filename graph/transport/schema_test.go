@@ -67,8 +67,10 @@ func newFakeSchema(t *testing.T) *fakeSchema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fakeSchema{schema: schema, slow: make(chan struct{}), feed: make(chan string), work: make(chan struct{}),
-		ended: make(chan struct{}, 100)}
+	return &fakeSchema{
+		schema: schema, slow: make(chan struct{}), feed: make(chan string), work: make(chan struct{}),
+		ended: make(chan struct{}, 100),
+	}
 }
 
 func (f *fakeSchema) Schema() *ast.Schema { return f.schema }

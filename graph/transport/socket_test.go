@@ -189,8 +189,10 @@ func TestBG17CloseCodes(t *testing.T) {
 		"subscribe without payload":  {[]string{initMessage, `{"type":"subscribe","id":"1"}`}, 4400},
 		"subscribe without query":    {[]string{initMessage, `{"type":"subscribe","id":"1","payload":{}}`}, 4400},
 		"query is a number":          {[]string{initMessage, `{"type":"subscribe","id":"1","payload":{"query":1}}`}, 4400},
-		"variables are a list": {[]string{initMessage,
-			`{"type":"subscribe","id":"1","payload":{"query":"{hello}","variables":[]}}`}, 4400},
+		"variables are a list": {[]string{
+			initMessage,
+			`{"type":"subscribe","id":"1","payload":{"query":"{hello}","variables":[]}}`,
+		}, 4400},
 		"complete without id":                {[]string{initMessage, `{"type":"complete"}`}, 4400},
 		"subscribe before init":              {[]string{subscribe("1", "{hello}")}, 4401},
 		"the payload of init is not welcome": {[]string{`{"type":"connection_init","payload":{"token":"bad"}}`}, 4403},
@@ -198,8 +200,10 @@ func TestBG17CloseCodes(t *testing.T) {
 		"two inits":                          {[]string{initMessage, initMessage}, 4429},
 		"a fault of the hub":                 {[]string{`{"type":"connection_init","payload":{"token":"panic"}}`}, 4500},
 		"a message that is too large":        {[]string{`{"type":"ping","payload":{"a":"` + strings.Repeat("x", 64<<10) + `"}}`}, 1009},
-		"more messages than allowed": {strings.Split(strings.Repeat(`{"type":"ping"} `, 30), " ")[:30],
-			1008}, // A slow client is allowed one more each second.
+		"more messages than allowed": {
+			strings.Split(strings.Repeat(`{"type":"ping"} `, 30), " ")[:30],
+			1008,
+		}, // A slow client is allowed one more each second.
 		"messages of a megabyte are not read": {[]string{strings.Repeat("x", 1<<20)}, 1009},
 	} {
 		t.Run(name, func(t *testing.T) {

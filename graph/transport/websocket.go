@@ -47,7 +47,8 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 	wire := &hijacked{ResponseWriter: reply.w}
 	ws, err := websocket.Accept(wire, r, &websocket.AcceptOptions{
 		Subprotocols: []string{subprotocolName}, OnPingReceived: s.pinged, OnPongReceived: func(ctx context.Context,
-			payload []byte) {
+			payload []byte,
+		) {
 			s.pinged(ctx, payload)
 		},
 		InsecureSkipVerify: true, // sameSite has looked at the origin

@@ -125,8 +125,10 @@ func TestU21TokensOfConsulAreBounded(t *testing.T) {
 // TestU20ALeafIsOfOneDatacenter: certificates of Connect prove workloads of their own cluster only, and those
 // of the mesh are verified as before.
 func TestU20ALeafIsOfOneDatacenter(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a", TrustDomain: "one.example"},
-		"dc2": {Attached: true, UID: "b"}})
+	w := newWorld(map[federation.ClusterID]AttachState{
+		"dc1": {Attached: true, UID: "a", TrustDomain: "one.example"},
+		"dc2": {Attached: true, UID: "b"},
+	})
 	leaves := NewLeaves(w, w)
 	w.proofs["mesh"] = authority.Proof{Workload: workload("shop", "mesh"), Ends: time.Now().Add(time.Hour)}
 	leaf := func(name string) []*x509.Certificate {

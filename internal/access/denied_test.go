@@ -32,8 +32,10 @@ func TestR12DeniedWorkloadsGetNothing(t *testing.T) {
 	}
 	write("# nobody yet\n")
 	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true}})
-	w.proofs["web"] = authority.Proof{Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"},
-		Ends: time.Now().Add(time.Hour)}
+	w.proofs["web"] = authority.Proof{
+		Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"},
+		Ends: time.Now().Add(time.Hour),
+	}
 	denied, err := OpenDenied(path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -126,8 +126,10 @@ func TestR09OneBadPodBehindNAT(t *testing.T) {
 		return status.Code(w.identifyFrom(t, from, "c1", claimed(pod, ends.Add(time.Duration(i)*time.Second))))
 	}
 	for i := range failures + 1 {
-		if code, want := try("10.0.0.1", "bad", i), map[bool]codes.Code{true: codes.Unauthenticated,
-			false: codes.ResourceExhausted}[i < failures]; code != want {
+		if code, want := try("10.0.0.1", "bad", i), map[bool]codes.Code{
+			true:  codes.Unauthenticated,
+			false: codes.ResourceExhausted,
+		}[i < failures]; code != want {
 			t.Errorf("attempt %d of the bad pod: %s", i, code)
 		}
 	}

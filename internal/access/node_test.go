@@ -14,8 +14,10 @@ import (
 )
 
 func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true}, "c2": {Attached: true},
-		"foreign": {Attached: true, TrustDomain: "other.example"}})
+	w := newWorld(map[federation.ClusterID]AttachState{
+		"c1": {Attached: true}, "c2": {Attached: true},
+		"foreign": {Attached: true, TrustDomain: "other.example"},
+	})
 	of := func(clusters ...federation.ClusterID) Identity {
 		return Identity{Workload: workload("shop", "web"), Clusters: clusters}
 	}
@@ -23,8 +25,10 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 	at := func(address string, accounts ...string) map[string][]string {
 		return map[string][]string{address: accounts}
 	}
-	good := Node{ID: "sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local", Name: "web-1.shop", Cluster: "c1", Namespace: "shop",
-		ServiceAccount: "web", Addresses: []netip.Addr{netip.MustParseAddr(own)}}
+	good := Node{
+		ID: "sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local", Name: "web-1.shop", Cluster: "c1", Namespace: "shop",
+		ServiceAccount: "web", Addresses: []netip.Addr{netip.MustParseAddr(own)},
+	}
 	bound := of("c1")
 	bound.Pod = "web-1"
 	for name, c := range map[string]struct {
@@ -39,8 +43,10 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 		"the pod of the token":    {bound, func(*Node) {}, nil, ""},
 		"a workload known there":  {of("c1"), func(*Node) {}, at(own, "shop/web"), ""},
 		"the hub's own cluster":   {of("hub"), func(n *Node) { n.Cluster = "hub" }, nil, ""},
-		"another trust domain": {of("foreign"), func(n *Node) { n.Cluster = "foreign" }, nil,
-			`trust domain of the cluster "foreign" is "other.example"`},
+		"another trust domain": {
+			of("foreign"), func(n *Node) { n.Cluster = "foreign" }, nil,
+			`trust domain of the cluster "foreign" is "other.example"`,
+		},
 		"other cluster":              {of("c1"), func(n *Node) { n.Cluster = "c2" }, nil, `cluster "c2", and it is proven to be of "c1"`},
 		"no cluster":                 {of("c1"), func(n *Node) { n.Cluster = "" }, nil, "CLUSTER_ID"},
 		"cluster not proven":         {of(), func(*Node) {}, nil, "does not prove of which cluster"},
@@ -52,8 +58,11 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 		"no namespace in ID":         {of("c1"), func(n *Node) { n.Name = "web-1" }, nil, "NAME.shop"},
 		"another pod":                {bound, func(n *Node) { n.Name = "web-2.shop" }, nil, "web-1.shop"},
 		"another workload's address": {of("c1"), func(*Node) {}, at(own, "shop/admin"), "does not run as shop/web"},
-		"another's address besides": {of("c1"), func(n *Node) { n.Addresses = append(n.Addresses, netip.MustParseAddr(other)) },
-			map[string][]string{own: {"shop/web"}, other: {"infra/gateway"}}, "address 10.0.0.8"},
+		"another's address besides": {
+			of("c1"), func(n *Node) { n.Addresses = append(n.Addresses, netip.MustParseAddr(other)) },
+			map[string][]string{own: {"shop/web"}, other: {"infra/gateway"}},
+			"address 10.0.0.8",
+		},
 	} {
 		n := good
 		c.change(&n)
@@ -67,8 +76,10 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 
 // Certificates are for workloads of exactly one cluster that is attached.
 func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true}, "c2": {Attached: true},
-		"foreign": {Attached: true, TrustDomain: "other.example"}})
+	w := newWorld(map[federation.ClusterID]AttachState{
+		"c1": {Attached: true}, "c2": {Attached: true},
+		"foreign": {Attached: true, TrustDomain: "other.example"},
+	})
 	for want, clusters := range map[string][]federation.ClusterID{
 		"": {"c1"}, "not proven of which": {"c1", "c2"}, "not proven": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
 	} {

@@ -25,8 +25,10 @@ func TestF84CertificatesOfRootsThatAreTrustedNoMore(t *testing.T) {
 	}{
 		"nothing changed":  {func(*world) {}, ""},
 		"its root is gone": {func(w *world) { delete(w.proofs, "web") }, "counts no more: the client's certificate"},
-		"its root is another's now": {func(w *world) { p := proof; p.Clusters = []federation.ClusterID{"c2"}; w.proofs["web"] = p },
-			"does not prove any more"},
+		"its root is another's now": {
+			func(w *world) { p := proof; p.Clusters = []federation.ClusterID{"c2"}; w.proofs["web"] = p },
+			"does not prove any more",
+		},
 		"its root is of no cluster": {func(w *world) { p := proof; p.Clusters = nil; w.proofs["web"] = p }, "does not prove any more"},
 		"its cluster is detached":   {func(w *world) { delete(w.clusters, "c1") }, `no cluster "c1" is attached`},
 	} {

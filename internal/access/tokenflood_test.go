@@ -82,8 +82,10 @@ func (s *slowReviewer) review(token Token) authenticationv1.TokenReview {
 
 func floodedWorld(t *testing.T) (*world, *slowReviewer) {
 	w, s := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), &slowReviewer{}
-	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://c1", QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &http.Client{Transport: s})
+	client, err := kubernetes.NewForConfigAndClient(&rest.Config{
+		Host: "http://c1", QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	}, &http.Client{Transport: s})
 	if err != nil {
 		t.Fatal(err)
 	}

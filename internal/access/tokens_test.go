@@ -69,8 +69,10 @@ func TestR48ATokenNamesItsClusterByAnAlias(t *testing.T) {
 	if home, _ := w.CertificateCluster(i); err != nil || home != "c1" {
 		t.Errorf("it is of %q, %v", home, err)
 	}
-	if _, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)),
-		cluster: "kubernetes"}.context(t)); status.Code(err) != codes.Unauthenticated {
+	if _, err := w.Identify(call{
+		token:   forged("isthmus", w.now.Add(time.Hour)),
+		cluster: "kubernetes",
+	}.context(t)); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("a name of no cluster: %v", err)
 	}
 }
@@ -153,8 +155,10 @@ func TestS10SourcesThatFailHaveToWait(t *testing.T) {
 		t.Errorf("a good token from there: %v", err)
 	}
 	w.now = w.now.Add(time.Minute)
-	if _, err := w.Identify(call{token: forged("isthmus", w.now.Add(time.Hour)),
-		cluster: "c1"}.context(t)); status.Code(err) != codes.Unauthenticated {
+	if _, err := w.Identify(call{
+		token:   forged("isthmus", w.now.Add(time.Hour)),
+		cluster: "c1",
+	}.context(t)); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("a minute later: %v", err)
 	}
 	if w.counted["token throttled"] != 20 || w.counted["token refused"] != 11 || w.counted["token proven"] != 2 {

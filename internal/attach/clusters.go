@@ -147,8 +147,10 @@ func (c *Clusters) takenAliases(r Request) []apply.Error {
 			holder, taken = c.o.Hub, true
 		}
 		if taken && holder != r.ID {
-			wrong = append(wrong, apply.Error{Code: DuplicateAlias, Field: field,
-				Message: fmt.Sprintf("%q already names the cluster %s: give this cluster another alias", alias, holder)})
+			wrong = append(wrong, apply.Error{
+				Code: DuplicateAlias, Field: field,
+				Message: fmt.Sprintf("%q already names the cluster %s: give this cluster another alias", alias, holder),
+			})
 		}
 	}
 	return wrong
@@ -180,8 +182,10 @@ func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
 	wrong := append(r.check(), c.notOurs(r.ID)...)
 	if o, found := c.object(r.ID); found && len(wrong) == 0 {
 		if now := providerOf(o); now != r.Provider {
-			wrong = append(wrong, apply.Error{Code: OtherProvider, Field: "clusterID",
-				Message: fmt.Sprintf("%s is of provider %s: detach it, and attach the other one", r.ID, now)})
+			wrong = append(wrong, apply.Error{
+				Code: OtherProvider, Field: "clusterID",
+				Message: fmt.Sprintf("%s is of provider %s: detach it, and attach the other one", r.ID, now),
+			})
 		}
 	}
 	report, leave, err := c.look(ctx, r, true)

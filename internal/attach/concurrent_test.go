@@ -83,8 +83,10 @@ func attaching(t *testing.T, look attach.Looker) (*attach.Clusters, *store) {
 }
 
 func request(id string) attach.Request {
-	return attach.Request{ID: federation.ClusterID(id), Provider: federation.Kubernetes,
-		Credentials: attach.Credentials{Values: map[string]kube.Secret{"kubeconfig": kube.NewSecret("x")}}}
+	return attach.Request{
+		ID: federation.ClusterID(id), Provider: federation.Kubernetes,
+		Credentials: attach.Credentials{Values: map[string]kube.Secret{"kubeconfig": kube.NewSecret("x")}},
+	}
 }
 
 // TestAttachingManyTakesAsLongAsTheSlowest: of 100 requests ten are for clusters that

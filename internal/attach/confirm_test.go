@@ -29,8 +29,10 @@ func TestF47WhoAClusterWasIsForgottenWhatsoeverItsPhase(t *testing.T) {
 				Clusters: federation.Delta[federation.ClusterID,
 					federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}}},
 			})
-			snapshots.Open(federation.ShardKey{Cluster: "c1",
-				Provider: federation.Kubernetes}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: phase}})
+			snapshots.Open(federation.ShardKey{
+				Cluster:  "c1",
+				Provider: federation.Kubernetes,
+			}).Update(federation.Edit{Status: &federation.RegistryStatus{Phase: phase}})
 			forgotten := false
 			clusters := attach.New(attach.Options{
 				Views: emptyView{&config.View{State: config.NewState(config.Options{})}}, Snapshots: snapshots,

@@ -35,7 +35,8 @@ const (
 // overlap finds an address of another cluster on the network that the reported
 // one has, or may give, too.
 func (o others) overlap(id federation.ClusterID, network federation.NetworkID, r *Report) (at netip.Addr,
-	of federation.ClusterID, worst overlapping) {
+	of federation.ClusterID, worst overlapping,
+) {
 	has := map[netip.Addr]bool{}
 	for _, a := range r.Addresses {
 		has[a] = true

@@ -37,14 +37,22 @@ func TestG41WhatAClusterProfileMeans(t *testing.T) {
 		"an empty token":            {"empty", access("accessProviders", "secretreader", server), `no token in data["token"]`},
 		"a status of another form":  {"c1", map[string]any{"accessProviders": []any{"text"}}, "no access provider"},
 		"a cluster of another form": {"c1", access("accessProviders", "secretreader", "text"), "server"},
-		"a server that is not verified": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1",
-			"insecure-skip-tls-verify": true}), "insecure-skip-tls-verify"},
-		"a proxy": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1",
-			"proxy-url": "http://p"}), "proxy-url"},
-		"roots in a file": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "https://192.0.2.1",
-			"certificate-authority": "/ca"}), "certificate-authority"},
-		"plain text, which tokens must not": {"c1", access("accessProviders", "secretreader", map[string]any{"server": "http://192.0.2.1"}),
-			"server"},
+		"a server that is not verified": {"c1", access("accessProviders", "secretreader", map[string]any{
+			"server":                   "https://192.0.2.1",
+			"insecure-skip-tls-verify": true,
+		}), "insecure-skip-tls-verify"},
+		"a proxy": {"c1", access("accessProviders", "secretreader", map[string]any{
+			"server":    "https://192.0.2.1",
+			"proxy-url": "http://p",
+		}), "proxy-url"},
+		"roots in a file": {"c1", access("accessProviders", "secretreader", map[string]any{
+			"server":                "https://192.0.2.1",
+			"certificate-authority": "/ca",
+		}), "certificate-authority"},
+		"plain text, which tokens must not": {
+			"c1", access("accessProviders", "secretreader", map[string]any{"server": "http://192.0.2.1"}),
+			"server",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": row.object, "namespace": "fleet"}}}

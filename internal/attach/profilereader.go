@@ -110,13 +110,17 @@ func (f *profileReader) follow(ctx context.Context, at apischema.GroupVersionRes
 	defer both.Wait()
 	both.Go(func() {
 		profiles := listwatch.Of(at.GroupResource().String(), f.cluster.Dynamic().Resource(at).Namespace(f.o.Namespace), f.of.read, profile.size)
-		keep(ctx, f, profiles, part[profile]{key: profile.name, all: &f.profiles, gone: stop,
-			trouble: trouble{voice: f.voice, of: aboutProfiles}})
+		keep(ctx, f, profiles, part[profile]{
+			key: profile.name, all: &f.profiles, gone: stop,
+			trouble: trouble{voice: f.voice, of: aboutProfiles},
+		})
 	})
 	both.Go(func() {
 		tokens := listwatch.Of("secrets", f.cluster.Client().CoreV1().Secrets(f.o.Namespace), readToken, profileToken.size)
-		keep(ctx, f, tokens, part[profileToken]{key: profileToken.name, all: &f.tokens, gone: func() {},
-			trouble: trouble{voice: f.voice, of: aboutTokens}})
+		keep(ctx, f, tokens, part[profileToken]{
+			key: profileToken.name, all: &f.tokens, gone: func() {},
+			trouble: trouble{voice: f.voice, of: aboutTokens},
+		})
 	})
 }
 

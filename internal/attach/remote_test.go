@@ -46,8 +46,10 @@ func (t *taker) view() (named, why string) {
 }
 
 func naming(name string, ids ...string) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: name,
-		Labels: map[string]string{"istio/multiCluster": "true"}}, Data: map[string][]byte{}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "istio-system", Name: name,
+		Labels: map[string]string{"istio/multiCluster": "true"},
+	}, Data: map[string][]byte{}}
 	for _, id := range ids {
 		s.Data[id] = []byte("kubeconfig")
 	}
@@ -84,8 +86,10 @@ func TestF47SecretsOfAnotherClusterNameNothing(t *testing.T) {
 			}
 		}
 		expect("before it is known who the cluster is", "", "")
-		snapshots.Open(holder).Update(federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true},
-			Identity: &federation.Identity{UID: "u1"}})
+		snapshots.Open(holder).Update(federation.Edit{
+			Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true},
+			Identity: &federation.Identity{UID: "u1"},
+		})
 		expect("once it is known", "east west", "")
 		server.Become("u2")
 		expect("another cluster", "east west", "another cluster answers")

@@ -31,16 +31,20 @@ func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result,
 	if err != nil {
 		return Result{}, err
 	}
-	object := map[string]any{"apiVersion": federation.MeshGroup + "/v1", "kind": federation.ClusterKind.Name,
-		"metadata": map[string]any{"name": string(id)}, "spec": w.spec}
+	object := map[string]any{
+		"apiVersion": federation.MeshGroup + "/v1", "kind": federation.ClusterKind.Name,
+		"metadata": map[string]any{"name": string(id)}, "spec": w.spec,
+	}
 	manifest, err := json.Marshal(object)
 	if err != nil {
 		return Result{}, fmt.Errorf("writing the object of cluster %s: %w", id, err)
 	}
 	request := apply.Request{
 		Manifests: []apply.File{{Name: "cluster " + string(id), Data: string(manifest)}}, Credentials: []apply.Credentials{credentials},
-		Manager: manager, Force: true, Origin: apply.Origin{Author: w.request.Author,
-			Message: "credentials of cluster " + string(id) + " rotated"},
+		Manager: manager, Force: true, Origin: apply.Origin{
+			Author:  w.request.Author,
+			Message: "credentials of cluster " + string(id) + " rotated",
+		},
 	}
 	if w.fresh {
 		request.Manager, request.Force, request.Message = "", false, "cluster "+string(id)+" attached"
@@ -64,8 +68,10 @@ func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result,
 func duplicates(id federation.ClusterID, all []apply.Error) []apply.Error {
 	for i, e := range all {
 		if e.Code == apply.PreconditionFailed {
-			all[i] = apply.Error{Code: DuplicateClusterID, Field: "clusterID",
-				Message: fmt.Sprintf("the ID %s was taken in the meantime: give this cluster another one", id)}
+			all[i] = apply.Error{
+				Code: DuplicateClusterID, Field: "clusterID",
+				Message: fmt.Sprintf("the ID %s was taken in the meantime: give this cluster another one", id),
+			}
 		}
 	}
 	return all

@@ -18,8 +18,11 @@ func TestK10AStartingHubWaitsForKeys(t *testing.T) {
 		a := federation.NewAggregate(nil)
 		w := a.Open(federation.ShardKey{Provider: federation.Operator})
 		key := federation.ObjectKey{Group: jwks.Kind.Group, Kind: jwks.Kind.Name, Namespace: "shop", Name: "tokens"}
-		spec := &security.RequestAuthentication{JwtRules: []*security.JWTRule{{Issuer: "i", JwksUri: "https://a"},
-			{Issuer: "https://b"}, {Issuer: "i", Jwks: "{}"}}}
+		spec := &security.RequestAuthentication{JwtRules: []*security.JWTRule{
+			{Issuer: "i", JwksUri: "https://a"},
+			{Issuer: "https://b"},
+			{Issuer: "i", Jwks: "{}"},
+		}}
 		w.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
 			*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: {Key: key, Spec: spec}}}})
 		waits := func() <-chan struct{} {

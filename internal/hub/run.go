@@ -176,13 +176,19 @@ func (r *rooms) openProxies(context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.presence = mesh.Presence{Hub: replica, Leases: r.mesh.Stored, Views: r.mesh.Views.Latest,
-		Shared: len(r.settings.Etcd.Endpoints) > 0, Logger: r.logger}
-	r.probes = probe.New(probe.Options{Snapshots: r.snapshots, Store: healthstore.Store{Hub: replica, Leases: r.mesh.Stored},
-		Logger: r.logger})
+	r.presence = mesh.Presence{
+		Hub: replica, Leases: r.mesh.Stored, Views: r.mesh.Views.Latest,
+		Shared: len(r.settings.Etcd.Endpoints) > 0, Logger: r.logger,
+	}
+	r.probes = probe.New(probe.Options{
+		Snapshots: r.snapshots, Store: healthstore.Store{Hub: replica, Leases: r.mesh.Stored},
+		Logger: r.logger,
+	})
 	r.debug = istiodebug.New(istiodebug.Options{
-		Snapshots: r.snapshots, Fleet: r.fleet, Hub: replica, Build: istiodebug.Build{Version: version.Version,
-			Revision: version.Revision(), Go: runtime.Version()},
+		Snapshots: r.snapshots, Fleet: r.fleet, Hub: replica, Build: istiodebug.Build{
+			Version:  version.Version,
+			Revision: version.Revision(), Go: runtime.Version(),
+		},
 		Dump: func(stream fleet.Key) (*adminv3.ConfigDump, error) { return xds.ConfigDump(r.proxies, stream) },
 	})
 	r.members = registration.New(registration.Options{
@@ -192,8 +198,10 @@ func (r *rooms) openProxies(context.Context) error {
 	r.proxies = proxies.New(proxies.Options{
 		Dev: r.settings.Dev, Snapshots: r.snapshots, Fleet: r.fleet, Identities: r.identities, Secrets: r.secrets,
 		Probes: r.probes, Members: r.members,
-		Configuration: mcp.New(mcp.Options{Snapshots: r.snapshots, Views: r.mesh.Views, Kinds: r.mesh.Kinds, Origin: r.mesh.Epoch,
-			Logger: r.logger}), Readers: r.settings.MCPClients,
+		Configuration: mcp.New(mcp.Options{
+			Snapshots: r.snapshots, Views: r.mesh.Views, Kinds: r.mesh.Kinds, Origin: r.mesh.Epoch,
+			Logger: r.logger,
+		}), Readers: r.settings.MCPClients,
 		Debug: r.debug, Inspectors: r.settings.Debug.Clients,
 		Limits: r.settings.Streams, Ready: r.ready.synced, Metrics: r.metrics.XDS, Logger: r.logger,
 	})
@@ -209,8 +217,10 @@ func (r *rooms) assemble() (*assembly, error) {
 		Config: r.mesh.Graph(status.Delivery{Server: r.proxies, Fleet: r.fleet}, objects, r.presence, web.CallerOf),
 		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Clusters: r.attaching, Authority: r.identities,
 	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema})
-	faults := measures.Quarantine{Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies,
-		Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots}
+	faults := measures.Quarantine{
+		Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies,
+		Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots,
+	}
 	drains := measures.Drains{Snapshots: r.snapshots, Counts: r.metrics.Drains}
 	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure, drains.Measure, r.measureStore))
 	web.Inspect(health, web.Forwarded(r.debug.Handler(func(q *http.Request) error { return web.FromHere(q, s.Debug.PortForward) })))
@@ -224,8 +234,10 @@ func (r *rooms) assemble() (*assembly, error) {
 		"xds":     r.proxies.Run,
 		"streams": api.Run,
 		"grpc":    r.serveGRPC(),
-		"graphql": serveHTTP(r.limited.GraphQL, pages, server.HTTPOptions{TLS: r.identities.Operators(r.tls()),
-			Drain: s.Drain, Logger: r.logger}),
+		"graphql": serveHTTP(r.limited.GraphQL, pages, server.HTTPOptions{
+			TLS:   r.identities.Operators(r.tls()),
+			Drain: s.Drain, Logger: r.logger,
+		}),
 	}}
 	all.core["health"] = serveHTTP(r.limited.Health, health, server.HTTPOptions{Drain: time.Second, Logger: r.logger})
 	return all, nil
@@ -234,8 +246,10 @@ func (r *rooms) assemble() (*assembly, error) {
 // core is what goes on until the edge has drained.
 func (r *rooms) core() map[string]func(context.Context) error {
 	resolver := r.snapshots.Open(federation.ShardKey{Provider: "Resolver"})
-	keys := fetch.Options{Snapshots: r.snapshots, To: r.snapshots.Open(federation.ShardKey{Provider: "Keys"}),
-		Metrics: r.metrics.KeySets, Logger: r.logger}
+	keys := fetch.Options{
+		Snapshots: r.snapshots, To: r.snapshots.Open(federation.ShardKey{Provider: "Keys"}),
+		Metrics: r.metrics.KeySets, Logger: r.logger,
+	}
 	clock := r.snapshots.Open(federation.ShardKey{Provider: "Clock"})
 	core := map[string]func(context.Context) error{
 		"store":         r.store.Run,

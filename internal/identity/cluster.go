@@ -170,8 +170,10 @@ func (s *Secrets) complain(o object, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted[o] > 0 {
-		s.cache.complain("source "+o.String(), &federation.Problem{Code: ProblemSource, Object: "secret " + o.String(),
-			Message: o.unreadable(err)})
+		s.cache.complain("source "+o.String(), &federation.Problem{
+			Code: ProblemSource, Object: "secret " + o.String(),
+			Message: o.unreadable(err),
+		})
 	}
 }
 

@@ -86,8 +86,10 @@ func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 	d.run()
 	web, authorities := Ref{Cluster: "c1", Namespace: "edge", Name: "web"},
 		Ref{Cluster: "c1", Namespace: "edge", Name: "web", Authorities: true}
-	done := []func(){d.secrets.Follow(web), d.secrets.Follow(authorities),
-		d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "token"})}
+	done := []func(){
+		d.secrets.Follow(web), d.secrets.Follow(authorities),
+		d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "token"}),
+	}
 	if !strings.Contains(d.problems(), ProblemMissing+" secret c1/edge/web") {
 		t.Errorf("before a cluster is attached: %q", d.problems())
 	}

@@ -92,8 +92,10 @@ func (f *Folder) folders() []string {
 func (f *Folder) look() (again bool) {
 	names, err := f.names()
 	if err != nil {
-		f.cache.complain("folder", &federation.Problem{Code: ProblemSource, Object: "folder of secrets",
-			Message: "it cannot be read; what was read before stays in use"})
+		f.cache.complain("folder", &federation.Problem{
+			Code: ProblemSource, Object: "folder of secrets",
+			Message: "it cannot be read; what was read before stays in use",
+		})
 		return false
 	}
 	f.cache.complain("folder", nil)

@@ -16,12 +16,18 @@ func TestK10WhereKeysAre(t *testing.T) {
 		want federation.KeySource
 	}{
 		{&security.JWTRule{Issuer: "https://a.example", Jwks: `{"keys":[]}`}, federation.KeySource{}},
-		{&security.JWTRule{Issuer: "https://a.example", JwksUri: "http://keys.auth:8080/x?y=z"},
-			federation.KeySource{URI: "http://keys.auth:8080/x?y=z"}},
-		{&security.JWTRule{Issuer: "https://a.example"},
-			federation.KeySource{URI: "https://a.example/.well-known/openid-configuration", OpenID: true}},
-		{&security.JWTRule{Issuer: "https://a.example/realm/"},
-			federation.KeySource{URI: "https://a.example/realm/.well-known/openid-configuration", OpenID: true}},
+		{
+			&security.JWTRule{Issuer: "https://a.example", JwksUri: "http://keys.auth:8080/x?y=z"},
+			federation.KeySource{URI: "http://keys.auth:8080/x?y=z"},
+		},
+		{
+			&security.JWTRule{Issuer: "https://a.example"},
+			federation.KeySource{URI: "https://a.example/.well-known/openid-configuration", OpenID: true},
+		},
+		{
+			&security.JWTRule{Issuer: "https://a.example/realm/"},
+			federation.KeySource{URI: "https://a.example/realm/.well-known/openid-configuration", OpenID: true},
+		},
 		{&security.JWTRule{Issuer: "account@example.com"}, federation.KeySource{}},
 		{&security.JWTRule{Issuer: "https://a.example?tenant=1"}, federation.KeySource{}},
 		{&security.JWTRule{Issuer: "https://" + strings.Repeat("a", mostURI)}, federation.KeySource{}},

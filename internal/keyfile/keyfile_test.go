@@ -23,8 +23,10 @@ func TestBY6SecretsBelongToTheHub(t *testing.T) {
 		}
 		return ""
 	}
-	for mode, want := range map[os.FileMode]string{0o600: "", 0o400: "", 0o640: "", 0o660: "0660", 0o644: "0644",
-		0o604: "0604", 0o602: "0602"} {
+	for mode, want := range map[os.FileMode]string{
+		0o600: "", 0o400: "", 0o640: "", 0o660: "0660", 0o644: "0644",
+		0o604: "0604", 0o602: "0602",
+	} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

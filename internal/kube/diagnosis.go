@@ -60,8 +60,10 @@ func Diagnose(err error) Diagnosis {
 			return diagnosis
 		}
 	}
-	return Diagnosis{Trouble: TroubleNotAPIServer, Definite: true,
-		Message: "the answer is not that of a Kubernetes API server; check the server URL"}
+	return Diagnosis{
+		Trouble: TroubleNotAPIServer, Definite: true,
+		Message: "the answer is not that of a Kubernetes API server; check the server URL",
+	}
 }
 
 func refused(err error) (Diagnosis, bool) {
@@ -71,15 +73,21 @@ func refused(err error) (Diagnosis, bool) {
 	case errors.As(err, &refusal):
 		return Diagnosis{Trouble: TroubleRefused, Definite: true, Message: refusal.Error()}, true
 	case errors.As(err, &address):
-		return Diagnosis{Trouble: TroubleRefused, Definite: true,
-				Message: "the server's name leads to an address that the address policy refuses: " + address.why.Error() + "; correct the server URL"},
+		return Diagnosis{
+				Trouble: TroubleRefused, Definite: true,
+				Message: "the server's name leads to an address that the address policy refuses: " + address.why.Error() + "; correct the server URL",
+			},
 			true
 	case errors.Is(err, ErrAddressRefused):
-		return Diagnosis{Trouble: TroubleRefused, Definite: true,
-			Message: "the server's name leads to an address that the address policy refuses"}, true
+		return Diagnosis{
+			Trouble: TroubleRefused, Definite: true,
+			Message: "the server's name leads to an address that the address policy refuses",
+		}, true
 	case errors.Is(err, ErrRedirect):
-		return Diagnosis{Trouble: TroubleNotAPIServer, Definite: true,
-			Message: "the server redirects, which an API server does not; check the server URL"}, true
+		return Diagnosis{
+			Trouble: TroubleNotAPIServer, Definite: true,
+			Message: "the server redirects, which an API server does not; check the server URL",
+		}, true
 	case errors.Is(err, ErrTooLarge):
 		return Diagnosis{Trouble: TroubleNotAPIServer, Definite: true, Message: "the server's answer is larger than allowed"}, true
 	case errors.Is(err, context.Canceled):
@@ -96,8 +104,10 @@ func status(err error) (Diagnosis, bool) {
 	code := answer.Status().Code
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return Diagnosis{Trouble: TroubleUnauthorized, Definite: true,
-			Message: "the API server does not accept the credentials (401); they may have expired, been revoked or be for another server"}, true
+		return Diagnosis{
+			Trouble: TroubleUnauthorized, Definite: true,
+			Message: "the API server does not accept the credentials (401); they may have expired, been revoked or be for another server",
+		}, true
 	case apierrors.IsForbidden(err):
 		return Diagnosis{Trouble: TroubleForbidden, Definite: true, Message: forbidden(answer)}, true
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
@@ -107,13 +117,17 @@ func status(err error) (Diagnosis, bool) {
 	case apierrors.IsTimeout(err):
 		return Diagnosis{Trouble: TroubleTimeout, Message: "the API server took too long"}, true
 	case apierrors.IsNotFound(err):
-		return Diagnosis{Trouble: TroubleNotFound, Definite: true,
-			Message: "the API server does not have what was asked for (404); check the server URL and its version"}, true
+		return Diagnosis{
+			Trouble: TroubleNotFound, Definite: true,
+			Message: "the API server does not have what was asked for (404); check the server URL and its version",
+		}, true
 	case code >= 500:
 		return Diagnosis{Trouble: TroubleServer, Message: fmt.Sprintf("the API server failed (%d)", code)}, true
 	}
-	return Diagnosis{Trouble: TroubleNotAPIServer, Definite: true,
-		Message: fmt.Sprintf("the server answered with an unexpected status (%d); check the server URL", code)}, true
+	return Diagnosis{
+		Trouble: TroubleNotAPIServer, Definite: true,
+		Message: fmt.Sprintf("the server answered with an unexpected status (%d); check the server URL", code),
+	}, true
 }
 
 const plainMessage = "the credentials lack a right (403)"
@@ -158,8 +172,10 @@ func certificateTrouble(err error) (Diagnosis, bool) {
 	case errors.As(err, &alert):
 		message = "the server ended the TLS handshake; it may want another client certificate"
 	case errors.As(err, &record):
-		return Diagnosis{Trouble: TroubleNotAPIServer, Definite: true,
-			Message: "the server does not speak TLS; check host and port of the server URL"}, true
+		return Diagnosis{
+			Trouble: TroubleNotAPIServer, Definite: true,
+			Message: "the server does not speak TLS; check host and port of the server URL",
+		}, true
 	default:
 		return Diagnosis{}, false
 	}

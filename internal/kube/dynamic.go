@@ -49,7 +49,8 @@ type listSerializer struct{ runtime.Serializer }
 
 // Decode is part of runtime.Serializer.
 func (s listSerializer) Decode(data []byte, defaults *apischema.GroupVersionKind, into runtime.Object) (runtime.Object,
-	*apischema.GroupVersionKind, error) {
+	*apischema.GroupVersionKind, error,
+) {
 	list, is := into.(*unstructured.UnstructuredList)
 	if !is {
 		return s.Serializer.Decode(data, defaults, into)

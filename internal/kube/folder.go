@@ -126,8 +126,10 @@ func (f *folder) tell(id string, files []listed) (FileEvent, bool) {
 
 func (f *folder) problem(id string, names []string, file listed) Finding {
 	if err := ValidateClusterID(id); err != nil {
-		return Finding{Code: CodeClusterID, Field: names[0],
-			Message: "rename the file: its name without suffix is the cluster's ID; " + err.Error()}
+		return Finding{
+			Code: CodeClusterID, Field: names[0],
+			Message: "rename the file: its name without suffix is the cluster's ID; " + err.Error(),
+		}
 	}
 	if len(names) > 1 {
 		return Finding{Code: CodeTwoFiles, Field: strings.Join(names, ", "), Message: "these files name the same cluster; keep one"}

@@ -70,8 +70,10 @@ func openProblem(root *os.Root, name string, err error) Finding {
 	case errors.Is(statErr, fs.ErrNotExist):
 		return Finding{Code: codeVanished}
 	case statErr == nil && info.Mode()&fs.ModeSymlink != 0 && !errors.Is(err, fs.ErrPermission):
-		return Finding{Code: CodeNotAFile, Field: name,
-			Message: "is a symbolic link that leads nowhere or out of the folder; put the file itself there"}
+		return Finding{
+			Code: CodeNotAFile, Field: name,
+			Message: "is a symbolic link that leads nowhere or out of the folder; put the file itself there",
+		}
 	case statErr == nil && info.Mode()&(fs.ModeSocket|fs.ModeDevice) != 0:
 		return notAFile(name)
 	}

@@ -14,8 +14,10 @@ func TestBK01Exec(t *testing.T) {
 	refuses(t, []refusal{
 		{"command", withUser("exec: {apiVersion: client.authentication.k8s.io/v1, command: " + canary + "}"), "users[0].user.exec", CodeExec},
 		{"null", withUser("token: t, exec: null"), "users[0].user.exec", CodeExec},
-		{"in a user that is not used", strings.Replace(simple, "users:", "users:\n- {name: other, user: {exec: {command: x}}}", 1),
-			"users[0].user.exec", CodeExec},
+		{
+			"in a user that is not used", strings.Replace(simple, "users:", "users:\n- {name: other, user: {exec: {command: x}}}", 1),
+			"users[0].user.exec", CodeExec,
+		},
 		{"other case is no way around", withUser("token: t, Exec: {}"), "users[0].user.Exec", CodeUnknownField},
 	})
 }
@@ -29,15 +31,19 @@ func TestBK03FileReferences(t *testing.T) {
 		{"tokenFile", withUser("tokenFile: /etc/" + canary), "users[0].user.tokenFile", CodeFileReference},
 		{"client-certificate", withUser("client-certificate: /a"), "users[0].user.client-certificate", CodeFileReference},
 		{"client-key", withUser("client-key: /a"), "users[0].user.client-key", CodeFileReference},
-		{"certificate-authority", withCluster("server: https://a, certificate-authority: /a"),
-			"clusters[0].cluster.certificate-authority", CodeFileReference},
+		{
+			"certificate-authority", withCluster("server: https://a, certificate-authority: /a"),
+			"clusters[0].cluster.certificate-authority", CodeFileReference,
+		},
 	})
 }
 
 func TestBK04InsecureTLS(t *testing.T) {
 	refuses(t, []refusal{
-		{"true", withCluster("server: https://a, insecure-skip-tls-verify: true"),
-			"clusters[0].cluster.insecure-skip-tls-verify", CodeInsecureTLS},
+		{
+			"true", withCluster("server: https://a, insecure-skip-tls-verify: true"),
+			"clusters[0].cluster.insecure-skip-tls-verify", CodeInsecureTLS,
+		},
 		{"text", withCluster(`server: https://a, insecure-skip-tls-verify: "no"`), "clusters[0].cluster.insecure-skip-tls-verify", CodeType},
 	})
 	if _, err := parse(withCluster("server: https://a, insecure-skip-tls-verify: false")); err != nil {
@@ -46,8 +52,10 @@ func TestBK04InsecureTLS(t *testing.T) {
 }
 
 func TestBK08Proxy(t *testing.T) {
-	refuses(t, []refusal{{"socks5", withCluster("server: https://a, proxy-url: socks5://" + canary),
-		"clusters[0].cluster.proxy-url", CodeProxy}})
+	refuses(t, []refusal{{
+		"socks5", withCluster("server: https://a, proxy-url: socks5://" + canary),
+		"clusters[0].cluster.proxy-url", CodeProxy,
+	}})
 }
 
 func TestBK09ServerName(t *testing.T) {
@@ -78,8 +86,10 @@ func TestBK11Contexts(t *testing.T) {
 		{"absent cluster", strings.Replace(simple, "cluster: k,", "cluster: x,", 1), "contexts[0].context.cluster", CodeReference},
 		{"no user named", strings.Replace(simple, ", user: u}", "}", 1), "contexts[0].context.user", CodeMissing},
 		{"no contexts", "apiVersion: v1\n", "contexts", CodeContext},
-		{"two of a name", strings.Replace(simple, "contexts:\n", "contexts:\n- {name: c, context: {cluster: k, user: u}}\n", 1),
-			"contexts[1].name", CodeDuplicate},
+		{
+			"two of a name", strings.Replace(simple, "contexts:\n", "contexts:\n- {name: c, context: {cluster: k, user: u}}\n", 1),
+			"contexts[1].name", CodeDuplicate,
+		},
 	})
 	if _, err := Parse([]byte(two), ParseOptions{Now: testNow, Context: "nope"}); err == nil ||
 		!strings.Contains(err.Error(), "context: names a context that is not in the file") {
@@ -144,28 +154,36 @@ func TestBK13Certificates(t *testing.T) {
 		{"not yet valid", pairFields(future, keyPEM(t, key)), certificateField, CodeNotYetValid},
 		{"junk before", pairFields(append([]byte(canary+"\n"), good...), keyPEM(t, key)), certificateField, CodePEM},
 		{"junk after", pairFields(append(good[:len(good):len(good)], canary...), keyPEM(t, key)), certificateField, CodePEM},
-		{"junk in a block", pairFields(append([]byte("-----BEGIN CERTIFICATE-----\n"+canary+"\n"), good...), keyPEM(t, key)),
-			certificateField, CodePEM},
+		{
+			"junk in a block", pairFields(append([]byte("-----BEGIN CERTIFICATE-----\n"+canary+"\n"), good...), keyPEM(t, key)),
+			certificateField, CodePEM,
+		},
 		{"CRLF", pairFields([]byte(strings.ReplaceAll(string(good), "\n", "\r\n")), keyPEM(t, key)), certificateField, CodePEM},
 		{"key as certificate", pairFields(keyPEM(t, key), keyPEM(t, key)), certificateField, CodePEM},
 		{"certificate as key", pairFields(good, good), keyField, CodePEM},
 		{"two keys", pairFields(good, append(keyPEM(t, key), keyPEM(t, other)...)), keyField, CodePEM},
-		{"no certificate inside", pairFields(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), keyPEM(t, key)),
-			certificateField, CodeCertificate},
+		{
+			"no certificate inside", pairFields(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), keyPEM(t, key)),
+			certificateField, CodeCertificate,
+		},
 		{"no base64", withUser("client-certificate-data: '" + canary + "!', client-key-data: eA=="), certificateField, CodeBase64},
 		{"no key", withUser("client-certificate-data: " + b64(good)), keyField, CodeMissing},
 		{"no certificate", withUser("client-key-data: " + b64(keyPEM(t, key))), certificateField, CodeMissing},
 		{"nothing", withUser(""), "users[0].user", CodeNoCredentials},
-		{"expired CA", withCluster("server: https://a, certificate-authority-data: " + b64(expired)),
-			"clusters[0].cluster.certificate-authority-data", CodeExpired},
+		{
+			"expired CA", withCluster("server: https://a, certificate-authority-data: " + b64(expired)),
+			"clusters[0].cluster.certificate-authority-data", CodeExpired,
+		},
 	})
 	weakPEM := keyPEM(t, small)
 	public := certificatePEM(t, issued{rsaKey(t, 1024), testNow.Add(-time.Hour), testNow.Add(time.Hour)})
 	refuses(t, []refusal{
 		{"RSA of 1024 bits", pairFields(public, weakPEM), certificateField, CodeWeakKey},
 		{"key of another certificate", pairFields(public, weakPEM), keyField, CodeKeyMismatch},
-		{"weak CA", withCluster("server: https://a, certificate-authority-data: " + b64(public)),
-			"clusters[0].cluster.certificate-authority-data", CodeWeakKey},
+		{
+			"weak CA", withCluster("server: https://a, certificate-authority-data: " + b64(public)),
+			"clusters[0].cluster.certificate-authority-data", CodeWeakKey,
+		},
 	})
 }
 

@@ -80,8 +80,10 @@ func (l *looker) look() (events []FileEvent, again bool) {
 	if err != nil {
 		if !l.broken {
 			l.broken = true
-			events = []FileEvent{{Kind: FileProblem, Problem: Finding{Code: CodeFolder, Field: l.folder.dir,
-				Message: "the folder cannot be read; the clusters that are attached stay"}}}
+			events = []FileEvent{{Kind: FileProblem, Problem: Finding{
+				Code: CodeFolder, Field: l.folder.dir,
+				Message: "the folder cannot be read; the clusters that are attached stay",
+			}}}
 		}
 		return events, false
 	}

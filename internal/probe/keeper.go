@@ -103,7 +103,7 @@ func (k *Keeper) takeOver(observer federation.NetworkID, now time.Time) {
 	}
 }
 
-// Add takes what a prober reports now. It does not block.
+// Report takes what a prober reports now. It does not block.
 func (k *Keeper) Report(reports []Report) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

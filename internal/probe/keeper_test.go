@@ -95,10 +95,12 @@ func (f fixed) Latest() *federation.Snapshot { return f.s }
 
 // twoGateways is a snapshot in which n2 has two gateways.
 func twoGateways(verdicts ...federation.Verdict) fixed {
-	o := &federation.Object{Key: federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: "n2"}, Digest: "1",
+	o := &federation.Object{
+		Key: federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: "n2"}, Digest: "1",
 		Spec: &federation.NetworkObject{
 			Gateways: []federation.NetworkGateway{{Address: "192.0.2.1"}, {Address: "192.0.2.2"}},
-		}}
+		},
+	}
 	e := federation.Edit{}
 	e.Objects.Set = map[federation.ObjectKey]*federation.Object{o.Key: o}
 	e.Verdicts.Set = map[federation.VerdictKey]federation.Verdict{}
@@ -195,8 +197,10 @@ func TestKeeperOverAnOutageOfTheStore(t *testing.T) {
 // a dead gateway nor leaves anything from before in the store.
 func TestKeeperGoesOnFromWhatIsInForce(t *testing.T) {
 	s := newHealthStore()
-	s.kept[HealthKey{"n1", false}] = Health{HealthKey{"n1", false}, map[netip.AddrPort]time.Time{wayTo(1).Gateway: start,
-		netip.MustParseAddrPort("192.0.2.9:1"): start}}
+	s.kept[HealthKey{"n1", false}] = Health{HealthKey{"n1", false}, map[netip.AddrPort]time.Time{
+		wayTo(1).Gateway:                       start,
+		netip.MustParseAddrPort("192.0.2.9:1"): start,
+	}}
 	s.ends[HealthKey{"n1", false}] = start.AddDate(100, 0, 0)
 	keeping(t, twoGateways(federation.Verdict{Since: start}), s, func(k *Keeper) {
 		k.Report([]Report{{Prober: "p", Path: wayTo(2), Reachable: true}})

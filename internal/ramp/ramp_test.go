@@ -62,8 +62,10 @@ func (r *rig) drain(ramp string, percent uint32) {
 		e.Objects.Gone = []federation.ObjectKey{key}
 	} else {
 		spec := &federation.DrainObject{Cluster: "c2", Ramp: ramp, Percent: &percent}
-		e.Objects.Set = map[federation.ObjectKey]*federation.Object{key: {Key: key, Digest: fmt.Sprint(ramp, percent, time.Now()),
-			Created: time.Now(), Spec: spec}}
+		e.Objects.Set = map[federation.ObjectKey]*federation.Object{key: {
+			Key: key, Digest: fmt.Sprint(ramp, percent, time.Now()),
+			Created: time.Now(), Spec: spec,
+		}}
 	}
 	r.objects.Update(e)
 	synctest.Wait()

@@ -33,8 +33,10 @@ func TestR05EscapesOfWideCharacters(t *testing.T) {
 			t.Errorf("%q: %v", expression, err)
 		}
 	}
-	for _, expression := range []string{`\x{ff}`, `\x{0000ff}`, `\xff`, `\377`, `ď`, `[ď-ž]`, `\Q\x{100}\E`,
-		`\Q\x{100}`, `\\x{100}`, `\\777`} {
+	for _, expression := range []string{
+		`\x{ff}`, `\x{0000ff}`, `\xff`, `\377`, `ď`, `[ď-ž]`, `\Q\x{100}\E`,
+		`\Q\x{100}`, `\\x{100}`, `\\777`,
+	} {
 		if err := Check(expression); err != nil {
 			t.Errorf("%q: %v", expression, err)
 		}

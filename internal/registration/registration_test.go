@@ -111,14 +111,20 @@ func TestU07ClaimsAreRefused(t *testing.T) {
 			says  string
 		}{
 			"no such group": {func(p *registration.Proxy) { p.Group = "other" }, registration.NoGroup, "WorkloadGroup shop/other"},
-			"a group of another namespace": {func(p *registration.Proxy) { p.Namespace = "bank" }, registration.NoGroup,
-				"WorkloadGroup bank/ledger"},
+			"a group of another namespace": {
+				func(p *registration.Proxy) { p.Namespace = "bank" }, registration.NoGroup,
+				"WorkloadGroup bank/ledger",
+			},
 			"a path as a group": {func(p *registration.Proxy) { p.Group = "../shop/ledger" }, registration.NoGroup, ""},
 			"another account":   {func(p *registration.Proxy) { p.Account = "web" }, registration.OtherIdentity, `is proven to be "web"`},
-			"another trust domain": {func(p *registration.Proxy) { p.TrustDomain = "evil.example" },
-				registration.OtherIdentity, `"evil.example"`},
-			"the address of another proxy": {func(p *registration.Proxy) { p.Address, p.Node = vm("10.0.0.1").Address, "sidecar~10.0.0.1~x.shop~d" },
-				registration.Taken, "10.0.0.1"},
+			"another trust domain": {
+				func(p *registration.Proxy) { p.TrustDomain = "evil.example" },
+				registration.OtherIdentity, `"evil.example"`,
+			},
+			"the address of another proxy": {
+				func(p *registration.Proxy) { p.Address, p.Node = vm("10.0.0.1").Address, "sidecar~10.0.0.1~x.shop~d" },
+				registration.Taken, "10.0.0.1",
+			},
 		} {
 			p := vm("10.0.0.2")
 			c.claim(&p)

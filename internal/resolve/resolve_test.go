@@ -79,12 +79,16 @@ type follower struct {
 
 func follow(t *testing.T) *follower {
 	a := federation.NewAggregate(nil)
-	f := &follower{t: t, zone: &zone{names: map[string][]netip.Addr{}}, aggregate: a,
-		operator: a.Open(federation.ShardKey{Provider: federation.Operator})}
+	f := &follower{
+		t: t, zone: &zone{names: map[string][]netip.Addr{}}, aggregate: a,
+		operator: a.Open(federation.ShardKey{Provider: federation.Operator}),
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	keeper := New(Options{Snapshots: a, To: a.Open(federation.ShardKey{Provider: "Resolver"}), Resolver: f.zone,
-		Logger: slog.New(slog.NewTextHandler(&f.log, nil))})
+	keeper := New(Options{
+		Snapshots: a, To: a.Open(federation.ShardKey{Provider: "Resolver"}), Resolver: f.zone,
+		Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
+	})
 	go func() { done <- keeper.Run(ctx) }()
 	f.end = func() {
 		cancel()
@@ -155,12 +159,21 @@ func TestF87NamesThatStandForNothingGood(t *testing.T) {
 		"no address":     {nil, true, good, "[]", "it has no address"},
 		"loopback":       {[]string{"127.0.0.1"}, false, good, "[127.0.0.1:15443 is a loopback address]", "may not be used"},
 		"loopback, IPv6": {[]string{"::1"}, false, good, "[[::1]:15443 is a loopback address]", "may not be used"},
-		"metadata": {[]string{"169.254.169.254"}, false, good, "[169.254.169.254:15443 is a link-local address]",
-			"may not be used"},
-		"metadata, elsewhere": {[]string{"100.100.100.200", "fd00:ec2::254"}, false, good,
-			"[100.100.100.200:15443 is a cloud metadata address [fd00:ec2::254]:15443 is a cloud metadata address]", "may not be used"},
-		"loopback beside another": {[]string{"127.0.0.1", "192.0.2.4"}, false, "[192.0.2.4]",
-			"[127.0.0.1:15443 is a loopback address]", "may not be used"},
+		"metadata": {
+			[]string{"169.254.169.254"},
+			false, good, "[169.254.169.254:15443 is a link-local address]",
+			"may not be used",
+		},
+		"metadata, elsewhere": {
+			[]string{"100.100.100.200", "fd00:ec2::254"},
+			false, good,
+			"[100.100.100.200:15443 is a cloud metadata address [fd00:ec2::254]:15443 is a cloud metadata address]", "may not be used",
+		},
+		"loopback beside another": {
+			[]string{"127.0.0.1", "192.0.2.4"},
+			false, "[192.0.2.4]",
+			"[127.0.0.1:15443 is a loopback address]", "may not be used",
+		},
 		"another": {[]string{"192.0.2.4"}, false, "[192.0.2.4]", "[]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,8 +30,10 @@ func limitedTo(t *testing.T, limits ConnectionLimits) *limitedServer {
 		t.Fatal(err)
 	}
 	s := &limitedServer{refused: refusals{}}
-	s.Listener = Limit(listener, LimitOptions{Name: "graphql", Limits: limits, Metrics: s.refused,
-		Log: source.NewLog(slog.New(slog.DiscardHandler))})
+	s.Listener = Limit(listener, LimitOptions{
+		Name: "graphql", Limits: limits, Metrics: s.refused,
+		Log: source.NewLog(slog.New(slog.DiscardHandler)),
+	})
 	return s
 }
 
@@ -88,8 +90,10 @@ func TestR01PendingConnectionsMakeRoom(t *testing.T) {
 	if s.refused[string(TooManyConnections)] != 1 {
 		t.Errorf("counted %v", s.refused)
 	}
-	for name, client := range map[string]net.Conn{"established": used, "of another source": few, "second": second,
-		"third": third, "new": newcomer} {
+	for name, client := range map[string]net.Conn{
+		"established": used, "of another source": few, "second": second,
+		"third": third, "new": newcomer,
+	} {
 		if closed(t, client) {
 			t.Errorf("the %s connection is closed", name)
 		}

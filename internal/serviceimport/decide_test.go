@@ -13,8 +13,10 @@ import (
 )
 
 func web() Import {
-	return Import{Spec: Spec{Type: "ClusterSetIP", IPs: []string{"240.241.0.1"}, Ports: []Port{{"http", "TCP", 80}}},
-		Clusters: []string{"c1", "c2"}}
+	return Import{
+		Spec:     Spec{Type: "ClusterSetIP", IPs: []string{"240.241.0.1"}, Ports: []Port{{"http", "TCP", 80}}},
+		Clusters: []string{"c1", "c2"},
+	}
 }
 
 // TestG70WhatIsDoneAboutAServiceImport, by what is exported, what is there, and who made it.
@@ -141,8 +143,10 @@ func TestG78AnImportHasTheAffinityOfTheOldestExport(t *testing.T) {
 			t.Fatal(err)
 		}
 		spec := written.Object["spec"].(map[string]any)
-		got, err := json.Marshal(map[string]any{"sessionAffinity": spec["sessionAffinity"],
-			"sessionAffinityConfig": spec["sessionAffinityConfig"]})
+		got, err := json.Marshal(map[string]any{
+			"sessionAffinity":       spec["sessionAffinity"],
+			"sessionAffinityConfig": spec["sessionAffinityConfig"],
+		})
 		if err != nil || string(got) != c.want {
 			t.Errorf("the import says %s, want %s (%v)", got, c.want, err)
 		}

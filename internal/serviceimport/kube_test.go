@@ -78,8 +78,10 @@ type rig struct {
 }
 
 func newRig(t *testing.T, change func(manifest string) string) *rig {
-	r := &rig{t: t, kube: testbed.StartKube(t, testbed.KubeOptions{}), mesh: federation.NewAggregate(nil),
-		writers: map[federation.ClusterID]*federation.Writer{}}
+	r := &rig{
+		t: t, kube: testbed.StartKube(t, testbed.KubeOptions{}), mesh: federation.NewAggregate(nil),
+		writers: map[federation.ClusterID]*federation.Writer{},
+	}
 	r.counts.of = map[string]int{}
 	r.defineServiceImports()
 	for _, file := range []string{"reader.yaml", rights} {
@@ -119,8 +121,10 @@ func (h *hub) Owns() bool { return h.owns.Load() }
 
 // follow runs a writer until the test ends.
 func (r *rig) follow(owner *hub, ready <-chan struct{}) {
-	w := New(Options{Snapshots: r.mesh, Ready: ready, Owner: owner, Meter: &r.counts, Grace: time.Millisecond,
-		Logger: slog.New(slog.NewTextHandler(&r.log, nil))})
+	w := New(Options{
+		Snapshots: r.mesh, Ready: ready, Owner: owner, Meter: &r.counts, Grace: time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() { w.Follow(ctx, "c1", r.cluster) })
@@ -132,8 +136,10 @@ func (r *rig) export(cluster federation.ClusterID, port uint16, names ...string)
 	if r.writers[cluster] == nil {
 		r.writers[cluster] = r.mesh.Open(federation.ShardKey{Cluster: cluster, Provider: federation.Kubernetes})
 	}
-	e := federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true,
-		Set: map[federation.ServiceKey]*federation.Shard{}}}
+	e := federation.Edit{Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
+		Full: true,
+		Set:  map[federation.ServiceKey]*federation.Shard{},
+	}}
 	for _, name := range names {
 		key := federation.ServiceKey{Hostname: federation.Hostname(name + ".shop.svc.clusterset.local"), Namespace: "shop"}
 		e.Services.Set[key] = &federation.Shard{Ports: []federation.Port{{Name: "http", Number: port, Protocol: federation.HTTP}}}

@@ -57,8 +57,10 @@ func registerBad(r *rig) {
 	}
 	r.register("tags", "tags", "10.0.6.1", 80,
 		withTags(append(many, "", "a\nb", strings.Repeat("t", 300_000), "protocol=http", "protocol|grpc")...)) // B-C6
-	for i, weight := range []int{-1, 70000,
-		5} { // B-C7
+	for i, weight := range []int{
+		-1, 70000,
+		5,
+	} { // B-C7
 		r.register("weights", fmt.Sprintf("weight-%d", i), fmt.Sprintf("10.0.7.%d", i+1), 80, withWeights(weight))
 	}
 	r.register("reserved", "reserved", "10.0.8.1", 80, withMeta("cluster-id", "c9", "network", "n9")) // B-C8
@@ -130,8 +132,10 @@ func TestVirtualAddressesOfARealConsul(t *testing.T) {
 	}})
 	r.Put("/v1/catalog/register", map[string]any{
 		"Node": "sick", "Address": "10.0.0.3", "Service": map[string]any{"ID": "sick", "Service": "sick", "Port": 80},
-		"Checks": []map[string]any{{"CheckID": "sick", "ServiceID": "sick", "Name": "sick", "Status": "critical",
-			"Output": strings.Repeat("o", 100_000)}},
+		"Checks": []map[string]any{{
+			"CheckID": "sick", "ServiceID": "sick", "Name": "sick", "Status": "critical",
+			"Output": strings.Repeat("o", 100_000),
+		}},
 	})
 	heard, _ := registrytest.Start(t, r)
 	v := heard.WaitPhase(t, federation.Ready)

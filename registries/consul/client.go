@@ -273,8 +273,10 @@ func (c *client) status(res *http.Response) error {
 	head, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 	switch {
 	case res.StatusCode == http.StatusForbidden:
-		return &refusal{denied: true,
-			msg: "consul answers 403: it does not know the token or the token lacks rights; write a token with service_prefix \"\" and node_prefix \"\" read to tokenFile"}
+		return &refusal{
+			denied: true,
+			msg:    "consul answers 403: it does not know the token or the token lacks rights; write a token with service_prefix \"\" and node_prefix \"\" read to tokenFile",
+		}
 	case res.StatusCode == http.StatusUnauthorized && bytes.Contains(head, []byte("ACL support disabled")):
 		return &noACL{}
 	case res.StatusCode == http.StatusUnauthorized:

@@ -167,8 +167,10 @@ func New(o Options) (*Registry, error) {
 
 // newClient has o.MaxPolls connections of its own.
 func newClient(o Options, base *url.URL) *client {
-	return &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{limits: o.Limits.WithDefaults(),
-		used: o.Used}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
+	return &client{base: base, dc: o.Datacenter, token: o.Token, count: o.Count, budget: &budget{
+		limits: o.Limits.WithDefaults(),
+		used:   o.Used,
+	}, starting: make(chan struct{}, startingAtOnce), http: &http.Client{
 		Transport: newTransport(o, base.Scheme == "https"),
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

@@ -364,11 +364,14 @@ func TestR06ADatacenterBeyondItsLimitsIsReadMoreAndMoreRarely(t *testing.T) {
 			if name != canaryService {
 				retry.Sleep(q.Context(), time.Second/2)
 			}
-			return &http.Response{StatusCode: http.StatusOK,
-				Body: io.NopCloser(strings.NewReader(fmt.Sprintf(instanceJSON, name, name, "10.0.0.1")))}
+			return &http.Response{
+				StatusCode: http.StatusOK,
+				Body:       io.NopCloser(strings.NewReader(fmt.Sprintf(instanceJSON, name, name, "10.0.0.1"))),
+			}
 		}
 		var lists, reads atomic.Int64
-		registry, err := New(Options{Cluster: "c1", Address: "http://consul.test:8500", Limits: federation.Limits{Objects: 500},
+		registry, err := New(Options{
+			Cluster: "c1", Address: "http://consul.test:8500", Limits: federation.Limits{Objects: 500},
 			Count: func(kind string) {
 				switch kind {
 				case CountServices:
@@ -376,7 +379,8 @@ func TestR06ADatacenterBeyondItsLimitsIsReadMoreAndMoreRarely(t *testing.T) {
 				case CountHealth:
 					reads.Add(1)
 				}
-			}})
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

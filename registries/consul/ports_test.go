@@ -41,12 +41,22 @@ func TestR84PortsOfAService(t *testing.T) {
 		{"all", portChoice{}, dynamic, "port http-20001 20001 HTTP|port http-20002 20002 HTTP|[{http-20001 20001}]|[{http-20002 20002}]"},
 		{"first", portChoice{instance: FirstPort}, dynamic, "port http 80 HTTP|[{http 20001}]|[{http 20002}]"},
 		{"first with a number", portChoice{FirstPort, 8000}, dynamic, "port http 8000 HTTP|[{http 20001}]|[{http 20002}]"},
-		{"first of the same number", portChoice{instance: FirstPort}, []entry{at("a", "10.0.0.1", 8080), at("b", "10.0.0.2", 8080)},
-			"port http 8080 HTTP|[{http 8080}]|[{http 8080}]"},
-		{"the service chooses", portChoice{}, []entry{at("a", "10.0.0.1", 20001, metas("service-port", "81")), at("b", "10.0.0.2", 20002)},
-			"port http 81 HTTP|[{http 20001}]|[{http 20002}]"},
-		{"the service chooses by tag", portChoice{FirstPort, 80}, []entry{at("a", "10.0.0.1", 20001, tags("instance-port=all")),
-			at("b", "10.0.0.2", 20002)}, "port http-20001 20001 HTTP|port http-20002 20002 HTTP|[{http-20001 20001}]|[{http-20002 20002}]"},
+		{
+			"first of the same number",
+			portChoice{instance: FirstPort},
+			[]entry{at("a", "10.0.0.1", 8080), at("b", "10.0.0.2", 8080)},
+			"port http 8080 HTTP|[{http 8080}]|[{http 8080}]",
+		},
+		{
+			"the service chooses",
+			portChoice{},
+			[]entry{at("a", "10.0.0.1", 20001, metas("service-port", "81")), at("b", "10.0.0.2", 20002)},
+			"port http 81 HTTP|[{http 20001}]|[{http 20002}]",
+		},
+		{"the service chooses by tag", portChoice{FirstPort, 80}, []entry{
+			at("a", "10.0.0.1", 20001, tags("instance-port=all")),
+			at("b", "10.0.0.2", 20002),
+		}, "port http-20001 20001 HTTP|port http-20002 20002 HTTP|[{http-20001 20001}]|[{http-20002 20002}]"},
 		{
 			"TCP without a number",
 			portChoice{instance: FirstPort},
@@ -56,8 +66,10 @@ func TestR84PortsOfAService(t *testing.T) {
 		{
 			"TCP with a number",
 			portChoice{},
-			[]entry{at("a", "10.0.0.1", 20001, metas("protocol", "tcp", "service-port", "6379")),
-				at("b", "10.0.0.2", 20002, metas("protocol", "tcp"))},
+			[]entry{
+				at("a", "10.0.0.1", 20001, metas("protocol", "tcp", "service-port", "6379")),
+				at("b", "10.0.0.2", 20002, metas("protocol", "tcp")),
+			},
 			"port tcp 6379 TCP|[{tcp 20001}]|[{tcp 20002}]",
 		},
 		{
@@ -151,8 +163,10 @@ func TestR84NamesOfConsulsDNS(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint("tag-", i)
 	}
-	o = testTranslator(t, Options{}).service("web", []entry{at("a", "10.0.0.1", 80, tags(many...)),
-		at("b", "10.0.0.2", 80, tags(many[:35]...))})
+	o = testTranslator(t, Options{}).service("web", []entry{
+		at("a", "10.0.0.1", 80, tags(many...)),
+		at("b", "10.0.0.2", 80, tags(many[:35]...)),
+	})
 	if len(o.shard.Aliases) != 1+2*mostShared || len(o.tagged) != 5 || len(o.problems) != 1 || o.problems[0].Code != "LIMIT" {
 		t.Errorf("40 tags make %d aliases, %d services and the problems %+v", len(o.shard.Aliases), len(o.tagged), o.problems)
 	}

@@ -226,8 +226,10 @@ func (g *guard) tokenSelf(ctx context.Context) error {
 }
 
 func noRights() error {
-	return &refusal{blind: true,
-		msg: `permission: the token may not see all services and nodes, so that its answers cannot be used; write a token with service_prefix "" and node_prefix "" read to tokenFile`}
+	return &refusal{
+		blind: true,
+		msg:   `permission: the token may not see all services and nodes, so that its answers cannot be used; write a token with service_prefix "" and node_prefix "" read to tokenFile`,
+	}
 }
 
 // edit is how the hub gets the identity.

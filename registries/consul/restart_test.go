@@ -79,14 +79,16 @@ func (h *supervised) start(t *testing.T) (stop func()) {
 	t.Helper()
 	h.Aggregate = federation.NewAggregate(nil)
 	h.Supervisor = registries.New(registries.Options{Aggregate: h.Aggregate, Dir: h.dir, Grace: time.Hour})
-	h.Attach(registries.Cluster{ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Consul},
+	h.Attach(registries.Cluster{
+		ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Consul},
 		Open: func(known federation.Identity) (registries.Registry, error) {
 			r, err := New(Options{Cluster: "c1", Address: h.address, Expect: known.UID, Wait: time.Second})
 			if err != nil {
 				return nil, err
 			}
 			return provider.Running{Active: r.Activity, Do: func(ctx context.Context, to registries.Sink) error { return r.Run(ctx, to) }}, nil
-		}})
+		},
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()

@@ -70,8 +70,10 @@ func (c shape) RoundTrip(q *http.Request) (*http.Response, error) {
 		}
 		body = "{" + strings.Join(names, ",") + "}"
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"X-Consul-Index": {"7"}},
-		Body: io.NopCloser(strings.NewReader(body))}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"X-Consul-Index": {"7"}},
+		Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
 }
 
 // published keeps the snapshot that the hub derives from what a registry reports.

@@ -113,9 +113,11 @@ func (r *Registry) translated(t *translator, name string, entries []entry) (o *o
 	r.log.Error("leaving a service as it was: the hub panicked over it", "object", "Service "+plain(name), "panic",
 		fmt.Sprint(hit.value), "stack", string(hit.stack))
 	return nil,
-		&unreadable{fault: true,
+		&unreadable{
+			fault: true,
 			msg: fmt.Sprintf("the hub cannot process this service, which is a fault of the hub; report it with the stack in the hub's log (%.200v)",
-				hit.value)}
+				hit.value),
+		}
 }
 
 // sync proves the source, reads everything and says it as one full edit. An

@@ -73,10 +73,16 @@ func TestTranslate(t *testing.T) {
 		in   []entry
 		want string
 	}{
-		{"plain", []entry{at("a", "10.0.0.1", 80)},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n"},
-		{"node address", []entry{at("a", "", 80)},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.9 [{http 80}] HEALTHY w=1 /dc1\n"},
+		{
+			"plain",
+			[]entry{at("a", "10.0.0.1", 80)},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n",
+		},
+		{
+			"node address",
+			[]entry{at("a", "", 80)},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.9 [{http 80}] HEALTHY w=1 /dc1\n",
+		},
 		{
 			"two ports",
 			[]entry{at("a", "10.0.0.1", 80), at("b", "10.0.0.2", 81, meta("protocol", "grpc"))},
@@ -99,8 +105,10 @@ func TestTranslate(t *testing.T) {
 		},
 		{
 			"B-C2 addresses",
-			[]entry{at("a", "not an ip; $(x)", 80), at("b", "fe80::1%eth0", 80), at("c", "010.0.0.1", 80), at("d", "1.2.3", 80),
-				at("e", "::ffff:10.0.0.5", 80)},
+			[]entry{
+				at("a", "not an ip; $(x)", 80), at("b", "fe80::1%eth0", 80), at("c", "010.0.0.1", 80), at("d", "1.2.3", 80),
+				at("e", "::ffff:10.0.0.5", 80),
+			},
 			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.5 [{http 80}] HEALTHY w=1 /dc1\n! ADDRESS_INVALID instance a Address\n! ADDRESS_INVALID instance b Address\n! ADDRESS_INVALID instance c Address\n! ADDRESS_INVALID instance d Address\n",
 		},
 		{
@@ -113,8 +121,11 @@ func TestTranslate(t *testing.T) {
 			[]entry{at("a", "db.example.org", 80), at("b", "10.0.0.1", 80)},
 			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n! ADDRESS_INVALID instance a Address\n",
 		},
-		{"B-C5 socket", []entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Service.SocketPath = "/var/run/docker.sock" })},
-			"! SOCKET_REFUSED instance a SocketPath\n"},
+		{
+			"B-C5 socket",
+			[]entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Service.SocketPath = "/var/run/docker.sock" })},
+			"! SOCKET_REFUSED instance a SocketPath\n",
+		},
 		{
 			"B-C7 weights",
 			[]entry{at("a", "10.0.0.1", 80, passing(-1)), at("b", "10.0.0.2", 80, passing(70000)), at("c", "10.0.0.3", 80, passing(7))},
@@ -125,13 +136,16 @@ func TestTranslate(t *testing.T) {
 			[]entry{at("a", "10.0.0.1", 80, passing(0)), at("b", "10.0.0.2", 80, passing(0))},
 			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n! WEIGHT_ALL_ZERO Service web Weights\n",
 		},
-		{"B-C10 health", []entry{
-			at("a", "10.0.0.1", 80, checked("x", "passing")), at("b", "10.0.0.2", 80, checked("x", "warning")),
-			at("c", "10.0.0.3", 80, checked("x", "critical")),
-			at("d", "10.0.0.4", 80, checked("x", "passing"), checked("y", "odd")),
-			at("e", "10.0.0.5", 80, checked("_service_maintenance:e", "critical")), at("f", "10.0.0.6", 80, checked("serfHealth", "critical")),
+		{
+			"B-C10 health",
+			[]entry{
+				at("a", "10.0.0.1", 80, checked("x", "passing")), at("b", "10.0.0.2", 80, checked("x", "warning")),
+				at("c", "10.0.0.3", 80, checked("x", "critical")),
+				at("d", "10.0.0.4", 80, checked("x", "passing"), checked("y", "odd")),
+				at("e", "10.0.0.5", 80, checked("_service_maintenance:e", "critical")), at("f", "10.0.0.6", 80, checked("serfHealth", "critical")),
+			},
+			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.3 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.4 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.5 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.6 [{http 80}] UNHEALTHY w=1 /dc1\n",
 		},
-			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.2 [{http 80}] HEALTHY w=1 /dc1\n10.0.0.3 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.4 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.5 [{http 80}] UNHEALTHY w=1 /dc1\n10.0.0.6 [{http 80}] UNHEALTHY w=1 /dc1\n"},
 		{"B-C14 kinds", []entry{
 			at("a", "10.0.0.1", 80, func(e *entry) { e.Service.Kind = api.ServiceKindConnectProxy }),
 			at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Kind = api.ServiceKindMeshGateway }),
@@ -171,8 +185,10 @@ func TestTranslate(t *testing.T) {
 		},
 		{
 			"locality",
-			[]entry{at("a", "10.0.0.1", 80, func(e *entry) { e.Node.Locality = &api.Locality{Region: "r", Zone: "z"} }),
-				at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Locality = &api.Locality{Region: "s"} })},
+			[]entry{
+				at("a", "10.0.0.1", 80, func(e *entry) { e.Node.Locality = &api.Locality{Region: "r", Zone: "z"} }),
+				at("b", "10.0.0.2", 80, func(e *entry) { e.Service.Locality = &api.Locality{Region: "s"} }),
+			},
 			"CLIENT_SIDE_LB external=false vips=[]\nport http 80 HTTP\n10.0.0.1 [{http 80}] HEALTHY w=1 r/z\n10.0.0.2 [{http 80}] HEALTHY w=1 s\n",
 		},
 		{"several ports of an instance", []entry{at("a", "10.0.0.1", 0, func(e *entry) {
@@ -214,8 +230,10 @@ func TestBC06BC08LabelsAreBounded(t *testing.T) {
 		many[i] = fmt.Sprintf("k%03d=%s", i, strings.Repeat("x", 300))
 	}
 	huge := "big=" + strings.Repeat("y", 900_000)
-	bad := []string{"", "new\nline", "ключ=1", "a b=1", "=1", "|", "network|n9", "topology.istio.io/cluster|c9",
-		"isthmus.dev/x=1", huge, "bell=\a"}
+	bad := []string{
+		"", "new\nline", "ключ=1", "a b=1", "=1", "|", "network|n9", "topology.istio.io/cluster|c9",
+		"isthmus.dev/x=1", huge, "bell=\a",
+	}
 	got, ignored := labels(map[string]string{"cluster-id": "c9", "version": "v2"}, append(bad, "version|v1", "topology.istio.io/network|n2"))
 	if len(got) != 2 || got["version"] != "v2" || got[keyNetwork] != "n2" {
 		t.Errorf("labels are %v, want the version of the meta and the network", got)
@@ -254,8 +272,10 @@ func TestWorkloadsAnswerByAddress(t *testing.T) {
 // than it names without a word.
 func TestF88NetworkThatIsNoneIsSaid(t *testing.T) {
 	tr := testTranslator(t, Options{Network: "n1"})
-	for name, want := range map[string]string{"n2": "n2", "Net_2.west": "Net_2.west", "n 2": "", "-n2": "",
-		"a/b": "", strings.Repeat("n", 64): ""} {
+	for name, want := range map[string]string{
+		"n2": "n2", "Net_2.west": "Net_2.west", "n 2": "", "-n2": "",
+		"a/b": "", strings.Repeat("n", 64): "",
+	} {
 		o := tr.service("web", []entry{at("a", "10.0.0.1", 80, tags(keyNetwork+"|"+name))})
 		got := o.shard.Endpoints[0].Network
 		said := slices.ContainsFunc(o.problems,

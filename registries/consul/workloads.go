@@ -40,8 +40,10 @@ func newWorkloads(r *Registry, s *WorkloadsSection) *Workloads {
 	o := r.o
 	o.MaxPolls, o.Used = reviewConnections, func(federation.Usage) {}
 	own := newClient(o, r.client.base)
-	return &Workloads{Tokens: s.Tokens, Certificates: s.Certificates, accounts: r.accounts, client: own,
-		guard: &guard{client: own, id: r.expect}, registry: r}
+	return &Workloads{
+		Tokens: s.Tokens, Certificates: s.Certificates, accounts: r.accounts, client: own,
+		guard: &guard{client: own, id: r.expect}, registry: r,
+	}
 }
 
 // ProofError is why a proof does not count. Its text is fit for the workload.

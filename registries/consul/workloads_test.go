@@ -57,8 +57,10 @@ func TestU21TokensAndLeavesCountForAsLongAsConsulSaysSo(t *testing.T) {
 	}
 	uid := w.guard.identity().String()
 	var made struct{ SecretID, AccessorID string }
-	r.Put("/v1/acl/token", map[string]any{"ServiceIdentities": []any{map[string]any{"ServiceName": "web"}},
-		"ExpirationTTL": "2h"}).Decode(t, &made)
+	r.Put("/v1/acl/token", map[string]any{
+		"ServiceIdentities": []any{map[string]any{"ServiceName": "web"}},
+		"ExpirationTTL":     "2h",
+	}).Decode(t, &made)
 	account, ends, err := w.AccountOf(ctx, uid, made.SecretID)
 	if err != nil || account != (Account{"shop", "web"}) || time.Until(ends) > 2*time.Hour || time.Until(ends) < time.Hour {
 		t.Fatalf("it is %v until %v, %v", account, ends, err)
@@ -107,8 +109,10 @@ func (r *rig) leaf(t *testing.T, w *Workloads, uid string) {
 	if _, known, err := w.Leaf("dc1/another", []*x509.Certificate{pair.Leaf}); !known || err == nil {
 		t.Errorf("with another Consul attached: known %v, %v", known, err)
 	}
-	forged := testbed.NewAuthority(t, "other").TLS(testbed.Subject{Name: "web",
-		Hosts: []string{pair.Leaf.URIs[0].String()}}).Certificates[0].Leaf
+	forged := testbed.NewAuthority(t, "other").TLS(testbed.Subject{
+		Name:  "web",
+		Hosts: []string{pair.Leaf.URIs[0].String()},
+	}).Certificates[0].Leaf
 	if _, known, err := w.Leaf(uid, []*x509.Certificate{forged}); !known || err == nil {
 		t.Errorf("a leaf that others signed: known %v, %v", known, err)
 	}
@@ -139,8 +143,10 @@ func TestU21SettingsOfAccounts(t *testing.T) {
 		"no namespace":       {WorkloadsSection{Tokens: true, Accounts: []AccountEntry{{Service: "a"}}}, "", "namespace"},
 		"account":            {entry(AccountEntry{Service: "a", ServiceAccount: "a/b"}), "", "serviceAccount"},
 		"name is no account": {entry(AccountEntry{Service: "a_b"}), "", "serviceAccount"},
-		"twice": {WorkloadsSection{Tokens: true, Namespace: "shop", Accounts: []AccountEntry{{Service: "a"},
-			{Service: "a", ServiceAccount: "b"}}}, "", "twice"},
+		"twice": {WorkloadsSection{Tokens: true, Namespace: "shop", Accounts: []AccountEntry{
+			{Service: "a"},
+			{Service: "a", ServiceAccount: "b"},
+		}}, "", "twice"},
 		"tokens in plain text":  {WorkloadsSection{Tokens: true}, "http://192.0.2.1:8500", "plain text"},
 		"leaves over http":      {WorkloadsSection{Certificates: true}, "http://192.0.2.1:8500", ""},
 		"account with an entry": {entry(AccountEntry{Service: "a_b", ServiceAccount: "a.b"}), "", ""},

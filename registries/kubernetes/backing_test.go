@@ -73,8 +73,11 @@ func TestR80NeverPlainBecauseThePodIsUnknown(t *testing.T) {
 			{object(endpointsOf(namesPod)), "none"}, // what is known ends with the endpoint
 		},
 		"SliceFirst": {{object(endpointsOf(namesPod)), "none"}, {object(securedPod), "TLS shop/web"}},
-		"FailedInAServersOwnWord": {{object(securedPod), "none"}, {object(endpointsOf(namesPod)), "TLS shop/web"},
-			{change(securedPod, "Running", "Failed"), "TLS shop/web"}},
+		"FailedInAServersOwnWord": {
+			{object(securedPod), "none"},
+			{object(endpointsOf(namesPod)), "TLS shop/web"},
+			{change(securedPod, "Running", "Failed"), "TLS shop/web"},
+		},
 		"AnotherUIDAtTheAddress": {
 			{object(securedPod), "none"},
 			{change(endpointsOf(namesPod), "uid: p1", "uid: p0"), "TLS shop/web"},

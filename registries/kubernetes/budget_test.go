@@ -58,8 +58,10 @@ func (h *hostile) RoundTrip(request *http.Request) (*http.Response, error) {
 		return answer(http.StatusOK, struct {
 				io.Reader
 				io.Closer
-			}{io.MultiReader(waiting{h.begin, request.Context().Done()}, strings.NewReader(events), quiet{done: request.Context().Done()}),
-				quiet{}}),
+			}{
+				io.MultiReader(waiting{h.begin, request.Context().Done()}, strings.NewReader(events), quiet{done: request.Context().Done()}),
+				quiet{},
+			}),
 			nil
 	case strings.HasSuffix(request.URL.Path, "/namespaces"):
 		return answer(http.StatusOK, io.NopCloser(strings.NewReader(`{"metadata":{"resourceVersion":"10"},"items":[`+pacedItem+`]}`))), nil
@@ -132,8 +134,11 @@ func TestR06EndlessLists(t *testing.T) {
 		pages  int // at most, in the first list
 	}{
 		"Objects": {&hostile{pages: -1, onPage: 20}, federation.Limits{Objects: 1000}, "more than 1000 objects, its limit", 51},
-		"Bytes": {&hostile{pages: -1, onPage: 1, label: strings.Repeat("x", 10_000)}, federation.Limits{Bytes: 1 << 20},
-			"more than 1048576 bytes, its limit", 110},
+		"Bytes": {
+			&hostile{pages: -1, onPage: 1, label: strings.Repeat("x", 10_000)},
+			federation.Limits{Bytes: 1 << 20},
+			"more than 1048576 bytes, its limit", 110,
+		},
 		"EmptyPages":    {&hostile{pages: -1}, federation.Limits{Pages: 40}, "more than 40 pages, its limit", 41},
 		"TheSameToken":  {&hostile{pages: -1, tokens: []string{"again"}}, federation.Limits{}, "the same continue token twice", 2},
 		"TokensInTurns": {&hostile{pages: -1, tokens: []string{"a", "b", "c"}}, federation.Limits{}, "the same continue token twice", 4},

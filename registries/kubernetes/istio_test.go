@@ -40,8 +40,10 @@ func TestR85TrafficDistributionByAnnotation(t *testing.T) {
 // themselves, and follows the annotation.
 func TestR85TrafficDistributionOfTheNamespace(t *testing.T) {
 	space := func(name, wish string) *defaults {
-		return parseDefaults(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
-			Annotations: map[string]string{annotationDistribution: wish}}})
+		return parseDefaults(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Annotations: map[string]string{annotationDistribution: wish},
+		}})
 	}
 	own := strings.NewReplacer("name: web", "name: own", "spec: {", "spec: {trafficDistribution: PreferClose, ").Replace(plainService)
 	m := newModel("")
@@ -106,15 +108,19 @@ func TestR85Localities(t *testing.T) {
 	}{
 		"Node":        {nodeYAML, podYAML, federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
 		"OlderLabels": {older, podYAML, federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
-		"NewerFirst": {strings.Replace(nodeYAML, "labels: {", "labels: {failure-domain.beta.kubernetes.io/zone: old, ", 1), podYAML,
-			federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"}},
+		"NewerFirst": {
+			strings.Replace(nodeYAML, "labels: {", "labels: {failure-domain.beta.kubernetes.io/zone: old, ", 1), podYAML,
+			federation.Locality{Region: "eu", Zone: "eu-1", SubZone: "rack-1"},
+		},
 		"PodsOwn":      {nodeYAML, labelled("r9.z9.s9"), federation.Locality{Region: "r9", Zone: "z9", SubZone: "s9"}},
 		"RegionAndSub": {nodeYAML, labelled("r9"), federation.Locality{Region: "r9"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, strings.Join([]string{plainService, test.node, test.pod,
-				sliceOf("s", "addressType: IPv4\nendpoints: [{addresses: [10.1.0.7], zone: eu-9, targetRef: {kind: Pod, name: web-1}}]")}, "---\n"))
+			world(t, m, strings.Join([]string{
+				plainService, test.node, test.pod,
+				sliceOf("s", "addressType: IPv4\nendpoints: [{addresses: [10.1.0.7], zone: eu-9, targetRef: {kind: Pod, name: web-1}}]"),
+			}, "---\n"))
 			e := full(m)
 			endpoint := shardOf(t, e, "web.shop.svc.cluster.local").Endpoints[0]
 			workload := e.Workloads.Set[federation.WorkloadKey{Namespace: "shop", Name: "web-1"}]

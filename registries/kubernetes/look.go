@@ -31,8 +31,10 @@ func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {
 	var refused *kube.Refusal
 	if errors.As(err, &refused) {
 		for _, e := range wrongKubeconfig(refused) {
-			report.Findings = append(report.Findings, apply.Finding{Code: string(e.Code), Severity: apply.Refusal,
-				Field: e.Field, Message: e.Message})
+			report.Findings = append(report.Findings, apply.Finding{
+				Code: string(e.Code), Severity: apply.Refusal,
+				Field: e.Field, Message: e.Message,
+			})
 		}
 		return report
 	}

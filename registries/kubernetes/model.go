@@ -69,8 +69,10 @@ func (m *model) network() federation.NetworkID {
 }
 
 func (m *model) endpointContext() endpointContext {
-	return endpointContext{pods: m.pods, podsAt: m.podsAt, now: m.now(), nodes: m.nodes, defaults: m.defaults,
-		vips: m.vips, network: m.network()}
+	return endpointContext{
+		pods: m.pods, podsAt: m.podsAt, now: m.now(), nodes: m.nodes, defaults: m.defaults,
+		vips: m.vips, network: m.network(),
+	}
 }
 
 func (m *model) take(o object) {

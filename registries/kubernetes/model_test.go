@@ -46,8 +46,10 @@ func TestChangesTouchOnlyWhatDependsOnThem(t *testing.T) {
 		{"SliceGone", func(_ *testing.T, m *model) { m.remove(kindSlices, key{Namespace: "shop", Name: "web-a"}) }, "web", ""},
 		{"PodLabels", func(t *testing.T, m *model) { world(t, m, strings.Replace(podYAML, "version: v1", "version: v2", 1)) }, "web", "web-1"},
 		{"PodProbe", func(t *testing.T, m *model) { world(t, m, strings.Replace(podYAML, "/ready", "/up", 1)) }, "", "web-1"},
-		{"PodGone", func(_ *testing.T, m *model) { m.remove(kindPods, key{Namespace: "shop", Name: "web-1"}) }, "",
-			"-web-1"}, // the endpoint stays (R80)
+		{
+			"PodGone", func(_ *testing.T, m *model) { m.remove(kindPods, key{Namespace: "shop", Name: "web-1"}) }, "",
+			"-web-1",
+		}, // the endpoint stays (R80)
 		{"Node", func(t *testing.T, m *model) { world(t, m, strings.Replace(nodeYAML, "eu-1", "eu-3", 1)) }, "web", "web-1"},
 		{"NodeOfNoPod", func(t *testing.T, m *model) {
 			world(t, m, "apiVersion: v1\nkind: Node\nmetadata: {name: n2, labels: {topology.kubernetes.io/region: us}}")
@@ -160,8 +162,10 @@ func TestAnyOrderOfEventsGivesTheSame(t *testing.T) {
 	var pool []string
 	for i := range 4 {
 		r := strings.NewReplacer("web", fmt.Sprint("web", i), "10.1.0.", fmt.Sprintf("10.%d.0.", i), "10.96.0.9", fmt.Sprintf("10.96.0.%d", i))
-		for _, d := range []string{serviceYAML, podYAML, sliceYAML, nodeYAML, strings.Replace(nodeYAML, "n1", "n2", 1),
-			strings.Replace(sliceYAML, "10.1.0.8", "10.96.0.2", 1)} {
+		for _, d := range []string{
+			serviceYAML, podYAML, sliceYAML, nodeYAML, strings.Replace(nodeYAML, "n1", "n2", 1),
+			strings.Replace(sliceYAML, "10.1.0.8", "10.96.0.2", 1),
+		} {
 			pool = append(pool, r.Replace(d))
 		}
 	}

@@ -11,8 +11,10 @@ type defaults struct {
 
 func parseDefaults(in *corev1.Namespace) *defaults {
 	n := about("Namespace " + in.Name)
-	return &defaults{distribution: annotated(in.Annotations, &n),
-		record: record{k: key{Name: in.Name}, version: in.ResourceVersion, problems: n.All()}}
+	return &defaults{
+		distribution: annotated(in.Annotations, &n),
+		record:       record{k: key{Name: in.Name}, version: in.ResourceVersion, problems: n.All()},
+	}
 }
 
 func (d *defaults) distributes() string {

@@ -217,8 +217,10 @@ func managementPorts(probes []federation.Probe) []federation.Port {
 	var out []federation.Port
 	for _, p := range probes {
 		if !slices.ContainsFunc(out, func(o federation.Port) bool { return o.Number == p.Port }) {
-			out = append(out, federation.Port{Name: "mgmt-" + strconv.Itoa(int(p.Port)), Number: p.Port,
-				Protocol: federation.ParseProtocol(p.Protocol)})
+			out = append(out, federation.Port{
+				Name: "mgmt-" + strconv.Itoa(int(p.Port)), Number: p.Port,
+				Protocol: federation.ParseProtocol(p.Protocol),
+			})
 		}
 	}
 	return out

@@ -28,8 +28,10 @@ type subject struct {
 }
 
 func (p subject) String() string {
-	names := [kinds]string{kindServices: "Service", kindSlices: "EndpointSlice", kindPods: "Pod", kindNodes: "Node",
-		kindNamespaces: "Namespace", kindNamespace: "Namespace", kindIstioNamespace: "Namespace"}
+	names := [kinds]string{
+		kindServices: "Service", kindSlices: "EndpointSlice", kindPods: "Pod", kindNodes: "Node",
+		kindNamespaces: "Namespace", kindNamespace: "Namespace", kindIstioNamespace: "Namespace",
+	}
 	if p.kind >= kindNodes {
 		return names[p.kind] + " " + p.k.Name
 	}

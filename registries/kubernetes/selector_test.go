@@ -18,15 +18,23 @@ func TestServicesSelectWorkloadEntries(t *testing.T) {
 	}{
 		"no selector":    {"ports: [{name: http, port: 80}]", nil},
 		"empty selector": {"selector: {}, ports: [{name: http, port: 80}]", nil},
-		"same port": {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: 80}]",
-			&federation.Selector{Labels: app, Providers: external}},
+		"same port": {
+			"selector: {app: web}, ports: [{name: http, port: 80, targetPort: 80}]",
+			&federation.Selector{Labels: app, Providers: external},
+		},
 		"no targetPort": {"selector: {app: web}, ports: [{port: 80}]", &federation.Selector{Labels: app, Providers: external}},
-		"numeric targetPort": {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}, {name: grpc, port: 90, targetPort: 90}]",
-			&federation.Selector{Labels: app, Providers: external, TargetPorts: map[string]uint16{"http": 8080}}},
-		"named targetPort": {"selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}]",
-			&federation.Selector{Labels: app, Providers: external, TargetNames: map[string]string{"http": "web"}}},
-		"port left out": {"selector: {app: web}, ports: [{name: a, port: 80}, {name: a, port: 81, targetPort: 8081}]",
-			&federation.Selector{Labels: app, Providers: external}},
+		"numeric targetPort": {
+			"selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}, {name: grpc, port: 90, targetPort: 90}]",
+			&federation.Selector{Labels: app, Providers: external, TargetPorts: map[string]uint16{"http": 8080}},
+		},
+		"named targetPort": {
+			"selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}]",
+			&federation.Selector{Labels: app, Providers: external, TargetNames: map[string]string{"http": "web"}},
+		},
+		"port left out": {
+			"selector: {app: web}, ports: [{name: a, port: 80}, {name: a, port: 81, targetPort: 8081}]",
+			&federation.Selector{Labels: app, Providers: external},
+		},
 		"external name": {"type: ExternalName, externalName: api.example.com, selector: {app: web}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,8 +61,10 @@ func TestServiceSelectsAWorkloadEntryOfTheHub(t *testing.T) {
 	s, changes := federation.Next(s, federation.Edit{
 		Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
 		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
-			{Namespace: "shop", Name: "vm"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}, Labels: map[string]string{"app": "web"},
-				Ports: []federation.EndpointPort{{Name: "web", Number: 8080}}},
+			{Namespace: "shop", Name: "vm"}: {
+				Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}, Labels: map[string]string{"app": "web"},
+				Ports: []federation.EndpointPort{{Name: "web", Number: 8080}},
+			},
 		}},
 	})
 	if changes.Reasons() != federation.ReasonEndpoints {

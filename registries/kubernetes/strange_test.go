@@ -35,11 +35,16 @@ func TestStrangeSlices(t *testing.T) {
 			v4 +
 				"ports: [{name: a, port: 0}, {name: b, port: 70000}, {name: c}, {port: 8080}, {name: http, port: 8080}, {name: http, port: 8081}, {name: s, port: 9, protocol: SCTP}, {name: u, port: 53, protocol: UDP}, {name: n, port: -5}]\nendpoints: [{addresses: [10.1.0.1]}]",
 			[]string{"10.1.0.1 [{http 8080} {u 53}] HEALTHY"},
-			map[string]string{"ports[0].port": "0 is not a port", "ports[1].port": "70000 is not a port", "ports[2].port": "no number",
-				"ports[3].name": "must name", "ports[5].name": "used before", "ports[8].port": "-5"},
+			map[string]string{
+				"ports[0].port": "0 is not a port", "ports[1].port": "70000 is not a port", "ports[2].port": "no number",
+				"ports[3].name": "must name", "ports[5].name": "used before", "ports[8].port": "-5",
+			},
 		},
-		{"BO1_OnePortWithoutName", v4 + "ports: [{port: 8080}]\nendpoints: [{addresses: [10.1.0.1]}]",
-			[]string{"10.1.0.1 [{ 8080}] HEALTHY"}, nil},
+		{
+			"BO1_OnePortWithoutName", v4 + "ports: [{port: 8080}]\nendpoints: [{addresses: [10.1.0.1]}]",
+			[]string{"10.1.0.1 [{ 8080}] HEALTHY"},
+			nil,
+		},
 		{"BO1_NoPorts", v4 + "ports: []\nendpoints: [{addresses: [10.1.0.1]}]", []string{"10.1.0.1 [] HEALTHY"}, nil},
 		{
 			"BO2_Addresses",
@@ -52,27 +57,36 @@ func TestStrangeSlices(t *testing.T) {
 				"endpoints[5].addresses[0]": "address of service shop/web", "endpoints[6].addresses[0]": "no IPv4 address",
 			},
 		},
-		{"BO2_Zone",
+		{
+			"BO2_Zone",
 			"addressType: IPv6\nendpoints: [{addresses: ['fe80::1%eth0']}, {addresses: ['::ffff:10.0.0.1']}, {addresses: ['fd00::1', 'fd00::2']}]",
-			[]string{"fd00::1 [] HEALTHY"}, map[string]string{
+			[]string{"fd00::1 [] HEALTHY"},
+			map[string]string{
 				"endpoints[0].addresses[0]": "with a zone", "endpoints[1].addresses[0]": "no IPv6 address",
-			}},
+			},
+		},
 		{"BO4_FQDN", "addressType: FQDN\nendpoints: [{addresses: [metadata.google.internal]}]", nil, map[string]string{"addressType": "FQDN"}},
 		{"BO9_Zones", v4 + `endpoints: [{addresses: [10.1.0.1], zone: "a/../b c\n"}, {addresses: [10.1.0.2], zone: "` + strings.Repeat("z", 64) +
 			`"}]`, []string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY"}, map[string]string{
 			"endpoints[0].zone": `"a/../b c\n"`, "endpoints[1].zone": "(63 letters",
 		}},
-		{"TargetElsewhere",
+		{
+			"TargetElsewhere",
 			v4 +
-				"endpoints: [{addresses: [10.1.0.1], targetRef: {kind: Pod, name: web-1, namespace: other}}, {addresses: [10.1.0.2], targetRef: {kind: Node, name: n1}}]", []string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY"}, map[string]string{
+				"endpoints: [{addresses: [10.1.0.1], targetRef: {kind: Pod, name: web-1, namespace: other}}, {addresses: [10.1.0.2], targetRef: {kind: Node, name: n1}}]",
+			[]string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY"},
+			map[string]string{
 				"endpoints[0].targetRef.namespace": `"other"`,
-			}},
+			},
+		},
 		{
 			"Conditions",
 			v4 +
 				"endpoints: [{addresses: [10.1.0.1], conditions: {}}, {addresses: [10.1.0.2], conditions: {ready: true}}, {addresses: [10.1.0.3], conditions: {ready: false}}, {addresses: [10.1.0.4], conditions: {ready: false, serving: true, terminating: true}}, {addresses: [10.1.0.5], conditions: {ready: false, serving: false, terminating: true}}, {addresses: [10.1.0.6], conditions: {ready: false, serving: true}}]",
-			[]string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY", "10.1.0.3 [] UNHEALTHY", "10.1.0.4 [] DRAINING",
-				"10.1.0.5 [] UNHEALTHY", "10.1.0.6 [] UNHEALTHY"},
+			[]string{
+				"10.1.0.1 [] HEALTHY", "10.1.0.2 [] HEALTHY", "10.1.0.3 [] UNHEALTHY", "10.1.0.4 [] DRAINING",
+				"10.1.0.5 [] UNHEALTHY", "10.1.0.6 [] UNHEALTHY",
+			},
 			nil,
 		},
 	} {

@@ -113,8 +113,11 @@ func TestServiceTypes(t *testing.T) {
 		{"DualStack", "clusterIPs: [10.96.0.9, 'fd00:96::9']", federation.ClientSideLB, []string{"10.96.0.9/32", "fd00:96::9/128"}, nil},
 		{"Headless", "clusterIP: None, clusterIPs: [None]", federation.Passthrough, nil, nil},
 		{"NodePort", "type: NodePort, clusterIPs: [10.96.0.9]", federation.ClientSideLB, []string{"10.96.0.9/32"}, nil},
-		{"LoadBalancer", "type: LoadBalancer, clusterIPs: [10.96.0.9], externalIPs: [127.0.0.1]", federation.ClientSideLB,
-			[]string{"10.96.0.9/32"}, nil},
+		{
+			"LoadBalancer", "type: LoadBalancer, clusterIPs: [10.96.0.9], externalIPs: [127.0.0.1]", federation.ClientSideLB,
+			[]string{"10.96.0.9/32"},
+			nil,
+		},
 		{"ExternalName", "type: ExternalName, externalName: API.example.com.", federation.DNSLB, nil, []string{"api.example.com"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -417,7 +420,8 @@ func TestSeed02EndpointsOfPods(t *testing.T) {
 			{Kind: "readiness", Container: "side", Protocol: "HTTPS", Port: 8443, Path: "/"},
 		},
 		ManagementPorts: []federation.Port{
-			{Name: "mgmt-8086", Number: 8086, Protocol: federation.HTTP}, {Name: "mgmt-8080", Number: 8080, Protocol: federation.TCP},
+			{Name: "mgmt-8086", Number: 8086, Protocol: federation.HTTP},
+			{Name: "mgmt-8080", Number: 8080, Protocol: federation.TCP},
 			{Name: "mgmt-8443", Number: 8443, Protocol: federation.HTTPS},
 		},
 	}
@@ -468,8 +472,10 @@ func sorted(in []string) string {
 // TestR82ExternalNamesWithoutPorts: one that may be a service of a cluster takes the
 // ports of its target; any other is reported.
 func TestR82ExternalNamesWithoutPorts(t *testing.T) {
-	for target, reported := range map[string]bool{"Web.shop.svc.cluster.local.": false, "web.shop.svc.other.domain": false,
-		"db.example.com": true} {
+	for target, reported := range map[string]bool{
+		"Web.shop.svc.cluster.local.": false, "web.shop.svc.other.domain": false,
+		"db.example.com": true,
+	} {
 		s := parseService(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alias"},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: target},

@@ -115,8 +115,10 @@ func (r *Registry) workloads() map[federation.WorkloadKey]*federation.Workload {
 				Labels:         labels(s, v),
 				ServiceAccount: names[s],
 				Probes:         []federation.Probe{{Kind: "readiness", Container: names[s], Protocol: "HTTP", Port: 3333, Path: "/ready"}},
-				ManagementPorts: []federation.Port{{Name: "http", Number: 3333, Protocol: federation.HTTP},
-					{Name: "custom", Number: 9999, Protocol: federation.TCP}},
+				ManagementPorts: []federation.Port{
+					{Name: "http", Number: 3333, Protocol: federation.HTTP},
+					{Name: "custom", Number: 9999, Protocol: federation.TCP},
+				},
 			}
 		}
 	}

@@ -120,8 +120,10 @@ func (h Holder) source(object string) Source {
 // unreadSource is that of clusters which objects of the holder named before the start.
 func (h Holder) unreadSource() Source {
 	c := carriers[h.By]
-	return Source{Rank: c.rank, Name: fmt.Sprintf("the %s of cluster %s, which were not read yet", c.plural, h.Cluster),
-		Owner: h.owner(), Yields: true}
+	return Source{
+		Rank: c.rank, Name: fmt.Sprintf("the %s of cluster %s, which were not read yet", c.plural, h.Cluster),
+		Owner: h.owner(), Yields: true,
+	}
 }
 
 // Attachment is the claim that has its ID.
@@ -146,8 +148,10 @@ type unread struct{ holder Holder }
 // Run is part of registries.Registry.
 func (u unread) Run(ctx context.Context, to registries.Sink) error {
 	c := carriers[u.holder.By]
-	to.Status(federation.RegistryStatus{Phase: federation.Stale,
-		Message: fmt.Sprintf("a %s of cluster %s names it, and its %s were not read yet", c.noun, u.holder.Cluster, c.plural)})
+	to.Status(federation.RegistryStatus{
+		Phase:   federation.Stale,
+		Message: fmt.Sprintf("a %s of cluster %s names it, and its %s were not read yet", c.noun, u.holder.Cluster, c.plural),
+	})
 	<-ctx.Done()
 	return nil
 }

@@ -147,8 +147,10 @@ func TestSecretsYieldToOperators(t *testing.T) {
 		h := start(t, Start{Config: []Claim{cluster("c0", "c0", 9, 1)}})
 		defer h.stop()
 		secret := func(in *Inputs) {
-			in.Remotes[holder("c0")] = Remotes{Asked: true, Read: true,
-				Named: []Entry{{Object: "ns/s", Key: "c1", Claim: cluster("c1", "a", 1, 5).proven()}}}
+			in.Remotes[holder("c0")] = Remotes{
+				Asked: true, Read: true,
+				Named: []Entry{{Object: "ns/s", Key: "c1", Claim: cluster("c1", "a", 1, 5).proven()}},
+			}
 		}
 		h.say(secret)
 		h.wantIdentity(t, "c1", "uid-1")

@@ -71,8 +71,10 @@ func (in Inputs) entries(h Holder) (valid []Entry, wrong map[string]federation.P
 		}
 	}
 	if of.Unreadable != "" {
-		wrong["remote "+c.plural] = federation.Problem{Code: c.unreadable, Object: c.plural + " in " + in.Namespaces[h.By],
-			Message: of.Unreadable + "; what they named stays"}
+		wrong["remote "+c.plural] = federation.Problem{
+			Code: c.unreadable, Object: c.plural + " in " + in.Namespaces[h.By],
+			Message: of.Unreadable + "; what they named stays",
+		}
 	}
 	return valid, wrong
 }
@@ -122,7 +124,8 @@ func (in Inputs) ended() []Holder {
 // what is not a claim: by the cluster at which they are shown, and by name. The holders
 // that ended name none.
 func (in Inputs) claims(ended []Holder) (of map[federation.ClusterID][]Attachment,
-	problems map[federation.ClusterID]map[string]federation.Problem) {
+	problems map[federation.ClusterID]map[string]federation.Problem,
+) {
 	of, problems = map[federation.ClusterID][]Attachment{}, map[federation.ClusterID]map[string]federation.Problem{}
 	add := func(c Claim, by Source) { of[c.ID] = append(of[c.ID], Attachment{Claim: c, Source: by}) }
 	for _, c := range in.Config {

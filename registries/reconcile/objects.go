@@ -42,7 +42,8 @@ func (r *Reconciler) FollowObjects(o Objects) func(context.Context) error {
 // since is what is new about Cluster objects. The claim of one that is set aside is nil:
 // it changes nothing, and what runs goes on.
 func (o Objects) since(view *config.View, said map[federation.ClusterID]*config.Object) (set map[federation.ClusterID]*Claim,
-	gone []federation.ClusterID) {
+	gone []federation.ClusterID,
+) {
 	set = map[federation.ClusterID]*Claim{}
 	there := map[federation.ClusterID]bool{}
 	for object := range view.State.ObjectsOf(federation.ClusterKind) {

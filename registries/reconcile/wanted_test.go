@@ -112,8 +112,10 @@ func TestWantedClusters(t *testing.T) {
 			[]string{"attach a 1 of config; attach b 2 of folder; attach c 3 of object; attach d 4 of Secrets of a"},
 		},
 		"the config file comes before the folder, Cluster objects and Secrets": {
-			[]says{{config: []Claim{named("a", "1"), named("x", "1")}, folder: one("x", "2"), objects: one("x", "3"),
-				secrets: of("a", secret("4", "x"))}},
+			[]says{{
+				config: []Claim{named("a", "1"), named("x", "1")}, folder: one("x", "2"), objects: one("x", "3"),
+				secrets: of("a", secret("4", "x")),
+			}},
 			[]string{"attach a 1 of config; attach x 1 of config; x: " + duplicate + "--kubeconfig-dir; x: " + duplicate + "a Cluster object; x: " +
 				duplicate + "the Secret istio-system/s of cluster a"},
 		},
@@ -145,16 +147,20 @@ func TestWantedClusters(t *testing.T) {
 			[]string{"attach x 1 of folder", "refuse x: bad"},
 		},
 		"an operator who takes an ID from a Secret confirms the cluster": {
-			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x"))},
-				{config: one("a", "1"), secrets: of("a", secret("2", "x")), objects: one("x", "3")}},
+			[]says{
+				{config: one("a", "1"), secrets: of("a", secret("2", "x"))},
+				{config: one("a", "1"), secrets: of("a", secret("2", "x")), objects: one("x", "3")},
+			},
 			[]string{
 				"attach a 1 of config; attach x 2 of Secrets of a",
 				"x stays; attach x 3 of object confirmed; x: " + duplicate + "the Secret istio-system/s of cluster a",
 			},
 		},
 		"a Secret that takes an ID from an operator confirms nothing": {
-			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x")), objects: one("x", "3")},
-				{config: one("a", "1"), secrets: of("a", secret("2", "x"))}},
+			[]says{
+				{config: one("a", "1"), secrets: of("a", secret("2", "x")), objects: one("x", "3")},
+				{config: one("a", "1"), secrets: of("a", secret("2", "x"))},
+			},
 			[]string{
 				"attach a 1 of config; attach x 3 of object; x: " + duplicate + "the Secret istio-system/s of cluster a",
 				"x stays; attach x 2 of Secrets of a; x: no problem",
@@ -169,16 +175,20 @@ func TestWantedClusters(t *testing.T) {
 			[]string{"attach a 1 of config; attach x 2 of Secrets of a"},
 		},
 		"entries that cannot be clusters are problems of the cluster with the Secrets": {
-			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "No.ID", "hub", "x"))},
-				{config: one("a", "1"), secrets: of("a", secret("2", "x"))}},
+			[]says{
+				{config: one("a", "1"), secrets: of("a", secret("2", "No.ID", "hub", "x"))},
+				{config: one("a", "1"), secrets: of("a", secret("2", "x"))},
+			},
 			[]string{
 				`attach a 1 of config; a: REMOTE_SECRET_INVALID data["No.ID"]; a: REMOTE_SECRET_INVALID data["hub"]; attach x 2 of Secrets of a`,
 				"a: no problem; a: no problem",
 			},
 		},
 		"ClusterProfiles come after Secrets, and both of one cluster count": {
-			[]says{{config: one("a", "1"), secrets: of("a", secret("2", "x")), profiles: of("a", secret("3", "x", "y", "No.ID"))},
-				{config: one("a", "1"), profiles: of("a", secret("3", "x"))}},
+			[]says{
+				{config: one("a", "1"), secrets: of("a", secret("2", "x")), profiles: of("a", secret("3", "x", "y", "No.ID"))},
+				{config: one("a", "1"), profiles: of("a", secret("3", "x"))},
+			},
 			[]string{
 				"attach a 1 of config; a: CLUSTER_PROFILE_INVALID metadata.name; attach x 2 of Secrets of a; x: " + duplicate +
 					"the ClusterProfile istio-system/s of cluster a; attach y 3 of ClusterProfiles of a",

@@ -83,8 +83,10 @@ func (o *Options) staticResources() *bootstrapv3.Bootstrap_StaticResources {
 	if o.Certificate != "" {
 		c.TransportSocket = &corev3.TransportSocket{
 			Name: "envoy.transport_sockets.tls",
-			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(&tlsv3.UpstreamTlsContext{Sni: o.HubName,
-				CommonTlsContext: o.mutualTLS()})},
+			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(&tlsv3.UpstreamTlsContext{
+				Sni:              o.HubName,
+				CommonTlsContext: o.mutualTLS(),
+			})},
 		}
 	}
 	return &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{c}}
@@ -102,8 +104,10 @@ func http2() *corev3.Http2ProtocolOptions {
 	return &corev3.Http2ProtocolOptions{
 		MaxConcurrentStreams: wrapperspb.UInt32(streams), InitialStreamWindowSize: wrapperspb.UInt32(streamWindow),
 		InitialConnectionWindowSize: wrapperspb.UInt32(connectionWindow),
-		ConnectionKeepalive: &corev3.KeepaliveSettings{Interval: durationpb.New(30 * time.Second),
-			Timeout: durationpb.New(5 * time.Second)},
+		ConnectionKeepalive: &corev3.KeepaliveSettings{
+			Interval: durationpb.New(30 * time.Second),
+			Timeout:  durationpb.New(5 * time.Second),
+		},
 	}
 }
 

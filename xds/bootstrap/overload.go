@@ -22,12 +22,16 @@ func (o *Options) overloadManager() *overloadv3.OverloadManager {
 	return &overloadv3.OverloadManager{
 		RefreshInterval: durationpb.New(250 * time.Millisecond),
 		ResourceMonitors: []*overloadv3.ResourceMonitor{
-			{Name: heapMonitor,
-				ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: pack(&heapv3.FixedHeapConfig{MaxHeapSizeBytes: o.MaxHeap})}},
-			{Name: connectionsMonitor,
+			{
+				Name:       heapMonitor,
+				ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: pack(&heapv3.FixedHeapConfig{MaxHeapSizeBytes: o.MaxHeap})},
+			},
+			{
+				Name: connectionsMonitor,
 				ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: pack(&connectionsv3.DownstreamConnectionsConfig{
 					MaxActiveDownstreamConnections: int64(min(o.MaxConnections, 1<<62)),
-				})}},
+				})},
+			},
 		},
 		Actions: []*overloadv3.OverloadAction{
 			heapAction("envoy.overload_actions.shrink_heap", 0.90),

@@ -59,7 +59,8 @@ spec:
 
 // proxied is a pod whose sidecar has an identity.
 func proxied(t *testing.T, network *testbed.Network, authority *testbed.Authority, address, account string,
-	s *federation.Snapshot) (*testbed.Namespace, *testbed.Envoy) {
+	s *federation.Snapshot,
+) (*testbed.Namespace, *testbed.Envoy) {
 	t.Helper()
 	ns := testbed.NewNamespace(t, account)
 	ns.Join(network, address)
@@ -67,8 +68,10 @@ func proxied(t *testing.T, network *testbed.Network, authority *testbed.Authorit
 		"CLUSTER_ID": "c1", "IDENTITY_SOURCE": "ads", "LABELS": map[string]any{"app": account},
 	})
 	chain, key := authority.Issue(testbed.Subject{Hosts: []string{"spiffe://cluster.local/ns/shop/sa/" + account}})
-	config := withSecrets(t, sidecarConfig(t, n, s), transport.KeyMaterial{Chain: chain, Key: key,
-		Bundles: map[string][]byte{"cluster.local": authority.PEM}})
+	config := withSecrets(t, sidecarConfig(t, n, s), transport.KeyMaterial{
+		Chain: chain, Key: key,
+		Bundles: map[string][]byte{"cluster.local": authority.PEM},
+	})
 	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "sidecar-" + account, Config: config, Namespace: ns})
 	proxy.WaitReady(time.Minute)
 	ns.Capture(testbed.ProxyUID)

@@ -17,8 +17,10 @@ func crowd(services int) *federation.Snapshot {
 	shards := map[federation.ServiceKey]*federation.Shard{}
 	for i := range services {
 		shards[key(federation.Hostname(fmt.Sprintf("s%d.shop.svc.cluster.local", i)))] = &federation.Shard{
-			Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP},
-				{Name: "https", Number: 443, Protocol: federation.HTTPS}},
+			Ports: []federation.Port{
+				{Name: "http", Number: 80, Protocol: federation.HTTP},
+				{Name: "https", Number: 443, Protocol: federation.HTTPS},
+			},
 			VIPs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), 32)},
 			Endpoints: []federation.Endpoint{{
 				Address: federation.IPAddress(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})),

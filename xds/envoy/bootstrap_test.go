@@ -118,8 +118,10 @@ func routesListener(t testing.TB, routes *routev3.RouteConfiguration, address st
 			Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: pack(t, &hcmv3.HttpConnectionManager{
 				StatPrefix:     "routes",
 				RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes},
-				HttpFilters: []*hcmv3.HttpFilter{{Name: "router",
-					ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(t, &routerv3.Router{})}}},
+				HttpFilters: []*hcmv3.HttpFilter{{
+					Name:       "router",
+					ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(t, &routerv3.Router{})},
+				}},
 			})},
 		}}}},
 	}

@@ -131,11 +131,15 @@ func TestR05TitlesOfFilterChains(t *testing.T) {
 		hosts = append(hosts, fmt.Sprintf("h%d.example.com", i))
 	}
 	for want, match := range map[string]*listenerv3.FilterChainMatch{
-		`filter chain for h0.example.com, h1.example.com, h2.example.com and 6 more of listener "l"`: {ServerNames: hosts,
-			TransportProtocol: "tls"},
+		`filter chain for h0.example.com, h1.example.com, h2.example.com and 6 more of listener "l"`: {
+			ServerNames:       hosts,
+			TransportProtocol: "tls",
+		},
 		`filter chain for TLS of listener "l"`: {TransportProtocol: "tls"},
-		`filter chain for http/1.1, h2c of listener "l"`: {TransportProtocol: "raw_buffer",
-			ApplicationProtocols: []string{"http/1.1", "h2c"}},
+		`filter chain for http/1.1, h2c of listener "l"`: {
+			TransportProtocol:    "raw_buffer",
+			ApplicationProtocols: []string{"http/1.1", "h2c"},
+		},
 		`filter chain of listener "l"`: {},
 	} {
 		if got := envoy.PartTitle(envoy.ListenerType, "l", partOf(t, match)); got != want {

@@ -82,8 +82,10 @@ func TestK12GatewaysRouteByClaims(t *testing.T) {
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
 	ns := testbed.NewNamespace(t, "gateway")
 	ns.Join(network, "10.7.0.8")
-	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "gateway", Config: sidecarConfig(t, frontOf(t), w.snapshot),
-		Namespace: ns}).WaitReady(time.Minute)
+	testbed.StartEnvoy(t, testbed.EnvoyOptions{
+		Name: "gateway", Config: sidecarConfig(t, frontOf(t), w.snapshot),
+		Namespace: ns,
+	}).WaitReady(time.Minute)
 	caller, _ := pod(t, network, "10.7.0.30", nil)
 	of := func(sub string, more map[string]any) string {
 		return "Bearer " + a.token(claimsOf("https://a.example", sub, more))
@@ -99,18 +101,25 @@ func TestK12GatewaysRouteByClaims(t *testing.T) {
 		{"a list with the claim", "/", []string{"Authorization", of("ann", map[string]any{"groups": []string{"x", "admin"}})}, 211},
 		{"another claim", "/", []string{"Authorization", of("ann", map[string]any{"groups": "admins"})}, 200},
 		{"a nested claim", "/", []string{"Authorization", of("ann", map[string]any{"realm": map[string]any{"roles": []string{"writer"}}})}, 212},
-		{"a prefix without the header", "/", []string{"Authorization", of("ann", map[string]any{"realm": map[string]any{"tier": "gold-1"}})},
-			200},
-		{"a prefix and the header", "/", []string{"Authorization", of("ann", map[string]any{"realm": map[string]any{"tier": "gold-1"}}),
-			"X-More", "1"}, 213},
+		{
+			"a prefix without the header", "/",
+			[]string{"Authorization", of("ann", map[string]any{"realm": map[string]any{"tier": "gold-1"}})},
+			200,
+		},
+		{"a prefix and the header", "/", []string{
+			"Authorization", of("ann", map[string]any{"realm": map[string]any{"tier": "gold-1"}}),
+			"X-More", "1",
+		}, 213},
 		{"a header of the claim's name", "/", []string{"Request.auth.claims.groups", "admin"}, 200},
 		{"without any subject", "/open", nil, 214},
 		{"with a subject", "/open", []string{"Authorization", of("ann", nil)}, 200},
 		{"without that subject", "/others", []string{"Authorization", of("bob", nil)}, 215},
 		{"with that subject", "/others", []string{"Authorization", of("ann", nil)}, 200},
 		{"a forged token", "/", []string{"Authorization", forged}, 401},
-		{"a token of the other issuer", "/", []string{"Authorization",
-			"Bearer " + b.token(claimsOf("https://b.example", "bob", map[string]any{"groups": "admin"}))}, 211},
+		{"a token of the other issuer", "/", []string{
+			"Authorization",
+			"Bearer " + b.token(claimsOf("https://b.example", "bob", map[string]any{"groups": "admin"})),
+		}, 211},
 	} {
 		if got := statusOf(t, caller, "GET", "http://10.7.0.8"+c.path, c.headers...); got != c.want {
 			t.Errorf("%s: answered with %d, want %d", c.name, got, c.want)

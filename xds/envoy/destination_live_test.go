@@ -274,8 +274,10 @@ func TestRulesDoWhatTheySay(t *testing.T) {
 			t.Errorf("%d of 20 requests over two endpoints are answered by the one that fails, want 10", failed)
 		}
 	})
-	for host, want := range map[federation.Hostname]string{"announced.shop": "PROXY TCP4 10.7.0.9 ",
-		"tunnelled.shop": "CONNECT far.example.com:443 HTTP/1.1"} {
+	for host, want := range map[federation.Hostname]string{
+		"announced.shop": "PROXY TCP4 10.7.0.9 ",
+		"tunnelled.shop": "CONNECT far.example.com:443 HTTP/1.1",
+	} {
 		t.Run("K22 connections open with "+want, func(t *testing.T) {
 			if r := caller.Get(liveURL(host)); r.Status != 200 || !strings.HasPrefix(string(r.Body), want) {
 				t.Errorf("the server sees %d %q %v", r.Status, r.Body, r.Err)

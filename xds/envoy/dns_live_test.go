@@ -16,11 +16,15 @@ import (
 // that has the same VIP there.
 func namesWorld() *federation.Snapshot {
 	far := tcp(90, federation.TCP, "10.96.0.1/32")
-	far.Endpoints = []federation.Endpoint{{Address: federation.IPAddress(netip.MustParseAddr("10.7.0.2")),
-		Ports: []federation.EndpointPort{{Name: "p", Number: 9000}}}}
+	far.Endpoints = []federation.Endpoint{{
+		Address: federation.IPAddress(netip.MustParseAddr("10.7.0.2")),
+		Ports:   []federation.EndpointPort{{Name: "p", Number: 9000}},
+	}}
 	near := tcp(90, federation.TCP, "10.96.0.1/32")
-	near.Endpoints = []federation.Endpoint{{Address: federation.IPAddress(netip.MustParseAddr("10.7.0.3")),
-		Ports: []federation.EndpointPort{{Name: "p", Number: 9000}}}}
+	near.Endpoints = []federation.Endpoint{{
+		Address: federation.IPAddress(netip.MustParseAddr("10.7.0.3")),
+		Ports:   []federation.EndpointPort{{Name: "p", Number: 9000}},
+	}}
 	return newWorld().attach("c1", "").attach("c2", "").say("c1", key("near.shop.svc.cluster.local"), near).say("c2",
 		key("far.shop.svc.cluster.local"), far).snapshot
 }

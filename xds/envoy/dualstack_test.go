@@ -63,8 +63,10 @@ func TestDualStackTrafficIsCaptured(t *testing.T) {
 			raw.Endpoints[0].Ports[0].Name = "p"
 			world := newWorld().attach("c1", "").say("c1", webKey, shop).say("c1", key("raw.shop"), raw).snapshot
 			server, caller := pods.start(t, 2, world), pods.start(t, 9, world)
-			testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server, Address: netip.IPv6Unspecified(),
-				HTTP: []int{8080, 7777}, TCP: []int{9000}})
+			testbed.StartEcho(t, testbed.EchoOptions{
+				Name: "server", Namespace: server, Address: netip.IPv6Unspecified(),
+				HTTP: []int{8080, 7777}, TCP: []int{9000},
+			})
 			for _, url := range []string{"http://10.96.0.1/", "http://[fd96::1]/"} {
 				answer := caller.Get(url).Echo(t)
 				if remote := netip.MustParseAddrPort(answer.Remote).Addr().Unmap(); remote != sidecarAddress(endpoint) {

@@ -26,8 +26,10 @@ func TestK61OnlyNamesOfTheEntryAreResolved(t *testing.T) {
 				`, weight: 1, headers: {request: {set: {Host: a.example.com}}}}, {destination: {host: web.shop}, weight: 1}]}]`,
 			"change the host for the whole route",
 		},
-		"a host that is none of them": {`http: [{rewrite: {authority: kubernetes.default.svc}, route: [` + to + `}]}]`,
-			"does not take requests for kubernetes.default.svc"},
+		"a host that is none of them": {
+			`http: [{rewrite: {authority: kubernetes.default.svc}, route: [` + to + `}]}]`,
+			"does not take requests for kubernetes.default.svc",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			port := uint16(80)

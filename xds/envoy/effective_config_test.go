@@ -46,13 +46,17 @@ func TestSidecarDecidesWhatIsImported(t *testing.T) {
 		"wildcard":               {sidecar("bank", "", `"*/*.bank.svc.cluster.local"`), "pay.bank web.shop", "pay.bank vault.bank"},
 		"nothing":                {sidecar("shop", "", `"~/*"`), "", "pay.bank vault.bank web.shop"},
 		"private stays (seed 7)": {sidecar("shop", "", `"bank/*"`), "pay.bank", "pay.bank vault.bank web.shop"},
-		"selected before general": {sidecar("shop", "", `"~/*"`) + "\n---\n" + sidecar("shop", "a", `"./*"`), "web.shop",
-			"pay.bank vault.bank web.shop"},
+		"selected before general": {
+			sidecar("shop", "", `"~/*"`) + "\n---\n" + sidecar("shop", "a", `"./*"`), "web.shop",
+			"pay.bank vault.bank web.shop",
+		},
 		"selects another": {sidecar("shop", "b", `"~/*"`), "pay.bank web.shop", "pay.bank vault.bank web.shop"},
 		"root":            {sidecar("istio-system", "", `"./*"`), "web.shop", "pay.bank vault.bank"},
 		"own before root": {sidecar("istio-system", "", `"~/*"`) + "\n---\n" + sidecar("shop", "", `"./*"`), "web.shop", ""},
-		"another root of the mesh": {"kind: MeshSettings\nspec: {rootNamespace: root}\n---\n" + sidecar("istio-system", "", `"~/*"`),
-			"pay.bank web.shop", "pay.bank vault.bank web.shop"},
+		"another root of the mesh": {
+			"kind: MeshSettings\nspec: {rootNamespace: root}\n---\n" + sidecar("istio-system", "", `"~/*"`),
+			"pay.bank web.shop", "pay.bank vault.bank web.shop",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := twoShops()

@@ -97,8 +97,10 @@ func TestEndpointIsFoundByItsOwnClustersPortName(t *testing.T) {
 		Address: federation.IPAddress(netip.MustParseAddr("10.0.2.1")),
 		Ports:   []federation.EndpointPort{{Name: "http", Number: 1}, {Name: "rest", Number: 7000}},
 	})
-	other.Ports = []federation.Port{{Name: "rest", Number: 80, Protocol: federation.HTTP},
-		{Name: "http", Number: 81, Protocol: federation.HTTP}}
+	other.Ports = []federation.Port{
+		{Name: "rest", Number: 80, Protocol: federation.HTTP},
+		{Name: "http", Number: 81, Protocol: federation.HTTP},
+	}
 	w := newWorld().attach("c1", "").attach("c2", "").say("c1", webKey, web(at("10.0.1.1", 8080))).say("c2", webKey, other)
 	expectEndpoints(t, w, "10.0.1.1:8080 HEALTHY", "10.0.2.1:7000 HEALTHY")
 }
@@ -109,8 +111,10 @@ func TestEndpointsLeftOutHaveReasons(t *testing.T) {
 	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080), sick, tired, unserved, at("backend.example.com", 8080)))
 	expectEndpoints(t, w, "10.0.0.1:8080 HEALTHY", "10.0.0.3:8080 DRAINING")
 	_, reasons := webEndpoints(t, w)
-	if want := []string{"HOSTNAME backend.example.com", "PORT_NOT_SERVED 10.0.0.4",
-		"UNHEALTHY 10.0.0.2"}; !slices.Equal(codes(reasons), want) {
+	if want := []string{
+		"HOSTNAME backend.example.com", "PORT_NOT_SERVED 10.0.0.4",
+		"UNHEALTHY 10.0.0.2",
+	}; !slices.Equal(codes(reasons), want) {
 		t.Errorf("reasons are %q, want %q", codes(reasons), want)
 	}
 }

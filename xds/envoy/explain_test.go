@@ -69,8 +69,10 @@ func TestExplainSaysWhyOfEveryEndpoint(t *testing.T) {
 		want string // of an endpoint that has nothing else against it
 	}{
 		"no such port": {"", 82, "10.1.0.1@c1 NONE NO_PORT"},
-		"not imported": {"kind: Sidecar\nmetadata: {name: few, namespace: shop}\nspec: {egress: [{hosts: [other/*]}]}", 80,
-			"10.1.0.1@c1 NONE NOT_IMPORTED Sidecar shop/few"},
+		"not imported": {
+			"kind: Sidecar\nmetadata: {name: few, namespace: shop}\nspec: {egress: [{hosts: [other/*]}]}", 80,
+			"10.1.0.1@c1 NONE NOT_IMPORTED Sidecar shop/few",
+		},
 		"TLS of a rule": {"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: MUTUAL}}}", 80, "10.1.0.1@c1 NONE TLS_NOT_AVAILABLE DestinationRule shop/web"},
 	} {
 		w := explainWorld(t)

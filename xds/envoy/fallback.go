@@ -201,9 +201,11 @@ func (p part) form(before *divided, withheld func(Form) bool) (form proto.Messag
 func (p part) others(before *divided) []proto.Message {
 	switch m := p.message.(type) {
 	case *routev3.VirtualHost:
-		unavailable := resource.Everything(m.GetName(), &routev3.Route{Match: resource.AnyPath(),
+		unavailable := resource.Everything(m.GetName(), &routev3.Route{
+			Match: resource.AnyPath(),
 			Action: resource.Refuse(http.StatusServiceUnavailable,
-				"the proxy refused the routes of this host")})
+				"the proxy refused the routes of this host"),
+		})
 		unavailable.Domains = m.GetDomains()
 		if i := before.index(p.name); i >= 0 {
 			old := proto.Clone(before.parts[i].message).(*routev3.VirtualHost)

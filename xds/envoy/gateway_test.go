@@ -65,10 +65,12 @@ func TestBX11SecretNames(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"", "web", "kubernetes://", "kubernetes://../a", "kubernetes://a/b", "file:///etc/shadow",
+	for _, name := range []string{
+		"", "web", "kubernetes://", "kubernetes://../a", "kubernetes://a/b", "file:///etc/shadow",
 		"kubernetes://..data", "kubernetes://-cacert", "kubernetes://A", "kubernetes://a\n", "kubernetes-gateway://a/b", "kubernetes-ingress://a",
 		"kubernetes-ingress:///a", "kubernetes-ingress://a/", "kubernetes-ingress://a/b/c", "kubernetes-ingress://../a", "default", "ROOTCA",
-		"kubernetes://web~/crl.pem", "kubernetes://web-cacert~", "kubernetes://~-cacert"} {
+		"kubernetes://web~/crl.pem", "kubernetes://web-cacert~", "kubernetes://~-cacert",
+	} {
 		if _, ok := transport.ParseSecretName(name); ok {
 			t.Errorf("%q counts as the name of a secret", name)
 		}
@@ -82,19 +84,27 @@ func TestWhatIsNotHonouredOfGatewaysIsSaid(t *testing.T) {
 	}{
 		"all supported": {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "::1", hosts: ["./a.example", "*"], tls: {mode: MUTUAL, credentialName: a, subjectAltNames: [b], cipherSuites: [AES128-SHA]}}`, nil},
 		"redirect":      {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {httpsRedirect: true}}`, nil},
-		"fields": {`{port: {number: 80, name: a, protocol: HTTP, targetPort: 8080}, defaultEndpoint: "127.0.0.1:1", hosts: ["*"]}`,
-			[]string{"servers[0].defaultEndpoint", "servers[0].port.targetPort"}},
+		"fields": {
+			`{port: {number: 80, name: a, protocol: HTTP, targetPort: 8080}, defaultEndpoint: "127.0.0.1:1", hosts: ["*"]}`,
+			[]string{"servers[0].defaultEndpoint", "servers[0].port.targetPort"},
+		},
 		"mode":   {`{port: {number: 443, name: a, protocol: TLS}, hosts: ["*"], tls: {mode: AUTO_PASSTHROUGH}}`, nil},
 		"values": {`{port: {number: 443, name: a, protocol: HTTPS}, bind: "unix:///a", hosts: ["*a", "a b"], tls: {mode: SIMPLE, credentialName: a/b, httpsRedirect: true}}`, []string{"servers[0].bind", "servers[0].hosts[0]", "servers[0].hosts[1]", "servers[0].tls.credentialName", "servers[0].tls.httpsRedirect"}},
-		"plaintext": {`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`,
-			[]string{"servers[0].tls"}},
+		"plaintext": {
+			`{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`,
+			[]string{"servers[0].tls"},
+		},
 		"K56 clients whose certificates are not verified": {`{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: OPTIONAL_MUTUAL, credentialName: a, insecureSkipVerify: true}}`, nil},
 		"G56 datagrams": {`{port: {number: 53, name: a, protocol: UDP}, hosts: ["*"]}`, nil},
-		"G56 datagrams with TLS": {`{port: {number: 53, name: a, protocol: UDP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`,
-			[]string{"servers[0].port.protocol"}},
+		"G56 datagrams with TLS": {
+			`{port: {number: 53, name: a, protocol: UDP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}`,
+			[]string{"servers[0].port.protocol"},
+		},
 		"K56 nobody is verified": {`{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, insecureSkipVerify: true}}`, []string{"servers[0].tls.insecureSkipVerify"}},
-		"protocol": {`{port: {number: 0, name: a, protocol: SCTP}, hosts: ["*"]}`,
-			[]string{"servers[0].port.number", "servers[0].port.protocol"}},
+		"protocol": {
+			`{port: {number: 0, name: a, protocol: SCTP}, hosts: ["*"]}`,
+			[]string{"servers[0].port.number", "servers[0].port.protocol"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().config(t, "kind: Gateway\nmetadata: {name: n, namespace: shop}\nspec: {servers: ["+c.server+"]}")

@@ -128,7 +128,8 @@ func datagramAnswered(t *testing.T, from *testbed.Namespace, address, text strin
 
 // startSecureGateway runs the gateway with certificates of the authority, which clients have too.
 func startSecureGateway(t *testing.T, network *testbed.Network, address string, authority *testbed.Authority,
-	s *federation.Snapshot, hosts ...string) {
+	s *federation.Snapshot, hosts ...string,
+) {
 	t.Helper()
 	ns := testbed.NewNamespace(t, "gateway")
 	ns.Join(network, address)
@@ -142,7 +143,8 @@ func startSecureGateway(t *testing.T, network *testbed.Network, address string, 
 // askedAs sends a request with a certificate, whatever the server asks for; the server is trusted as
 // authority says.
 func askedAs(t *testing.T, from *testbed.Namespace, authority *testbed.Authority, as tls.Certificate, host, path string) (status int,
-	answer testbed.EchoAnswer, err error) {
+	answer testbed.EchoAnswer, err error,
+) {
 	t.Helper()
 	certificate := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &as, nil }
 	client := from.Client(&tls.Config{RootCAs: authority.Pool(), ServerName: host, GetClientCertificate: certificate})

@@ -12,8 +12,11 @@ import (
 
 // drawGateway makes one of anything, not all of it sensible.
 func drawGateway(t *rapid.T, name string) *federation.Object {
-	spec := &networking.Gateway{Selector: rapid.SampledFrom([]map[string]string{nil, {"istio": "ingress"},
-		{"istio": "other"}}).Draw(t, "selector")}
+	spec := &networking.Gateway{Selector: rapid.SampledFrom([]map[string]string{
+		nil,
+		{"istio": "ingress"},
+		{"istio": "other"},
+	}).Draw(t, "selector")}
 	for i := range rapid.IntRange(0, 4).Draw(t, "servers") {
 		spec.Servers = append(spec.Servers, drawServer(t, i))
 	}

@@ -43,9 +43,11 @@ func drawVirtualService(t *rapid.T, number int) *federation.Object {
 		}}})
 	}
 	o := &federation.Object{
-		Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService",
+		Key: federation.ObjectKey{
+			Group: "networking.istio.io", Kind: "VirtualService",
 			Namespace: rapid.SampledFrom([]string{"shop", "other"}).Draw(t, "vs namespace"), Name: fmt.Sprint("v", number),
-			Cluster: rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "vs cluster")},
+			Cluster: rapid.SampledFrom([]federation.ClusterID{"", "", "c1", "c2"}).Draw(t, "vs cluster"),
+		},
 		Digest: fmt.Sprint(spec), Spec: spec,
 	}
 	index(o)
@@ -55,8 +57,10 @@ func drawVirtualService(t *rapid.T, number int) *federation.Object {
 func drawHTTPRoute(t *rapid.T) *networking.HTTPRoute {
 	r := &networking.HTTPRoute{Name: rapid.SampledFrom([]string{"", "r"}).Draw(t, "name")}
 	if rapid.IntRange(0, 4).Draw(t, "delegates") == 0 {
-		r.Delegate = &networking.Delegate{Name: rapid.SampledFrom([]string{"v0", "v1", "part", ""}).Draw(t, "delegate"),
-			Namespace: rapid.SampledFrom([]string{"", "shop", "other"}).Draw(t, "delegate's namespace")}
+		r.Delegate = &networking.Delegate{
+			Name:      rapid.SampledFrom([]string{"v0", "v1", "part", ""}).Draw(t, "delegate"),
+			Namespace: rapid.SampledFrom([]string{"", "shop", "other"}).Draw(t, "delegate's namespace"),
+		}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "matches") {
 		r.Match = append(r.Match, &networking.HTTPMatchRequest{
@@ -68,13 +72,17 @@ func drawHTTPRoute(t *rapid.T) *networking.HTTPRoute {
 		})
 	}
 	for _, d := range drawDestinations(t) {
-		r.Route = append(r.Route, &networking.HTTPRouteDestination{Destination: d.GetDestination(),
-			Weight: d.GetWeight(), Headers: drawHeaders(t)})
+		r.Route = append(r.Route, &networking.HTTPRouteDestination{
+			Destination: d.GetDestination(),
+			Weight:      d.GetWeight(), Headers: drawHeaders(t),
+		})
 	}
 	switch rapid.IntRange(0, 6).Draw(t, "action") {
 	case 0:
-		r.Redirect = &networking.HTTPRedirect{Uri: rapid.SampledFrom([]string{"", "/a", "%PREFIX()%/b"}).Draw(t, "redirect"),
-			RedirectCode: rapid.SampledFrom([]uint32{0, 302, 299}).Draw(t, "code")}
+		r.Redirect = &networking.HTTPRedirect{
+			Uri:          rapid.SampledFrom([]string{"", "/a", "%PREFIX()%/b"}).Draw(t, "redirect"),
+			RedirectCode: rapid.SampledFrom([]uint32{0, 302, 299}).Draw(t, "code"),
+		}
 	case 1:
 		r.DirectResponse = &networking.HTTPDirectResponse{Status: rapid.SampledFrom([]uint32{200, 0, 999}).Draw(t, "status")}
 	case 2:
@@ -87,8 +95,10 @@ func drawHTTPRoute(t *rapid.T) *networking.HTTPRoute {
 		}}
 	case 4:
 		r.Timeout = durationpb.New(rapid.SampledFrom([]time.Duration{0, -1, time.Second}).Draw(t, "timeout"))
-		r.Retries = &networking.HTTPRetry{Attempts: rapid.Int32Range(-1, 3).Draw(t, "attempts"),
-			RetryOn: rapid.SampledFrom([]string{"", "5xx,503", "nonsense"}).Draw(t, "retryOn"), PerTryTimeout: r.Timeout, Backoff: r.Timeout}
+		r.Retries = &networking.HTTPRetry{
+			Attempts: rapid.Int32Range(-1, 3).Draw(t, "attempts"),
+			RetryOn:  rapid.SampledFrom([]string{"", "5xx,503", "nonsense"}).Draw(t, "retryOn"), PerTryTimeout: r.Timeout, Backoff: r.Timeout,
+		}
 	}
 	r.Headers = drawHeaders(t)
 	return r
@@ -125,8 +135,10 @@ func drawDestinations(t *rapid.T) []*networking.RouteDestination {
 		if number := rapid.SampledFrom([]uint32{0, 80, 443, 1 << 20}).Draw(t, "to port"); number != 0 {
 			d.Port = &networking.PortSelector{Number: number}
 		}
-		all = append(all, &networking.RouteDestination{Destination: d,
-			Weight: rapid.SampledFrom([]int32{0, 1, 50, -1, 1<<31 - 1}).Draw(t, "share")})
+		all = append(all, &networking.RouteDestination{
+			Destination: d,
+			Weight:      rapid.SampledFrom([]int32{0, 1, 50, -1, 1<<31 - 1}).Draw(t, "share"),
+		})
 	}
 	return all
 }

@@ -49,8 +49,10 @@ func drawShard(t *rapid.T) *federation.Shard {
 		Resolution: federation.Resolution(rapid.IntRange(0, 4).Draw(t, "resolution")),
 		ExportTo:   rapid.SampledFrom([][]string{nil, nil, {"."}, {"shop"}, {"shop", "other"}, {"*"}}).Draw(t, "exportTo"),
 	}
-	s.ExternalName = rapid.SampledFrom([]federation.Hostname{"", "", "", "web.shop.svc.cluster.local", "web.shop.svc", "api.example.com",
-		"db.example.com"}).Draw(t, "external name")
+	s.ExternalName = rapid.SampledFrom([]federation.Hostname{
+		"", "", "", "web.shop.svc.cluster.local", "web.shop.svc", "api.example.com",
+		"db.example.com",
+	}).Draw(t, "external name")
 	if rapid.Bool().Draw(t, "aliases") {
 		s.Aliases = []federation.Hostname{"web.dc1.example", "db.shop.svc.cluster.local"}
 	}
@@ -78,8 +80,10 @@ func drawShard(t *rapid.T) *federation.Shard {
 
 func drawEndpoint(t *rapid.T) federation.Endpoint {
 	var address federation.Address
-	text := rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::a", "unix:/run/app.sock", "backend.example.com",
-		"127.0.0.1"}).Draw(t, "address")
+	text := rapid.SampledFrom([]string{
+		"10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::a", "unix:/run/app.sock", "backend.example.com",
+		"127.0.0.1",
+	}).Draw(t, "address")
 	if err := address.UnmarshalText([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +99,10 @@ func drawEndpoint(t *rapid.T) federation.Endpoint {
 		Labels:         map[string]string{"version": rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "version")},
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoint ports") {
-		e.Ports = append(e.Ports, federation.EndpointPort{Name: fmt.Sprintf("p%d", i),
-			Number: rapid.SampledFrom([]uint16{80, 8080, 0}).Draw(t, "number")})
+		e.Ports = append(e.Ports, federation.EndpointPort{
+			Name:   fmt.Sprintf("p%d", i),
+			Number: rapid.SampledFrom([]uint16{80, 8080, 0}).Draw(t, "number"),
+		})
 	}
 	return e
 }
@@ -117,8 +123,10 @@ func drawNode(t *rapid.T) envoy.Node {
 		"HTTP_PROXY_PORT":               rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),
 	}
 	typ := rapid.SampledFrom([]string{"sidecar", "sidecar", "sidecar", "router", "ingress"}).Draw(t, "type")
-	domain := rapid.SampledFrom([]string{"shop.svc.cluster.local", "other.svc.cluster.local", "shop.svc.other.domain",
-		"shop", ""}).Draw(t, "domain")
+	domain := rapid.SampledFrom([]string{
+		"shop.svc.cluster.local", "other.svc.cluster.local", "shop.svc.other.domain",
+		"shop", "",
+	}).Draw(t, "domain")
 	n := parse(t, typ+"~10.0.0.1~app~"+domain, metadata)
 	n.Stats = n.Agent && rapid.Bool().Draw(t, "Istio's filters")
 	return n

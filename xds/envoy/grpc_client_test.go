@@ -96,8 +96,10 @@ func serveSnapshot(t *testing.T, s *federation.Snapshot, n envoy.Node, proxies *
 		t.Fatal(err)
 	}
 	refused := &refusals{}
-	server := xds.New(xds.Options{Snapshots: unchanging{s}, Fleet: proxies, Metrics: refused,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	server := xds.New(xds.Options{
+		Snapshots: unchanging{s}, Fleet: proxies, Metrics: refused,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 	g := grpc.NewServer(server.ServerOptions()...)
 	server.Register(g)
 	served := make(chan error, 1)

@@ -92,8 +92,10 @@ spec: {host: web.shop.svc.cluster.local, exportTo: ["."], trafficPolicy: {loadBa
 func TestGRPCClientsShareBuilds(t *testing.T) {
 	s := newWorld().attach("c1", "").snapshot
 	one := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": "c1"})
-	two := parse(t, "sidecar~10.0.0.8~b.shop~shop.svc.cluster.local", map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": "c1",
-		"LABELS": map[string]any{"a": "b"}})
+	two := parse(t, "sidecar~10.0.0.8~b.shop~shop.svc.cluster.local", map[string]any{
+		"GENERATOR": "grpc", "CLUSTER_ID": "c1",
+		"LABELS": map[string]any{"a": "b"},
+	})
 	other := parse(t, "sidecar~10.0.0.7~c.ops~ops.svc.cluster.local", map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": "c1"})
 	for _, typ := range allTypes {
 		if !slices.Equal(envoy.Facets(typ, one, s), envoy.Facets(typ, two, s)) {

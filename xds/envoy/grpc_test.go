@@ -84,19 +84,37 @@ func TestGRPCEndpointsCarryWeightsByLocality(t *testing.T) {
 		config    string
 		want      []string
 	}{
-		"equal": {[]federation.Endpoint{weighing("10.0.0.1", "a", 3), weighing("10.0.0.2", "a", 3), weighing("10.0.0.3", "b", 1)}, "",
-			[]string{"0 a/s*6: 10.0.0.1*0 10.0.0.2*0", "0 b/s*1: 10.0.0.3*0"}},
-		"different": {[]federation.Endpoint{weighing("10.0.0.1", "a", 7), weighing("10.0.0.2", "a", 1), weighing("10.0.0.3", "a", 7)}, "",
-			[]string{"0 a/s~weight-1*1: 10.0.0.2*0", "0 a/s~weight-7*14: 10.0.0.1*0 10.0.0.3*0"}},
-		"ring": {[]federation.Endpoint{weighing("10.0.0.1", "a", 7), weighing("10.0.0.2", "a", 1)}, ring,
-			[]string{"0 a/s*8: 10.0.0.1*7 10.0.0.2*0"}},
-		"draining": {[]federation.Endpoint{weighing("10.0.0.1", "b", 1), draining}, "",
-			[]string{"0 b/s*1: 10.0.0.1*0", "1 a/s*2: 10.0.0.5*0"}},
+		"equal": {
+			[]federation.Endpoint{weighing("10.0.0.1", "a", 3), weighing("10.0.0.2", "a", 3), weighing("10.0.0.3", "b", 1)},
+			"",
+			[]string{"0 a/s*6: 10.0.0.1*0 10.0.0.2*0", "0 b/s*1: 10.0.0.3*0"},
+		},
+		"different": {
+			[]federation.Endpoint{weighing("10.0.0.1", "a", 7), weighing("10.0.0.2", "a", 1), weighing("10.0.0.3", "a", 7)},
+			"",
+			[]string{"0 a/s~weight-1*1: 10.0.0.2*0", "0 a/s~weight-7*14: 10.0.0.1*0 10.0.0.3*0"},
+		},
+		"ring": {
+			[]federation.Endpoint{weighing("10.0.0.1", "a", 7), weighing("10.0.0.2", "a", 1)},
+			ring,
+			[]string{"0 a/s*8: 10.0.0.1*7 10.0.0.2*0"},
+		},
+		"draining": {
+			[]federation.Endpoint{weighing("10.0.0.1", "b", 1), draining},
+			"",
+			[]string{"0 b/s*1: 10.0.0.1*0", "1 a/s*2: 10.0.0.5*0"},
+		},
 		"all drain": {[]federation.Endpoint{draining}, "", []string{"0 a/s*2: 10.0.0.5*0"}},
-		"sockets": {[]federation.Endpoint{weighing("10.0.0.1", "a", 1), at("unix:/run/a", 0), at("unix:/run/b", 0)},
-			"", []string{"0 a/s*1: 10.0.0.1*0"}},
-		"great": {[]federation.Endpoint{weighing("10.0.0.1", "a", 1<<32-1), weighing("10.0.0.2", "b", 1<<32-1)}, "",
-			[]string{"0 a/s*2147483647: 10.0.0.1*0", "0 b/s*2147483647: 10.0.0.2*0"}},
+		"sockets": {
+			[]federation.Endpoint{weighing("10.0.0.1", "a", 1), at("unix:/run/a", 0), at("unix:/run/b", 0)},
+			"",
+			[]string{"0 a/s*1: 10.0.0.1*0"},
+		},
+		"great": {
+			[]federation.Endpoint{weighing("10.0.0.1", "a", 1<<32-1), weighing("10.0.0.2", "b", 1<<32-1)},
+			"",
+			[]string{"0 a/s*2147483647: 10.0.0.1*0", "0 b/s*2147483647: 10.0.0.2*0"},
+		},
 		"none at all": {nil, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,10 +138,17 @@ func TestGRPCResolvesOneName(t *testing.T) {
 		want       string
 		codes      []string
 	}{
-		"names": {[]federation.Endpoint{at("b.example", 8080), at("a.example", 8080)}, federation.DNSLB, clusterv3.Cluster_LOGICAL_DNS,
-			"a.example", []string{"ONE_ADDRESS_ONLY b.example"}},
-		"addresses": {[]federation.Endpoint{at("10.0.0.1", 8080), at("a.example", 8080)}, federation.DNSLB, clusterv3.Cluster_EDS, "10.0.0.1",
-			[]string{"HOSTNAME a.example"}},
+		"names": {
+			[]federation.Endpoint{at("b.example", 8080), at("a.example", 8080)},
+			federation.DNSLB, clusterv3.Cluster_LOGICAL_DNS,
+			"a.example",
+			[]string{"ONE_ADDRESS_ONLY b.example"},
+		},
+		"addresses": {
+			[]federation.Endpoint{at("10.0.0.1", 8080), at("a.example", 8080)},
+			federation.DNSLB, clusterv3.Cluster_EDS, "10.0.0.1",
+			[]string{"HOSTNAME a.example"},
+		},
 		"nothing":    {nil, federation.DNSRoundRobinLB, clusterv3.Cluster_EDS, "", nil},
 		"passed on":  {[]federation.Endpoint{at("10.0.0.1", 8080)}, federation.Passthrough, clusterv3.Cluster_EDS, "10.0.0.1", nil},
 		"name alone": {[]federation.Endpoint{at("a.example", 8080)}, federation.ClientSideLB, clusterv3.Cluster_EDS, "", nil},
@@ -152,8 +177,10 @@ func TestGRPCResolvesOneName(t *testing.T) {
 
 func drawGRPCNode(t *rapid.T) envoy.Node {
 	namespace := rapid.SampledFrom([]string{"shop", "other", ""}).Draw(t, "client namespace")
-	metadata := map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": rapid.SampledFrom([]string{"c1", "c2", ""}).Draw(t, "cluster"),
-		"NAMESPACE": namespace}
+	metadata := map[string]any{
+		"GENERATOR": "grpc", "CLUSTER_ID": rapid.SampledFrom([]string{"c1", "c2", ""}).Draw(t, "cluster"),
+		"NAMESPACE": namespace,
+	}
 	domain := rapid.SampledFrom([]string{"shop.svc.cluster.local", "other.svc.cluster.local", "shop", ""}).Draw(t, "domain")
 	return parse(t, "sidecar~10.0.0.1~app~"+domain, metadata)
 }

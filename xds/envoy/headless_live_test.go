@@ -16,13 +16,16 @@ import (
 // meshPod starts a sidecar of c1 with an identity; strict: what it takes from
 // others is mutual TLS alone.
 func meshPod(t *testing.T, ns *testbed.Namespace, address, account string, a *testbed.Authority, s *federation.Snapshot,
-	strict bool) *testbed.Envoy {
+	strict bool,
+) *testbed.Envoy {
 	t.Helper()
 	n := parse(t, "sidecar~"+address+"~pod.shop~shop.svc.cluster.local",
 		map[string]any{"CLUSTER_ID": "c1", "IDENTITY_SOURCE": "ads", "DNS_CAPTURE": "true"})
 	chain, private := a.Issue(testbed.Subject{Hosts: []string{"spiffe://cluster.local/ns/shop/sa/" + account}})
-	config := withSecrets(t, sidecarConfig(t, n, s), transport.KeyMaterial{Chain: chain, Key: private,
-		Bundles: map[string][]byte{"cluster.local": a.PEM}})
+	config := withSecrets(t, sidecarConfig(t, n, s), transport.KeyMaterial{
+		Chain: chain, Key: private,
+		Bundles: map[string][]byte{"cluster.local": a.PEM},
+	})
 	if strict {
 		config = strictly(t, config)
 	}

@@ -23,8 +23,10 @@ const (
 func database(pods ...string) *federation.Shard {
 	shard := &federation.Shard{
 		Resolution: federation.Passthrough,
-		Ports: []federation.Port{{Name: "tcp-db", Number: 9000, Protocol: federation.TCP},
-			{Name: "http", Number: 8080, Protocol: federation.HTTP}},
+		Ports: []federation.Port{
+			{Name: "tcp-db", Number: 9000, Protocol: federation.TCP},
+			{Name: "http", Number: 8080, Protocol: federation.HTTP},
+		},
 	}
 	for _, text := range pods {
 		name, address, _ := strings.Cut(text, "=")

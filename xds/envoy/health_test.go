@@ -22,8 +22,10 @@ import (
 // which one is for n3 alone, and n3 with one. The services are of n2's cluster.
 func bridged(services map[string]*federation.Shard, objects ...*federation.Object) *federation.Snapshot {
 	s := federation.Empty()
-	for i, gateways := range [][]federation.NetworkGateway{nil, {{Address: "192.0.2.1", Locality: "r2/z1"},
-		{Address: "192.0.2.2", From: []federation.NetworkID{"n3"}}}, {{Address: "192.0.2.3"}}} {
+	for i, gateways := range [][]federation.NetworkGateway{nil, {
+		{Address: "192.0.2.1", Locality: "r2/z1"},
+		{Address: "192.0.2.2", From: []federation.NetworkID{"n3"}},
+	}, {{Address: "192.0.2.3"}}} {
 		id := federation.NetworkID(fmt.Sprint("n", i+1))
 		objects = append(objects, &federation.Object{
 			Key: federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(id)}, Digest: "1",
@@ -60,8 +62,10 @@ func eastWestGateway(hosts ...string) *federation.Object {
 	return &federation.Object{
 		Key:    federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: "infra", Name: "ew"},
 		Digest: strings.Join(hosts, " "),
-		Spec: &networking.Gateway{Servers: []*networking.Server{{Hosts: hosts,
-			Tls: &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH}}}},
+		Spec: &networking.Gateway{Servers: []*networking.Server{{
+			Hosts: hosts,
+			Tls:   &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH},
+		}}},
 	}
 }
 
@@ -75,29 +79,43 @@ func TestProbeNames(t *testing.T) {
 	}{
 		"none": {nil, nil, ""},
 		"one":  {one, nil, "outbound_.80_._.a.local"},
-		"three of many": {map[string]*federation.Shard{"d": meshed(nil), "c": meshed(nil), "b": meshed(nil), "a": meshed(nil)}, nil,
-			"outbound_.80_._.a.local outbound_.80_._.b.local outbound_.80_._.c.local"},
-		"a gateway's hosts": {map[string]*federation.Shard{"a": meshed(nil), "b": meshed(nil)}, []*federation.Object{eastWestGateway("b.local")},
-			"outbound_.80_._.b.local"},
+		"three of many": {
+			map[string]*federation.Shard{"d": meshed(nil), "c": meshed(nil), "b": meshed(nil), "a": meshed(nil)},
+			nil,
+			"outbound_.80_._.a.local outbound_.80_._.b.local outbound_.80_._.c.local",
+		},
+		"a gateway's hosts": {
+			map[string]*federation.Shard{"a": meshed(nil), "b": meshed(nil)},
+			[]*federation.Object{eastWestGateway("b.local")},
+			"outbound_.80_._.b.local",
+		},
 		"none of the hosts": {one, []*federation.Object{eastWestGateway("other.local")}, ""},
-		"plain text": {map[string]*federation.Shard{"a": meshed(func(_ *federation.Shard, e *federation.Endpoint) { e.TLSMode = "" })},
-			nil, ""},
+		"plain text": {
+			map[string]*federation.Shard{"a": meshed(func(_ *federation.Shard, e *federation.Endpoint) { e.TLSMode = "" })},
+			nil, "",
+		},
 		"not ready": {map[string]*federation.Shard{"a": meshed(func(_ *federation.Shard,
-			e *federation.Endpoint) {
+			e *federation.Endpoint,
+		) {
 			e.Health = federation.Unhealthy
 		})}, nil, ""},
-		"of another network": {map[string]*federation.Shard{"a": meshed(func(_ *federation.Shard, e *federation.Endpoint) { e.Network = "n1" })},
-			nil, ""},
+		"of another network": {
+			map[string]*federation.Shard{"a": meshed(func(_ *federation.Shard, e *federation.Endpoint) { e.Network = "n1" })},
+			nil, "",
+		},
 		"private": {map[string]*federation.Shard{"a": meshed(func(s *federation.Shard,
-			_ *federation.Endpoint) {
+			_ *federation.Endpoint,
+		) {
 			s.ExportTo = []string{"."}
 		})}, nil, ""},
 		"outside": {map[string]*federation.Shard{"a": meshed(func(s *federation.Shard,
-			_ *federation.Endpoint) {
+			_ *federation.Endpoint,
+		) {
 			s.MeshExternal = true
 		})}, nil, ""},
 		"UDP": {map[string]*federation.Shard{"a": meshed(func(s *federation.Shard,
-			_ *federation.Endpoint) {
+			_ *federation.Endpoint,
+		) {
 			s.Ports[0].Protocol = federation.UDP
 		})}, nil, ""},
 	} {
@@ -125,15 +143,19 @@ func told(p Probes) []string {
 func TestProbesOfAGateway(t *testing.T) {
 	s := bridged(map[string]*federation.Shard{"a": meshed(nil), "b": meshed(nil)})
 	router := func(network federation.NetworkID, identity bool) node.Node {
-		return node.Node{Type: node.Router, Cluster: "c9", Network: network, Identity: identity,
-			Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}}
+		return node.Node{
+			Type: node.Router, Cluster: "c9", Network: network, Identity: identity,
+			Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")},
+		}
 	}
 	for name, c := range map[string]struct {
 		node node.Node
 		want []string
 	}{
-		"with an identity": {router("n1", true), []string{"n2/outbound_.80_._.a.local 192.0.2.1:15443",
-			"n2/outbound_.80_._.b.local 192.0.2.1:15443", "n3/ 192.0.2.3:15443"}},
+		"with an identity": {router("n1", true), []string{
+			"n2/outbound_.80_._.a.local 192.0.2.1:15443",
+			"n2/outbound_.80_._.b.local 192.0.2.1:15443", "n3/ 192.0.2.3:15443",
+		}},
 		"without":                  {router("n1", false), []string{"n2/ 192.0.2.1:15443", "n3/ 192.0.2.3:15443"}},
 		"which the others are for": {router("n3", false), []string{"n2/ 192.0.2.1:15443 192.0.2.2:15443"}},
 	} {
@@ -188,10 +210,14 @@ func TestReportsAreRead(t *testing.T) {
 		want   string
 	}{
 		"nothing": {nil, "map[]"},
-		"each": {report(health("192.0.2.1", 15443, good), health("192.0.2.2", 15443, bad)),
-			"map[192.0.2.1:15443:true 192.0.2.2:15443:false]"},
-		"any name is enough": {report(health("192.0.2.1", 15443, bad), health("192.0.2.1", 15443, good), health("192.0.2.1", 15443, late)),
-			"map[192.0.2.1:15443:true]"},
+		"each": {
+			report(health("192.0.2.1", 15443, good), health("192.0.2.2", 15443, bad)),
+			"map[192.0.2.1:15443:true 192.0.2.2:15443:false]",
+		},
+		"any name is enough": {
+			report(health("192.0.2.1", 15443, bad), health("192.0.2.1", 15443, good), health("192.0.2.1", 15443, late)),
+			"map[192.0.2.1:15443:true]",
+		},
 		"late is bad":          {report(health("192.0.2.1", 15443, late)), "map[192.0.2.1:15443:false]"},
 		"unknown says nothing": {report(health("192.0.2.1", 15443, unknown)), "map[]"},
 		"another gateway": {report(health("192.0.2.3", 15443, bad), health("192.0.2.1", 80, bad), health("", 0, bad),

@@ -162,17 +162,23 @@ func TestInboundDealsWithHTTPOnly(t *testing.T) {
 		{Name: "raw", Number: 90, Protocol: federation.TCP},
 		{Name: "both", Number: 70, Protocol: federation.HTTP},
 	}}
-	second := &federation.Shard{Endpoints: []federation.Endpoint{local},
-		Ports: []federation.Port{{Name: "both", Number: 71, Protocol: federation.TCP}}}
+	second := &federation.Shard{
+		Endpoints: []federation.Endpoint{local},
+		Ports:     []federation.Port{{Name: "both", Number: 71, Protocol: federation.TCP}},
+	}
 	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("second.shop"), second)
-	w.apply(federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
+	w.apply(federation.Edit{
+		Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
 		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
 			Set: map[federation.WorkloadKey]*federation.Workload{{Name: "client"}: {
 				Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.9")},
-				ManagementPorts: []federation.Port{{Name: "probe", Number: 8080, Protocol: federation.HTTP},
-					{Name: "admin", Number: 6000, Protocol: federation.HTTP}},
+				ManagementPorts: []federation.Port{
+					{Name: "probe", Number: 8080, Protocol: federation.HTTP},
+					{Name: "admin", Number: 6000, Protocol: federation.HTTP},
+				},
 			}},
-		}})
+		},
+	})
 	l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, client(t), w.snapshot), "virtualInbound")
 	var ports []uint32
 	for _, chain := range l.GetFilterChains() {

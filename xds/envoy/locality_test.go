@@ -109,8 +109,10 @@ func TestServicesAskForWhatIsNearby(t *testing.T) {
 		"a word that nobody knows": {"PreferFar", "", none},
 		"turned off by a rule":     {"PreferSameZone", rule("enabled: false"), none},
 		"another region by a rule": {"PreferSameZone", rule("failover: [{from: eu, to: asia}]"), toAsia},
-		"a rule about something else": {"PreferSameZone",
-			"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: RANDOM}}}", near},
+		"a rule about something else": {
+			"PreferSameZone",
+			"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: RANDOM}}}", near,
+		},
 		"a rule alone asks for nobody": {"", rule("failover: [{from: eu, to: asia}]"), none},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,12 +158,18 @@ func TestClusterLocalHosts(t *testing.T) {
 		"a namesake":     {"kubernetes.shop.svc.cluster.local", "", false},
 		"by name":        {"web.shop.svc.cluster.local", settings("clusterLocalHosts: [web.shop.svc.cluster.local]"), true},
 		"by wildcard":    {"web.shop.svc.cluster.local", settings("clusterLocalHosts: ['*.shop.svc.cluster.local']"), true},
-		"exception": {"web.shop.svc.cluster.local",
-			settings("clusterLocalHosts: ['*.shop.svc.cluster.local'], clusterLocalExceptions: [web.shop.svc.cluster.local]"), false},
-		"exception, default": {"dns.kube-system.svc.cluster.local",
-			settings("clusterLocalExceptions: ['*.kube-system.svc.cluster.local']"), false},
-		"more than exception": {"web.shop.svc.cluster.local",
-			settings("clusterLocalExceptions: ['*'], clusterLocalHosts: ['*.shop.svc.cluster.local']"), true},
+		"exception": {
+			"web.shop.svc.cluster.local",
+			settings("clusterLocalHosts: ['*.shop.svc.cluster.local'], clusterLocalExceptions: [web.shop.svc.cluster.local]"), false,
+		},
+		"exception, default": {
+			"dns.kube-system.svc.cluster.local",
+			settings("clusterLocalExceptions: ['*.kube-system.svc.cluster.local']"), false,
+		},
+		"more than exception": {
+			"web.shop.svc.cluster.local",
+			settings("clusterLocalExceptions: ['*'], clusterLocalHosts: ['*.shop.svc.cluster.local']"), true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := federation.ServiceKey{Hostname: federation.Hostname(c.host), Namespace: "shop"}
@@ -266,16 +274,22 @@ func TestK20RequestsAreDistributedOverLocalities(t *testing.T) {
 		"none matches":    {rule("", "distribute: [{from: us, to: {us: 100}}]"), untouched, "[]"},
 		"turned off":      {rule("", "enabled: false, distribute: [{from: eu, to: {us: 100}}]"), untouched, "[]"},
 		"nobody is there": {rule("", "distribute: [{from: eu, to: {africa: 100}}]"), "", ""},
-		"the most exact one": {rule("", `distribute: [{from: eu, to: {"*": 10, eu: 20, eu/eu-1: 30, eu/eu-1/a: 40}}]`),
-			"0:5+22=7500 0:1=40000 0:2=30000 0:21=13333 0:3=6666 0:4=2500", ""},
-		"least request": {rule("simple: LEAST_REQUEST, ", "distribute: [{from: eu, to: {eu: 80, us: 20}}]"),
-			"0:1=16000 0:2=16000 0:3=16000 0:21=32000 0:4=20000", ""},
+		"the most exact one": {
+			rule("", `distribute: [{from: eu, to: {"*": 10, eu: 20, eu/eu-1: 30, eu/eu-1/a: 40}}]`),
+			"0:5+22=7500 0:1=40000 0:2=30000 0:21=13333 0:3=6666 0:4=2500", "",
+		},
+		"least request": {
+			rule("simple: LEAST_REQUEST, ", "distribute: [{from: eu, to: {eu: 80, us: 20}}]"),
+			"0:1=16000 0:2=16000 0:3=16000 0:21=32000 0:4=20000", "",
+		},
 		"the settings of the mesh": {
 			"kind: MeshSettings\nmetadata: {name: default}\nspec: {localityLoadBalancing: {distribute: [{from: eu, to: {eu: 80, us: 20}}]}}",
 			"0:1=16000 0:2=16000 0:21=32000 0:3=16000 0:4=20000", "[NO_SHARE 10.0.0.5]",
 		},
-		"odd shares": {rule("", `distribute: [{from: "", to: {eu: 1}}, {from: eu, to: {us: 4294967295, asia: 0, "": 7, "a/b/c/d": 1}}]`),
-			"0:4=100000", ""},
+		"odd shares": {
+			rule("", `distribute: [{from: "", to: {eu: 1}}, {from: eu, to: {us: 4294967295, asia: 0, "": 7, "a/b/c/d": 1}}]`),
+			"0:4=100000", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := spread(t).config(t, c.config)
@@ -298,18 +312,26 @@ func TestK20EndpointsAreOrderedByLabels(t *testing.T) {
 			"topology.istio.io/network, topology.kubernetes.io/region, topology.kubernetes.io/zone, topology.istio.io/subzone",
 			"0:10.0.0.1 1:10.0.0.2 2:10.0.0.3 3:10.0.0.4 3:10.0.0.5 4:192.0.2.21 4:192.0.2.22",
 		},
-		"the proxy's own cluster": {"topology.istio.io/cluster",
-			"0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 0:10.0.0.4 0:10.0.0.5 1:192.0.2.21 1:192.0.2.22"},
-		"another cluster": {"topology.istio.io/cluster=c2",
-			"0:192.0.2.21 0:192.0.2.22 1:10.0.0.1 1:10.0.0.2 1:10.0.0.3 1:10.0.0.4 1:10.0.0.5"},
-		"values": {"version=v1, topology.istio.io/cluster=c1",
-			"0:10.0.0.1 0:10.0.0.3 1:192.0.2.21 1:192.0.2.22 2:10.0.0.2 2:10.0.0.4 2:10.0.0.5"},
+		"the proxy's own cluster": {
+			"topology.istio.io/cluster",
+			"0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 0:10.0.0.4 0:10.0.0.5 1:192.0.2.21 1:192.0.2.22",
+		},
+		"another cluster": {
+			"topology.istio.io/cluster=c2",
+			"0:192.0.2.21 0:192.0.2.22 1:10.0.0.1 1:10.0.0.2 1:10.0.0.3 1:10.0.0.4 1:10.0.0.5",
+		},
+		"values": {
+			"version=v1, topology.istio.io/cluster=c1",
+			"0:10.0.0.1 0:10.0.0.3 1:192.0.2.21 1:192.0.2.22 2:10.0.0.2 2:10.0.0.4 2:10.0.0.5",
+		},
 		"the proxy's own label":       {"version", "0:10.0.0.2 0:10.0.0.4 1:10.0.0.1 1:10.0.0.3 1:10.0.0.5 1:192.0.2.21 1:192.0.2.22"},
 		"a label that nobody has":     {"track", all},
 		"the second counts not alone": {"track=x, version=v1", all},
 		"an empty list has no effect": {"", "0:10.0.0.1 1:10.0.0.2 2:10.0.0.3 2:192.0.2.21 3:10.0.0.4 3:10.0.0.5 3:192.0.2.22"},
-		"later labels are sub-orders": {"topology.kubernetes.io/region=eu, tier=gold",
-			"0:10.0.0.2 1:10.0.0.1 1:10.0.0.3 1:192.0.2.21 2:10.0.0.4 2:10.0.0.5 2:192.0.2.22"},
+		"later labels are sub-orders": {
+			"topology.kubernetes.io/region=eu, tier=gold",
+			"0:10.0.0.2 1:10.0.0.1 1:10.0.0.3 1:192.0.2.21 2:10.0.0.4 2:10.0.0.5 2:192.0.2.22",
+		},
 		"a label that the proxy lacks": {"tier", "0:10.0.0.1 0:10.0.0.3 0:10.0.0.5 0:192.0.2.21 0:192.0.2.22 1:10.0.0.2 1:10.0.0.4"},
 	} {
 		for from, config := range map[string]string{
@@ -351,12 +373,18 @@ func TestK55RegionsHavePriorities(t *testing.T) {
 		"by default": {"{}", regions},
 		"turned on":  {"{enabled: true}", regions},
 		"turned off": {"{enabled: false, failover: [{from: eu, to: us}]}", all},
-		"which takes over": {"{failover: [{from: us, to: asia}, {from: eu, to: us}, {from: eu, to: asia}]}",
-			"0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 0:192.0.2.21 1:10.0.0.4 2:10.0.0.5 2:192.0.2.22"},
-		"within labels": {"{failoverPriority: [topology.istio.io/cluster=c1]}",
-			"0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 1:10.0.0.4 1:10.0.0.5 2:192.0.2.21 3:192.0.2.22"},
-		"the proxy's own labels": {"{failoverPriority: [version]}",
-			"0:10.0.0.2 1:10.0.0.4 2:10.0.0.1 2:10.0.0.3 2:192.0.2.21 3:10.0.0.5 3:192.0.2.22"},
+		"which takes over": {
+			"{failover: [{from: us, to: asia}, {from: eu, to: us}, {from: eu, to: asia}]}",
+			"0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 0:192.0.2.21 1:10.0.0.4 2:10.0.0.5 2:192.0.2.22",
+		},
+		"within labels": {
+			"{failoverPriority: [topology.istio.io/cluster=c1]}",
+			"0:10.0.0.1 0:10.0.0.2 0:10.0.0.3 1:10.0.0.4 1:10.0.0.5 2:192.0.2.21 3:192.0.2.22",
+		},
+		"the proxy's own labels": {
+			"{failoverPriority: [version]}",
+			"0:10.0.0.2 1:10.0.0.4 2:10.0.0.1 2:10.0.0.3 2:192.0.2.21 3:10.0.0.5 3:192.0.2.22",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, outliers := range []string{"", "outlierDetection: {}, "} {

@@ -85,8 +85,11 @@ func bridgeWorld(t *testing.T, cluster federation.ClusterID) *federation.Snapsho
 		}
 	}
 	shard := &federation.Shard{
-		Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP},
-			{Name: "http2", Number: 81, Protocol: federation.HTTP2}, {Name: "tcp", Number: 90, Protocol: federation.TCP}},
+		Ports: []federation.Port{
+			{Name: "http", Number: 80, Protocol: federation.HTTP},
+			{Name: "http2", Number: 81, Protocol: federation.HTTP2},
+			{Name: "tcp", Number: 90, Protocol: federation.TCP},
+		},
 		VIPs:      vips("10.96.0.1/32"),
 		Endpoints: []federation.Endpoint{endpoint},
 	}
@@ -98,10 +101,14 @@ func (b *bridge) start(ns *testbed.Namespace, id string, cluster federation.Clus
 		"CLUSTER_ID": string(cluster), "IDENTITY_SOURCE": "ads", "ROUTER_MODE": "sni-dnat", "LABELS": map[string]any{"istio": "eastwest"},
 	})
 	chain, key := b.authority.Issue(testbed.Subject{Hosts: []string{identity}})
-	config := withSecrets(b.t, sidecarConfig(b.t, n, bridgeWorld(b.t, cluster)), transport.KeyMaterial{Chain: chain, Key: key,
-		Bundles: map[string][]byte{"cluster.local": b.authority.PEM, "other": b.authority.PEM}})
-	proxy := testbed.StartEnvoy(b.t, testbed.EnvoyOptions{Name: strings.ReplaceAll(id[:12], "~", "-") + string(cluster),
-		Config: config, Namespace: ns})
+	config := withSecrets(b.t, sidecarConfig(b.t, n, bridgeWorld(b.t, cluster)), transport.KeyMaterial{
+		Chain: chain, Key: key,
+		Bundles: map[string][]byte{"cluster.local": b.authority.PEM, "other": b.authority.PEM},
+	})
+	proxy := testbed.StartEnvoy(b.t, testbed.EnvoyOptions{
+		Name:   strings.ReplaceAll(id[:12], "~", "-") + string(cluster),
+		Config: config, Namespace: ns,
+	})
 	proxy.WaitReady(time.Minute)
 	return proxy
 }
@@ -211,8 +218,10 @@ func (b *bridge) strangers(marker string) map[string]stranger {
 		"no SNI":              {as(b.authority, "", mine), noChain},
 		"ALPN of no mesh":     {other, noChain},
 		"a foreign authority": {as(foreign, farName, mine), sidecar + "fail_verify_error"},
-		"a foreign trust domain": {as(b.authority, farName, testbed.Subject{Hosts: []string{"spiffe://other/ns/shop/sa/client"}}),
-			sidecar + "fail_verify_san"},
+		"a foreign trust domain": {
+			as(b.authority, farName, testbed.Subject{Hosts: []string{"spiffe://other/ns/shop/sa/client"}}),
+			sidecar + "fail_verify_san",
+		},
 		"an old certificate": {as(b.authority, farName, old), sidecar + "fail_verify_error"},
 		"no certificate":     {nobody, sidecar + "fail_verify_no_cert"},
 	}

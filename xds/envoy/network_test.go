@@ -99,25 +99,42 @@ func TestWhatIsBehindAGateway(t *testing.T) {
 		want    string
 		reasons []string
 	}{
-		"no mutual TLS": {base().network("n2", only()).say("c2", webKey, web(plain)), "map[10.0.0.1:8080:1]",
-			[]string{"NO_MUTUAL_TLS 10.0.2.2"}},
-		"unhealthy": {base().network("n2", only()).say("c2", webKey, web(sick, meshed("10.0.2.1", "n2", 7))),
-			"map[10.0.0.1:8080:1 192.0.2.1:15443:7]", []string{"UNHEALTHY 10.0.2.3"}},
+		"no mutual TLS": {
+			base().network("n2", only()).say("c2", webKey, web(plain)), "map[10.0.0.1:8080:1]",
+			[]string{"NO_MUTUAL_TLS 10.0.2.2"},
+		},
+		"unhealthy": {
+			base().network("n2", only()).say("c2", webKey, web(sick, meshed("10.0.2.1", "n2", 7))),
+			"map[10.0.0.1:8080:1 192.0.2.1:15443:7]",
+			[]string{"UNHEALTHY 10.0.2.3"},
+		},
 		"unknown network": {base().say("c2", webKey, web(elsewhere)), "map[10.0.0.1:8080:1]", []string{"UNKNOWN_NETWORK 10.0.2.4"}},
-		"not from here": {base().network("n2", only("n3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
-			"map[10.0.0.1:8080:1]", []string{"NO_GATEWAY_FOR_NETWORK 10.0.2.1"}},
-		"from here": {base().network("n2", only("n1", "n3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
-			"map[10.0.0.1:8080:1 192.0.2.1:15443:1]", nil},
-		"no usable address": {base().network("n2", gatewaysAt("169.254.169.254")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
-			"map[10.0.0.1:8080:1]", []string{"NO_GATEWAY_ADDRESS 10.0.2.1"}},
+		"not from here": {
+			base().network("n2", only("n3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
+			"map[10.0.0.1:8080:1]",
+			[]string{"NO_GATEWAY_FOR_NETWORK 10.0.2.1"},
+		},
+		"from here": {
+			base().network("n2", only("n1", "n3")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
+			"map[10.0.0.1:8080:1 192.0.2.1:15443:1]", nil,
+		},
+		"no usable address": {
+			base().network("n2", gatewaysAt("169.254.169.254")).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))),
+			"map[10.0.0.1:8080:1]",
+			[]string{"NO_GATEWAY_ADDRESS 10.0.2.1"},
+		},
 		"one gateway, two networks": {base().attach("c3", "n3").network("n2", only()).network("n3", only()).say("c2", webKey,
 			web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.2.1", "n3", 3))), "map[10.0.0.1:8080:1 192.0.2.1:15443:5]", nil},
-		"the same pod twice": {base().attach("c3", "n2").network("n2", only()).say("c2", webKey,
-			web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.2.1", "n2", 3))), "map[10.0.0.1:8080:1 192.0.2.1:15443:2]",
-			[]string{"DUPLICATE_ADDRESS 10.0.2.1"}},
-		"weights beyond Envoy's": {base().network("n2", gatewaysAt("192.0.2.1", "192.0.2.2", "192.0.2.3")).say("c2", webKey,
-			web(meshed("10.0.2.1", "n2", 1<<32-1))),
-			"map[10.0.0.1:8080:1 192.0.2.1:15443:1073741823 192.0.2.2:15443:1073741823 192.0.2.3:15443:1073741823]", nil},
+		"the same pod twice": {
+			base().attach("c3", "n2").network("n2", only()).say("c2", webKey,
+				web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.2.1", "n2", 3))), "map[10.0.0.1:8080:1 192.0.2.1:15443:2]",
+			[]string{"DUPLICATE_ADDRESS 10.0.2.1"},
+		},
+		"weights beyond Envoy's": {
+			base().network("n2", gatewaysAt("192.0.2.1", "192.0.2.2", "192.0.2.3")).say("c2", webKey,
+				web(meshed("10.0.2.1", "n2", 1<<32-1))),
+			"map[10.0.0.1:8080:1 192.0.2.1:15443:1073741823 192.0.2.2:15443:1073741823 192.0.2.3:15443:1073741823]", nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fmt.Sprint(weights(t, c.world, one(t))); got != c.want {

@@ -116,12 +116,18 @@ func TestMetadataInOtherForms(t *testing.T) {
 		"a number as port":    {map[string]any{"HTTP_PROXY_PORT": 15080}, func(n envoy.Node) bool { return n.HTTPProxyPort == 15080 }},
 		"a boolean":           {map[string]any{"DNS_CAPTURE": true}, func(n envoy.Node) bool { return n.DNSCapture }},
 		"a number as cluster": {map[string]any{"CLUSTER_ID": 7}, func(n envoy.Node) bool { return n.Cluster == "7" }},
-		"a list of addresses": {map[string]any{"INSTANCE_IPS": []any{"10.1.1.1", "10.1.1.2"}},
-			func(n envoy.Node) bool { return len(n.Addresses) == 2 }},
-		"only bad addresses": {map[string]any{"INSTANCE_IPS": "x,y"},
-			func(n envoy.Node) bool { return n.Addresses[0] == netip.MustParseAddr("10.0.0.1") }},
-		"null": {map[string]any{"CLUSTER_ID": nil, "LABELS": nil},
-			func(n envoy.Node) bool { return n.Cluster == "" && n.Labels == nil }},
+		"a list of addresses": {
+			map[string]any{"INSTANCE_IPS": []any{"10.1.1.1", "10.1.1.2"}},
+			func(n envoy.Node) bool { return len(n.Addresses) == 2 },
+		},
+		"only bad addresses": {
+			map[string]any{"INSTANCE_IPS": "x,y"},
+			func(n envoy.Node) bool { return n.Addresses[0] == netip.MustParseAddr("10.0.0.1") },
+		},
+		"null": {
+			map[string]any{"CLUSTER_ID": nil, "LABELS": nil},
+			func(n envoy.Node) bool { return n.Cluster == "" && n.Labels == nil },
+		},
 		"no interception":         {map[string]any{"INTERCEPTION_MODE": "NONE"}, func(n envoy.Node) bool { return !n.Capture }},
 		"namespace by the domain": {nil, func(n envoy.Node) bool { return n.Namespace == "ns" }},
 	} {
@@ -203,8 +209,10 @@ func TestR34TheAgentsIdentityIsUsed(t *testing.T) {
 func FuzzParseNode(f *testing.F) {
 	f.Add("sidecar~10.60.1.6~pod.ns~ns.svc.cluster.local", "INSTANCE_IPS", "10.0.0.1,::")
 	f.Fuzz(func(t *testing.T, id, key, value string) {
-		n, err := envoy.ParseNode(&corev3.Node{Id: id,
-			Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{key: structpb.NewStringValue(value)}}})
+		n, err := envoy.ParseNode(&corev3.Node{
+			Id:       id,
+			Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{key: structpb.NewStringValue(value)}},
+		})
 		if err == nil && (len(n.Addresses) == 0 || n.Type == "") {
 			t.Errorf("an incomplete node is taken: %+v", n)
 		}

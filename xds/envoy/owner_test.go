@@ -58,8 +58,10 @@ func TestR22TheOwnNamespaceComesFirst(t *testing.T) {
 func TestR22VIPsOfReplacedServicesGoOn(t *testing.T) {
 	w := newWorld().attach("c1", "").say("c1", inNamespace("other"), dup(2, federation.TCP)).say("c1",
 		inNamespace("shop"), dup(3, federation.TCP, "."))
-	for listener, want := range map[string]string{"198.51.100.3_5432": "outbound|5432||dup.example.com",
-		"198.51.100.2_5432": "PassthroughCluster"} {
+	for listener, want := range map[string]string{
+		"198.51.100.3_5432": "outbound|5432||dup.example.com",
+		"198.51.100.2_5432": "PassthroughCluster",
+	} {
 		if got := leadsTo(t, w.snapshot, sidecarIn(t, "shop"), listener); got != want {
 			t.Errorf("in shop, %s leads to %s, want %s", listener, got, want)
 		}

@@ -44,8 +44,10 @@ func TestSeed61RoutersInSNIDNATModeHaveAClusterForEachName(t *testing.T) {
 	w := newWorld().attach("c1", "").config(t,
 		"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, subsets: [{name: v1, labels: {version: v1}}]}")
 	shard := &federation.Shard{}
-	for i, protocol := range []federation.Protocol{federation.HTTP, federation.GRPC, federation.TCP, federation.TLS, federation.HTTPS,
-		federation.Mongo, federation.UDP} {
+	for i, protocol := range []federation.Protocol{
+		federation.HTTP, federation.GRPC, federation.TCP, federation.TLS, federation.HTTPS,
+		federation.Mongo, federation.UDP,
+	} {
 		shard.Ports = append(shard.Ports, federation.Port{Name: string(protocol), Number: uint16(80 + i), Protocol: protocol})
 	}
 	w.say("c1", webKey, shard)
@@ -148,8 +150,10 @@ func TestTheListenerOfARouterDependsOnServicesAndRules(t *testing.T) {
 	if len(found) != 1 || !found[0].deps.AllSpecs {
 		t.Fatalf("the listener depends on %+v", found)
 	}
-	if !found[0].deps.Sets.Has(federation.ObjectSet{Kind: federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"},
-		Namespace: federation.AllNamespaces}) {
+	if !found[0].deps.Sets.Has(federation.ObjectSet{
+		Kind:      federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"},
+		Namespace: federation.AllNamespaces,
+	}) {
 		t.Error("the listener does not depend on DestinationRules")
 	}
 }

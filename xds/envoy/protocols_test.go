@@ -67,8 +67,10 @@ func TestEnvoyServesEverySortOfServiceOnOnePort(t *testing.T) {
 			t.Errorf("%s at %s is answered by %s, want %s through %s", c.host, c.address, got, c.want, c.cluster)
 		}
 	}
-	for address, want := range map[string]string{"10.96.0.2:80": "first hello\n", "10.97.0.2:80": "second hello\n",
-		"10.7.0.4:80": "third hello\n"} {
+	for address, want := range map[string]string{
+		"10.96.0.2:80": "first hello\n", "10.97.0.2:80": "second hello\n",
+		"10.7.0.4:80": "third hello\n",
+	} {
 		if got := sayLine(t, caller, address); got != want {
 			t.Errorf("%s answers %q, want %q", address, got, want)
 		}

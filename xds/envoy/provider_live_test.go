@@ -132,8 +132,11 @@ func TestK24RealProxiesAskProviders(t *testing.T) {
 	asked := &federation.Shard{Endpoints: []federation.Endpoint{{
 		Address: at("10.7.0.40", 1).Address,
 		Ports:   []federation.EndpointPort{{Name: "grpc", Number: 9000}, {Name: "down", Number: 9001}, {Name: "http", Number: 8000}},
-	}}, Ports: []federation.Port{{Name: "grpc", Number: 9000, Protocol: federation.GRPC},
-		{Name: "down", Number: 9001, Protocol: federation.GRPC}, {Name: "http", Number: 8000, Protocol: federation.HTTP}}}
+	}}, Ports: []federation.Port{
+		{Name: "grpc", Number: 9000, Protocol: federation.GRPC},
+		{Name: "down", Number: 9001, Protocol: federation.GRPC},
+		{Name: "http", Number: 8000, Protocol: federation.HTTP},
+	}}
 	lost := web(at("10.7.0.3", 8080))
 	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).say("c1", key("lost.shop"), lost).say("c1",
 		key("authz.shop"), asked).config(t, providerRules)

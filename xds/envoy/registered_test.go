@@ -119,16 +119,20 @@ func TestS22OnlyDeclaredGatewaysServe(t *testing.T) {
 		"another root":                 {"shop", "", func(w *world) { w.config(t, settings("rootNamespace: shop")) }, ""},
 		"listed":                       {"shop", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) }, ""},
 		"any":                          {"shop", "", func(w *world) { w.config(t, settings("gatewayNamespaces: ['*']")) }, ""},
-		"listed without root": {"istio-system", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) },
-			`not be in namespace "istio-system"`},
+		"listed without root": {
+			"istio-system", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) },
+			`not be in namespace "istio-system"`,
+		},
 		"of a named service":              {"shop", "", func(w *world) { w.network("n1", named) }, ""},
 		"of a service with namespace":     {"shop", "", func(w *world) { w.network("n1", explicit) }, ""},
 		"named for another network":       {"shop", "", func(w *world) { w.network("n2", named) }, `not be in namespace "shop"`},
 		"another network by its own word": {"istio-system", "n2", nil, `network "n2"`},
 		"another network, by registry": {"istio-system", "n2", func(w *world) {
 			e := federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock}}
-			e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{Namespace: "istio-system",
-				Name: "gw"}: {Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.9")}, Network: "n2", Labels: map[string]string{"istio": "eastwest"}}}
+			e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{
+				Namespace: "istio-system",
+				Name:      "gw",
+			}: {Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.9")}, Network: "n2", Labels: map[string]string{"istio": "eastwest"}}}
 			w.apply(e)
 		}, ""},
 	} {

@@ -69,7 +69,8 @@ var scopes = map[node.Scope]scope{
 	node.ScopeStatic: {
 		fixed: always(resource.ClusterType, resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster),
 		build: map[resource.Type]build{resource.ClusterType: func(v *facet.View,
-			name string) proto.Message {
+			name string,
+		) proto.Message {
 			return cluster.Static(name, v.Facet.IPv6)
 		}},
 	},

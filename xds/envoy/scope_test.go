@@ -32,10 +32,14 @@ func TestEveryFacetHasARow(t *testing.T) {
 			},
 			Ingress: []*networking.IstioIngressListener{{Port: &networking.SidecarPort{Number: 80}}},
 		},
-		{Group: destinationrule.Kind.Group, Kind: destinationrule.Kind.Name, Namespace: "limited",
-			Name: "own"}: &networking.DestinationRule{Host: "web", ExportTo: []string{"."}},
-		{Group: node.EnvoyFilterKind.Group, Kind: node.EnvoyFilterKind.Name, Namespace: "shop",
-			Name: "adds"}: &envoyfilters.EnvoyFilter{ConfigPatches: []*envoyfilters.EnvoyFilter_EnvoyConfigObjectPatch{
+		{
+			Group: destinationrule.Kind.Group, Kind: destinationrule.Kind.Name, Namespace: "limited",
+			Name: "own",
+		}: &networking.DestinationRule{Host: "web", ExportTo: []string{"."}},
+		{
+			Group: node.EnvoyFilterKind.Group, Kind: node.EnvoyFilterKind.Name, Namespace: "shop",
+			Name: "adds",
+		}: &envoyfilters.EnvoyFilter{ConfigPatches: []*envoyfilters.EnvoyFilter_EnvoyConfigObjectPatch{
 			{ApplyTo: envoyfilters.EnvoyFilter_CLUSTER, Patch: &envoyfilters.EnvoyFilter_Patch{Operation: envoyfilters.EnvoyFilter_Patch_ADD}},
 			{ApplyTo: envoyfilters.EnvoyFilter_LISTENER, Patch: &envoyfilters.EnvoyFilter_Patch{Operation: envoyfilters.EnvoyFilter_Patch_ADD}},
 		}},

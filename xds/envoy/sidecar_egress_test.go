@@ -22,10 +22,14 @@ func TestK63EgressListenersThatCannotBeAreLeftOutAlone(t *testing.T) {
 		"an empty socket":       {egress: `port: {number: 0}, bind: "unix://"`, why: "is not a socket"},
 		"a long socket":         {egress: `port: {number: 0}, bind: "unix:///` + strings.Repeat("a", 120) + `"`, why: "is not a socket"},
 		"a captured socket":     {egress: `port: {number: 0}, bind: "unix:///a", captureMode: IPTABLES`, why: "cannot be captured"},
-		"an ingress listener": {egress: "port: {number: 90}, bind: 127.0.0.1, captureMode: NONE",
-			ingress: "port: {number: 90}, bind: 127.0.0.1, captureMode: NONE, defaultEndpoint: '127.0.0.1:91'", why: "ingress listener"},
-		"the workload's own port": {egress: "port: {number: 90}, bind: 10.0.0.1, captureMode: NONE",
-			ingress: "port: {number: 90}, captureMode: NONE", why: "ingress listener"},
+		"an ingress listener": {
+			egress:  "port: {number: 90}, bind: 127.0.0.1, captureMode: NONE",
+			ingress: "port: {number: 90}, bind: 127.0.0.1, captureMode: NONE, defaultEndpoint: '127.0.0.1:91'", why: "ingress listener",
+		},
+		"the workload's own port": {
+			egress:  "port: {number: 90}, bind: 10.0.0.1, captureMode: NONE",
+			ingress: "port: {number: 90}, captureMode: NONE", why: "ingress listener",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().attach("c1", "").config(t, fmt.Sprintf(`kind: Sidecar

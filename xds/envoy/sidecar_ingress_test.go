@@ -22,8 +22,10 @@ func TestK50WhatASidecarCannotHaveIsLeftOutAlone(t *testing.T) {
 		"a circle at all":       {`port: {number: 90}, captureMode: NONE, bind: 0.0.0.0, defaultEndpoint: "0.0.0.0:90"`, "to itself"},
 		"no port":               {`port: {number: 70000}`, "has no port"},
 		"an idle bind":          {`port: {number: 90}, bind: 10.0.0.1`, "has no bind"},
-		"TLS beside the mesh's": {`port: {number: 90, protocol: TLS}, tls: {mode: SIMPLE, serverCertificate: /c, privateKey: /k}`,
-			"tls has no effect"},
+		"TLS beside the mesh's": {
+			`port: {number: 90, protocol: TLS}, tls: {mode: SIMPLE, serverCertificate: /c, privateKey: /k}`,
+			"tls has no effect",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().attach("c1", "").config(t,

@@ -76,8 +76,10 @@ func pod(t *testing.T, network *testbed.Network, address string, s *federation.S
 
 func sidecarWorld() *federation.Snapshot {
 	raw := tcp(90, federation.TCP, "10.96.0.2/32")
-	raw.Endpoints = []federation.Endpoint{{Address: federation.IPAddress(netip.MustParseAddr("10.7.0.2")),
-		Ports: []federation.EndpointPort{{Name: "p", Number: 9000}}}}
+	raw.Endpoints = []federation.Endpoint{{
+		Address: federation.IPAddress(netip.MustParseAddr("10.7.0.2")),
+		Ports:   []federation.EndpointPort{{Name: "p", Number: 9000}},
+	}}
 	shop := web(at("10.7.0.2", 8080), at("10.7.0.3", 8080), at("10.7.0.4", 8080)) // nothing listens on the last
 	shop.VIPs = vips("10.96.0.1/32")
 	return newWorld().attach("c1", "").say("c1", webKey, shop).say("c1", key("raw.shop"), raw).snapshot

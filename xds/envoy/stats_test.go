@@ -41,8 +41,10 @@ func TestU24IstiosFiltersAreForProxiesThatListThem(t *testing.T) {
 		extensions []string
 		want       bool
 	}{
-		"of Istio's proxy": {true, []string{"envoy.filters.http.router", "envoy.filters.http.istio_stats",
-			"envoy.filters.http.peer_metadata"}, true},
+		"of Istio's proxy": {true, []string{
+			"envoy.filters.http.router", "envoy.filters.http.istio_stats",
+			"envoy.filters.http.peer_metadata",
+		}, true},
 		"by Istio's names":     {true, []string{"istio.stats", "istio.metadata_exchange"}, true},
 		"without the exchange": {true, []string{"istio.stats"}, false},
 		"without the counters": {true, []string{"istio.metadata_exchange"}, false},
@@ -82,29 +84,48 @@ func TestK64TelemetryDecidesWhatIsCounted(t *testing.T) {
 		"no objects":           {want: "counted"},
 		"all is disabled":      {root: "[{overrides: [{disabled: true}]}]", want: "nothing"},
 		"disabled for servers": {root: "[{overrides: [{match: {mode: SERVER}, disabled: true}]}]", want: "counted"},
-		"disabled and enabled again": {root: "[{overrides: [{disabled: true}]}]",
-			namespace: "[{overrides: [{match: {metric: REQUEST_COUNT}, disabled: false}]}]", want: "counted requests_total"},
-		"one is dropped": {namespace: "[{overrides: [{match: {metric: TCP_SENT_BYTES}, disabled: true}]}]",
-			want: "counted tcp_sent_bytes_total:dropped"},
-		"dropped and kept": {root: "[{overrides: [{match: {metric: REQUEST_SIZE}, disabled: true}]}]",
-			workload: "[{overrides: [{match: {metric: REQUEST_SIZE}, disabled: false}]}]", want: "counted request_bytes"},
-		"a tag": {root: "[{overrides: [{match: {customMetric: own}, tagOverrides: {a: {value: request.host}}}]}]",
-			want: "counted own:a=request.host"},
-		"a tag replaced": {root: "[{overrides: [{match: {customMetric: own}, tagOverrides: {a: {value: request.host}}}]}]",
-			workload: "[{overrides: [{match: {customMetric: own}, tagOverrides: {a: {operation: REMOVE}}}]}]", want: "counted own:-a"},
-		"a tag that cannot be": {root: "[{overrides: [{match: {customMetric: own}, tagOverrides: {a: {value: '('}, b: {}}}]}]",
-			want: "counted own"},
+		"disabled and enabled again": {
+			root:      "[{overrides: [{disabled: true}]}]",
+			namespace: "[{overrides: [{match: {metric: REQUEST_COUNT}, disabled: false}]}]", want: "counted requests_total",
+		},
+		"one is dropped": {
+			namespace: "[{overrides: [{match: {metric: TCP_SENT_BYTES}, disabled: true}]}]",
+			want:      "counted tcp_sent_bytes_total:dropped",
+		},
+		"dropped and kept": {
+			root:     "[{overrides: [{match: {metric: REQUEST_SIZE}, disabled: true}]}]",
+			workload: "[{overrides: [{match: {metric: REQUEST_SIZE}, disabled: false}]}]", want: "counted request_bytes",
+		},
+		"a tag": {
+			root: "[{overrides: [{match: {customMetric: own}, tagOverrides: {a: {value: request.host}}}]}]",
+			want: "counted own:a=request.host",
+		},
+		"a tag replaced": {
+			root:     "[{overrides: [{match: {customMetric: own}, tagOverrides: {a: {value: request.host}}}]}]",
+			workload: "[{overrides: [{match: {customMetric: own}, tagOverrides: {a: {operation: REMOVE}}}]}]", want: "counted own:-a",
+		},
+		"a tag that cannot be": {
+			root: "[{overrides: [{match: {customMetric: own}, tagOverrides: {a: {value: '('}, b: {}}}]}]",
+			want: "counted own",
+		},
 		"another provider": {root: "[{providers: [{name: stackdriver}]}]", want: "nothing"},
-		"the provider, closer": {root: "[{providers: [{name: stackdriver}]}]",
-			workload: "[{providers: [{name: prometheus}]}]", want: "counted"},
-		"overrides of another provider": {root: "[{providers: [{name: other}], overrides: [{disabled: true}]}]",
-			workload: "[{providers: [{name: prometheus}]}]", want: "counted"},
+		"the provider, closer": {
+			root:     "[{providers: [{name: stackdriver}]}]",
+			workload: "[{providers: [{name: prometheus}]}]", want: "counted",
+		},
+		"overrides of another provider": {
+			root:     "[{providers: [{name: other}], overrides: [{disabled: true}]}]",
+			workload: "[{providers: [{name: prometheus}]}]", want: "counted",
+		},
 		"the interval": {root: "[{reportingInterval: 5s}]", namespace: "[{reportingInterval: 7s}]", want: "counted every 7s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().attach("c1", "").say("c1", key("raw.shop"), tcp(90, federation.TCP, "10.96.0.2/32"))
-			for _, o := range [][3]string{{"istio-system", "", c.root}, {"shop", "", c.namespace},
-				{"shop", "selector: {matchLabels: {app: web}}, ", c.workload}} {
+			for _, o := range [][3]string{
+				{"istio-system", "", c.root},
+				{"shop", "", c.namespace},
+				{"shop", "selector: {matchLabels: {app: web}}, ", c.workload},
+			} {
 				if o[2] != "" {
 					w = w.config(t, fmt.Sprintf("kind: Telemetry\nmetadata: {name: m%d, namespace: %s}\nspec: {%smetrics: %s}",
 						len(o[1]), o[0], o[1], o[2]))

@@ -45,7 +45,9 @@ func TestR24EveryReasonIsAboutSomething(t *testing.T) {
 func taken() *world {
 	w := newWorld().attach("c1", "")
 	for i, service := range []federation.ServiceKey{
-		{Hostname: "same.example.com", Namespace: "a"}, {Hostname: "same.example.com", Namespace: "b"}, webKey,
+		{Hostname: "same.example.com", Namespace: "a"},
+		{Hostname: "same.example.com", Namespace: "b"},
+		webKey,
 		{Hostname: "web.shop", Namespace: "shop"},
 	} {
 		w.say("c1", service, web(at(fmt.Sprintf("10.0.0.%d", i+1), 8080)))

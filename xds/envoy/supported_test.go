@@ -118,8 +118,10 @@ func triedObjects(t *testing.T, kind string) []*federation.Object {
 func ruleText(t *testing.T, name string, spec map[string]any) string {
 	t.Helper()
 	spec["host"] = "store.shop.svc.cluster.local"
-	text, err := yaml.Marshal(map[string]any{"kind": "DestinationRule", "metadata": map[string]any{"name": name,
-		"namespace": "shop"}, "spec": spec})
+	text, err := yaml.Marshal(map[string]any{"kind": "DestinationRule", "metadata": map[string]any{
+		"name":      name,
+		"namespace": "shop",
+	}, "spec": spec})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,10 @@ import (
 )
 
 func ruleObject(rule *networking.DestinationRule) *federation.Object {
-	return &federation.Object{Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "DestinationRule",
-		Namespace: "shop", Name: "n"}, Spec: rule}
+	return &federation.Object{Key: federation.ObjectKey{
+		Group: "networking.istio.io", Kind: "DestinationRule",
+		Namespace: "shop", Name: "n",
+	}, Spec: rule}
 }
 
 // TLS that is not available is reported wherever a rule asks for it.

@@ -19,8 +19,10 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 		kind, spec string
 		want       []string
 	}{
-		"all supported": {"VirtualService",
-			`{hosts: [web], http: [{match: [{uri: {prefix: /a}}], timeout: 1s, retries: {attempts: 2}, route: [{destination: {host: web, subset: v1}, weight: 1}]}]}`, nil},
+		"all supported": {
+			"VirtualService",
+			`{hosts: [web], http: [{match: [{uri: {prefix: /a}}], timeout: 1s, retries: {attempts: 2}, route: [{destination: {host: web, subset: v1}, weight: 1}]}]}`, nil,
+		},
 		"delegate": {"VirtualService", `{hosts: [web], http: [{delegate: {name: a}}]}`, nil},
 		"values": {
 			"VirtualService",
@@ -32,33 +34,49 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 			`{hosts: [web], http: [{headers: {request: {set: {host: a, ":path": b, x: "%NO%"}, remove: [host]}}, route: [{destination: {host: web}}]}]}`,
 			[]string{"http[0].headers.request.remove[0]", "http[0].headers.request.set[:path]", "http[0].headers.request.set[x]"},
 		},
-		"faults": {"VirtualService",
+		"faults": {
+			"VirtualService",
 			`{hosts: [web], http: [{fault: {delay: {exponentialDelay: 1s}}, route: [{destination: {host: web}}]}]}`,
-			[]string{"http[0].fault.delay", "http[0].fault.delay.exponentialDelay"}},
-		"connections": {"VirtualService",
+			[]string{"http[0].fault.delay", "http[0].fault.delay.exponentialDelay"},
+		},
+		"connections": {
+			"VirtualService",
 			`{hosts: [web], tls: [{match: [{sniHosts: ["*"], destinationSubnets: [x]}]}], tcp: [{match: [{sourceSubnet: 10.0.0.0/8}]}]}`,
-			[]string{"tcp[0].match[0].sourceSubnet", "tls[0].match[0].destinationSubnets", "tls[0].match[0].sniHosts[0]"}},
-		"subnets at gateways": {"VirtualService",
+			[]string{"tcp[0].match[0].sourceSubnet", "tls[0].match[0].destinationSubnets", "tls[0].match[0].sniHosts[0]"},
+		},
+		"subnets at gateways": {
+			"VirtualService",
 			`{hosts: [web], gateways: [edge], tcp: [{match: [{destinationSubnets: [10.0.0.0/8]}]}]}`,
-			[]string{"tcp[0].match[0].destinationSubnets"}},
-		"R31 subnets at gateways, TLS": {"VirtualService",
-			`{hosts: [web], gateways: [edge, mesh], tls: [{match: [{sniHosts: [web], destinationSubnets: [10.0.0.0/8]}, {sniHosts: [web], gateways: [mesh], destinationSubnets: [10.0.0.0/8]}]}]}`, []string{"tls[0].match[0].destinationSubnets"}},
-		"a host that is added": {"VirtualService",
-			`{hosts: [web], http: [{headers: {request: {add: {host: a}}}, route: [{destination: {host: web}}]}]}`, nil},
+			[]string{"tcp[0].match[0].destinationSubnets"},
+		},
+		"R31 subnets at gateways, TLS": {
+			"VirtualService",
+			`{hosts: [web], gateways: [edge, mesh], tls: [{match: [{sniHosts: [web], destinationSubnets: [10.0.0.0/8]}, {sniHosts: [web], gateways: [mesh], destinationSubnets: [10.0.0.0/8]}]}]}`,
+			[]string{"tls[0].match[0].destinationSubnets"},
+		},
+		"a host that is added": {
+			"VirtualService",
+			`{hosts: [web], http: [{headers: {request: {add: {host: a}}}, route: [{destination: {host: web}}]}]}`, nil,
+		},
 		"destinations": {
 			"DestinationRule",
 			`{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {minClusterSize: 3, failoverPriority: [kubernetes.io/hostname]}, localityLbSetting: {failoverPriority: [a, kubernetes.io/hostname]}}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE, credentialName: a/b}}]}, subsets: [{name: v1, labels: {v: "1"}, trafficPolicy: {tunnel: {targetHost: a, targetPort: 0}}}]}`,
-			[]string{"subsets[0].trafficPolicy.tunnel", "trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[1]",
+			[]string{
+				"subsets[0].trafficPolicy.tunnel", "trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[1]",
 				"trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority[0]", "trafficPolicy.loadBalancer.zoneAwareLbSetting.minClusterSize",
-				"trafficPolicy.portLevelSettings[0].tls.credentialName"},
+				"trafficPolicy.portLevelSettings[0].tls.credentialName",
+			},
 		},
 		"K22 pings": {
 			"DestinationRule",
 			`{host: web, trafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}, portLevelSettings: [{port: {number: 80}, connectionPool: {http: {http2KeepAlive: {interval: 1s, timeout: 1s}}}}]}}`,
 			[]string{"trafficPolicy.connectionPool.http.http2KeepAlive"},
 		},
-		"sidecar": {"Sidecar",
-			`{egress: [{hosts: ["*/*"], port: {number: 80, protocol: HTTP}}, {hosts: ["*/*"], port: {number: 81, protocol: HTTP_PROXY}}, {hosts: ["*/*"], captureMode: NONE}], ingress: [{port: {number: 80, name: a}, bind: 10.0.0.1, captureMode: IPTABLES, defaultEndpoint: "127.0.0.1:80"}], inboundConnectionPool: {http: {maxRetries: 3, http2KeepAlive: {interval: 1s}}}}`, []string{"egress[0].port.protocol", "egress[2].captureMode", "inboundConnectionPool.http.http2KeepAlive", "inboundConnectionPool.http.maxRetries", "ingress[0].bind", "ingress[0].port.name"}},
+		"sidecar": {
+			"Sidecar",
+			`{egress: [{hosts: ["*/*"], port: {number: 80, protocol: HTTP}}, {hosts: ["*/*"], port: {number: 81, protocol: HTTP_PROXY}}, {hosts: ["*/*"], captureMode: NONE}], ingress: [{port: {number: 80, name: a}, bind: 10.0.0.1, captureMode: IPTABLES, defaultEndpoint: "127.0.0.1:80"}], inboundConnectionPool: {http: {maxRetries: 3, http2KeepAlive: {interval: 1s}}}}`,
+			[]string{"egress[0].port.protocol", "egress[2].captureMode", "inboundConnectionPool.http.http2KeepAlive", "inboundConnectionPool.http.maxRetries", "ingress[0].bind", "ingress[0].port.name"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld().config(t, fmt.Sprintf("kind: %s\nmetadata: {name: n, namespace: shop}\nspec: %s", c.kind, c.spec))
@@ -79,11 +97,13 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 
 // TestK58EachFieldOfAProxyConfigIsReported with what to do where proxies are started.
 func TestK58EachFieldOfAProxyConfigIsReported(t *testing.T) {
-	o := &federation.Object{Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "ProxyConfig", Name: "n"},
+	o := &federation.Object{
+		Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "ProxyConfig", Name: "n"},
 		Spec: &networking.ProxyConfig{
 			Selector: &selection.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}, Concurrency: wrapperspb.Int32(2),
 			EnvironmentVariables: map[string]string{"ISTIO_META_A": "b"}, Image: &networking.ProxyImage{ImageType: "distroless"},
-		}}
+		},
+	}
 	var got []string
 	for _, f := range envoy.NotHonoured(o) {
 		if got = append(got, f.Path); !strings.Contains(f.Reason, "start") {

@@ -46,8 +46,10 @@ func TestBadClustersAreNeverSent(t *testing.T) {
 			c.LbPolicy = clusterv3.Cluster_MAGLEV
 			c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(100)}}
 		}},
-		"names without authority": {"trusted_ca", true,
-			spoilTLS(t, &tlsv3.CommonTlsContext{ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: names}})},
+		"names without authority": {
+			"trusted_ca", true,
+			spoilTLS(t, &tlsv3.CommonTlsContext{ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: names}}),
+		},
 		"versions upside down": {"version", false, spoilTLS(t, &tlsv3.CommonTlsContext{TlsParams: &tlsv3.TlsParameters{
 			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
 		}})},

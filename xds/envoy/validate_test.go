@@ -52,8 +52,10 @@ const webCluster = "outbound|80||web.shop.svc.cluster.local"
 
 // One row for each rule; the table is not changed.
 var spoils = map[string]spoil{
-	"no connect timeout": {envoy.ClusterType, webCluster, "ConnectTimeout", true,
-		spoilCluster(func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(0) })},
+	"no connect timeout": {
+		envoy.ClusterType, webCluster, "ConnectTimeout", true,
+		spoilCluster(func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(0) }),
+	},
 	"EDS without ADS": {envoy.ClusterType, webCluster, "ADS", true, spoilCluster(func(c *clusterv3.Cluster) { c.EdsClusterConfig = nil })},
 	"policy of ORIGINAL_DST": {envoy.ClusterType, "PassthroughCluster", "CLUSTER_PROVIDED", true, spoilCluster(func(c *clusterv3.Cluster) {
 		c.LbPolicy = clusterv3.Cluster_ROUND_ROBIN
@@ -61,40 +63,56 @@ var spoils = map[string]spoil{
 	"two endpoints of LOGICAL_DNS": {envoy.ClusterType, webCluster, "one endpoint", true, spoilCluster(func(c *clusterv3.Cluster) {
 		c.EdsClusterConfig, c.ClusterDiscoveryType = nil, &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}
 	})},
-	"long name": {envoy.ClusterType, webCluster, "bytes", false,
-		spoilCluster(func(c *clusterv3.Cluster) { c.Name = strings.Repeat("x", 400) })},
-	"name in EDS": {envoy.EndpointType, webCluster, "no IP address", true,
+	"long name": {
+		envoy.ClusterType, webCluster, "bytes", false,
+		spoilCluster(func(c *clusterv3.Cluster) { c.Name = strings.Repeat("x", 400) }),
+	},
+	"name in EDS": {
+		envoy.EndpointType, webCluster, "no IP address", true,
 		spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
 			l.GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "backend.example.com"
-		})},
-	"endpoint twice": {envoy.EndpointType, webCluster, "twice", false,
+		}),
+	},
+	"endpoint twice": {
+		envoy.EndpointType, webCluster, "twice", false,
 		spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
 			l.LbEndpoints = append(l.LbEndpoints, l.GetLbEndpoints()[0])
-		})},
-	"locality twice": {envoy.EndpointType, webCluster, "twice", false,
+		}),
+	},
+	"locality twice": {
+		envoy.EndpointType, webCluster, "twice", false,
 		spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, a *endpointv3.ClusterLoadAssignment) {
 			a.Endpoints = append(a.Endpoints, &endpointv3.LocalityLbEndpoints{Locality: l.GetLocality(), LoadBalancingWeight: wrapperspb.UInt32(1)})
-		})},
-	"priority gap": {envoy.EndpointType, webCluster, "contiguous", false,
+		}),
+	},
+	"priority gap": {
+		envoy.EndpointType, webCluster, "contiguous", false,
 		spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
 			l.Priority = 1
-		})},
-	"no locality weight": {envoy.EndpointType, webCluster, "load_balancing_weight", false,
+		}),
+	},
+	"no locality weight": {
+		envoy.EndpointType, webCluster, "load_balancing_weight", false,
 		spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
 			l.LoadBalancingWeight = nil
-		})},
-	"weight sum": {envoy.EndpointType, webCluster, "add up", false,
+		}),
+	},
+	"weight sum": {
+		envoy.EndpointType, webCluster, "add up", false,
 		spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, a *endpointv3.ClusterLoadAssignment) {
 			l.LoadBalancingWeight = wrapperspb.UInt32(1<<32 - 1)
 			second := proto.Clone(l).(*endpointv3.LocalityLbEndpoints)
 			second.Locality.Region = "elsewhere"
 			second.GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "10.0.0.77"
 			a.Endpoints = append(a.Endpoints, second)
-		})},
-	"packed metadata": {envoy.EndpointType, webCluster, "invalid Cluster.Name", false,
+		}),
+	},
+	"packed metadata": {
+		envoy.EndpointType, webCluster, "invalid Cluster.Name", false,
 		spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
 			l.GetLbEndpoints()[0].Metadata = &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"x": {TypeUrl: string(envoy.ClusterType)}}}
-		})},
+		}),
+	},
 	"a duration deep inside": {envoy.ClusterType, webCluster, "duration", true, spoilCluster(func(c *clusterv3.Cluster) {
 		c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{UpdateMergeWindow: &durationpb.Duration{Seconds: -1}}
 	})},

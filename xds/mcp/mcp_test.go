@@ -42,8 +42,10 @@ func TestM07ServicesAreValidServiceEntries(t *testing.T) {
 	}
 	admits := kind.Schema{Set: set}
 	of := func(from *federation.Aggregate) *served.Table {
-		return served.New(served.Options{Snapshots: from, Views: nothing{}, Kinds: set.Kinds(), Origin: "ORIGIN123",
-			Logger: slog.New(slog.DiscardHandler)})
+		return served.New(served.Options{
+			Snapshots: from, Views: nothing{}, Kinds: set.Kinds(), Origin: "ORIGIN123",
+			Logger: slog.New(slog.DiscardHandler),
+		})
 	}
 	any := 0
 	federationtest.EachFile(t, func(t *testing.T, s *federationtest.Scenario) {
@@ -97,8 +99,10 @@ func TestM07WhatAServiceEntrySays(t *testing.T) {
 		})
 	}
 	edit(federation.External, "hub", "10.9.9.9")
-	table := served.New(served.Options{Snapshots: from, Views: nothing{}, Kinds: set.Kinds(), Origin: "ORIGIN123",
-		Logger: slog.New(slog.DiscardHandler)})
+	table := served.New(served.Options{
+		Snapshots: from, Views: nothing{}, Kinds: set.Kinds(), Origin: "ORIGIN123",
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if all, _ := table.Of(entries); all.Len() != 0 {
 		t.Errorf("an external service is %d entries", all.Len())
 	}

@@ -69,8 +69,10 @@ type Client struct {
 // Open opens a stream. It ends with the context or with Close.
 func Open(ctx context.Context, conn grpc.ClientConnInterface, o Options) (*Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Client{options: o, cancel: cancel, incoming: make(chan Response, o.Buffer), failed: make(chan error, 1),
-		names: map[string][]string{}}
+	c := &Client{
+		options: o, cancel: cancel, incoming: make(chan Response, o.Buffer), failed: make(chan error, 1),
+		names: map[string][]string{},
+	}
 	var err error
 	ads := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
 	if o.Delta {
@@ -130,8 +132,10 @@ func fromDelta(m *discoveryv3.DeltaDiscoveryResponse) Response {
 }
 
 func fromSotW(m *discoveryv3.DiscoveryResponse) Response {
-	r := Response{Type: m.GetTypeUrl(), Version: m.GetVersionInfo(), Nonce: m.GetNonce(),
-		Resources: map[string]*anypb.Any{}, Size: proto.Size(m)}
+	r := Response{
+		Type: m.GetTypeUrl(), Version: m.GetVersionInfo(), Nonce: m.GetNonce(),
+		Resources: map[string]*anypb.Any{}, Size: proto.Size(m),
+	}
 	for _, res := range m.GetResources() {
 		name := Name(res)
 		r.Order = append(r.Order, name)

@@ -63,17 +63,25 @@ func All() []Tool {
 	return []Tool{
 		{Name: Envoy, Inputs: []string{"requirements.txt"}, About: "a download of about 40 MB"},
 		{Name: Etcd, Package: "go.etcd.io/etcd/server/v3", Module: "kubernetes", Inputs: kubernetes, About: "about 1 minute"},
-		{Name: KubeAPIServer, Package: "k8s.io/kubernetes/cmd/kube-apiserver", Module: "kubernetes",
-			Inputs: kubernetes, About: "about 3 minutes"},
+		{
+			Name: KubeAPIServer, Package: "k8s.io/kubernetes/cmd/kube-apiserver", Module: "kubernetes",
+			Inputs: kubernetes, About: "about 3 minutes",
+		},
 		{Name: Consul, Package: "github.com/hashicorp/consul", Module: "consul", Inputs: consul, About: "about 5 minutes"},
-		{Name: PilotAgent, Package: "istio.io/istio/pilot/cmd/pilot-agent", Module: "istio", Inputs: istio, About: "about 3 minutes",
-			Beside: []string{AgentTemplate}},
+		{
+			Name: PilotAgent, Package: "istio.io/istio/pilot/cmd/pilot-agent", Module: "istio", Inputs: istio, About: "about 3 minutes",
+			Beside: []string{AgentTemplate},
+		},
 		{Name: Istioctl, Package: "istio.io/istio/istioctl/cmd/istioctl", Module: "istioctl", Inputs: istioctl, About: "about 5 minutes"},
-		{Name: PilotDiscovery, Package: "istio.io/istio/pilot/cmd/pilot-discovery", Module: "istio", Inputs: istio, About: "about 3 minutes",
-			Beside: []string{ControlPlaneDashboard}},
+		{
+			Name: PilotDiscovery, Package: "istio.io/istio/pilot/cmd/pilot-discovery", Module: "istio", Inputs: istio, About: "about 3 minutes",
+			Beside: []string{ControlPlaneDashboard},
+		},
 		// Without the discovery of targets, which is half of the program: rules do not need it.
-		{Name: Promtool, Package: "github.com/prometheus/prometheus/cmd/promtool", Module: "prometheus", Inputs: prometheus,
-			About: "about 3 minutes", Tags: "remove_all_sd"},
+		{
+			Name: Promtool, Package: "github.com/prometheus/prometheus/cmd/promtool", Module: "prometheus", Inputs: prometheus,
+			About: "about 3 minutes", Tags: "remove_all_sd",
+		},
 	}
 }
 

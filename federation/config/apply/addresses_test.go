@@ -59,8 +59,10 @@ func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
 	w := newWorld(t, config.Named{Name: "FILE", Source: entriesOnly{files.store}})
 	w.must(external("a.example.com"))
 	had := w.addresses(entryOfFile)
-	deletion := apply.Deletion{DryRun: true,
-		Objects: []federation.ObjectKey{{Group: "networking.istio.io", Kind: "ServiceEntry", Namespace: "shop", Name: "a"}}}
+	deletion := apply.Deletion{
+		DryRun:  true,
+		Objects: []federation.ObjectKey{{Group: "networking.istio.io", Kind: "ServiceEntry", Namespace: "shop", Name: "a"}},
+	}
 	dry, err := w.engine.Delete(t.Context(), deletion)
 	if err != nil || codes(dry) != "" {
 		t.Fatalf("%+v, %v", dry.Errors, err)

@@ -17,8 +17,10 @@ func (b base) Revision() int64 { return b.Sources[0].Revision }
 
 // unusable are the codes of a store for an object whose stored value it does not
 // use: writing or deleting the object is the cure, whatever is shown of it.
-var unusable = map[string]bool{"UNDECODABLE": true, "CHECKSUM": true, "NEWER_FORMAT": true, "OTHER_OBJECT": true,
-	"OTHER_REVISION": true, codeQuarantined: true}
+var unusable = map[string]bool{
+	"UNDECODABLE": true, "CHECKSUM": true, "NEWER_FORMAT": true, "OTHER_OBJECT": true,
+	"OTHER_REVISION": true, codeQuarantined: true,
+}
 
 func (b base) isUnusable(key federation.ObjectKey) bool {
 	name := key.String()

@@ -43,8 +43,10 @@ func checkSize(limits manifest.Limits, files []File) []Error {
 		size += len(f.Data)
 	}
 	if len(files) > 1 && size > limit {
-		return []Error{{Code: Code(manifest.TooLarge),
-			Message: fmt.Sprintf("the files have %d bytes, more than the %d allowed: apply them in several requests", size, limit)}}
+		return []Error{{
+			Code:    Code(manifest.TooLarge),
+			Message: fmt.Sprintf("the files have %d bytes, more than the %d allowed: apply them in several requests", size, limit),
+		}}
 	}
 	return nil
 }

@@ -64,8 +64,10 @@ func New(o Options) *Engine {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{Options: o, plans: planning{schema: o.Schema, now: o.Now, newUID: o.NewUID}, turn: make(chan struct{}, 1),
-		storeUnresponsive: make(chan struct{})}
+	e := &Engine{
+		Options: o, plans: planning{schema: o.Schema, now: o.Now, newUID: o.NewUID}, turn: make(chan struct{}, 1),
+		storeUnresponsive: make(chan struct{}),
+	}
 	e.turn <- struct{}{}
 	return e
 }
@@ -133,8 +135,10 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 	case <-e.turn:
 		defer func() { e.turn <- struct{}{} }()
 	case <-e.unresponsive():
-		return Result{Errors: []Error{{Code: Unavailable,
-			Message: "the store did not answer the change before this one: nothing was changed; repeat it later"}}}, nil
+		return Result{Errors: []Error{{
+			Code:    Unavailable,
+			Message: "the store did not answer the change before this one: nothing was changed; repeat it later",
+		}}}, nil
 	case <-ctx.Done():
 		return Result{}, fmt.Errorf("waiting for other changes: %w", ctx.Err())
 	}
@@ -189,8 +193,10 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 		e.Validated.rememberWritten(w.Object)
 	}
 	e.Views.Expect(next)
-	revision, err := e.Log.Commit(ctx, config.Commit{Base: on.Revision(), Changes: writes,
-		Secrets: secretsOf(p.credentials, writes), Note: e.note(o)})
+	revision, err := e.Log.Commit(ctx, config.Commit{
+		Base: on.Revision(), Changes: writes,
+		Secrets: secretsOf(p.credentials, writes), Note: e.note(o),
+	})
 	var moved *config.Moved
 	if errors.As(err, &moved) {
 		return e.awaitMove(ctx, on, moved)

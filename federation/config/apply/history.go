@@ -65,8 +65,10 @@ func (e *Engine) Rollback(ctx context.Context, r Rollback) (Result, error) {
 	then, err := e.Log.At(ctx, r.To)
 	switch {
 	case errors.Is(err, config.ErrUnknownRevision):
-		return Result{DryRun: r.DryRun, Errors: []Error{{Code: UnknownRevision, Field: "to",
-			Message: fmt.Sprintf("revision %d: %v", r.To, err)}}}, nil
+		return Result{DryRun: r.DryRun, Errors: []Error{{
+			Code: UnknownRevision, Field: "to",
+			Message: fmt.Sprintf("revision %d: %v", r.To, err),
+		}}}, nil
 	case errors.Is(err, config.ErrUnavailable):
 		return refusedBy(err)
 	case err != nil:

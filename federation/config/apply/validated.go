@@ -40,8 +40,10 @@ type Validated struct {
 
 // NewValidated wraps a source.
 func NewValidated(source config.Source, set *schema.Set, log *slog.Logger) *Validated {
-	return &Validated{source: source, schema: set, log: log, wrote: map[[sha256.Size]byte]bool{},
-		given: map[federation.ObjectKey]*config.Object{}}
+	return &Validated{
+		source: source, schema: set, log: log, wrote: map[[sha256.Size]byte]bool{},
+		given: map[federation.ObjectKey]*config.Object{},
+	}
 }
 
 // Kinds is part of config.Source.

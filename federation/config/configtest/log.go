@@ -34,8 +34,10 @@ func refused(t *testing.T, s Store) {
 		{"invalid object", mismatch},
 		{"duplicate object", Set(0, Object("a", 1), Object("a", 2))},
 		{"note size", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Note: config.Note{Message: strings.Repeat("x", 1<<20)}}},
-		{"secret size", config.Commit{Changes: Set(0, Object("a", 1)).Changes,
-			Secrets: []config.Secret{{Of: Key("a"), Sealed: make([]byte, 1<<20)}}}},
+		{"secret size", config.Commit{
+			Changes: Set(0, Object("a", 1)).Changes,
+			Secrets: []config.Secret{{Of: Key("a"), Sealed: make([]byte, 1<<20)}},
+		}},
 		{"duplicate secret", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Secrets: []config.Secret{{Of: Key("a")}, {Of: Key("a")}}}},
 		{"secrets", config.Commit{Changes: Set(0, Object("a", 1)).Changes, Secrets: make([]config.Secret, config.MaxSecrets+1)}},
 	} {
@@ -96,8 +98,10 @@ func history(t *testing.T, s Store) {
 	base = Must(t, s, Set(base, Object("a", 2), Object("first", 1))) // first is unchanged
 	base = Must(t, s, Gone(base, "a"))
 	Must(t, s, Set(base, Object("a", 3)))
-	for name, want := range map[string]string{"first": "1 CREATE ann set",
-		"a": "4 CREATE ann set, 3 DELETE bob , 2 UPDATE ann set, 1 CREATE ann set", "never": ""} {
+	for name, want := range map[string]string{
+		"first": "1 CREATE ann set",
+		"a":     "4 CREATE ann set, 3 DELETE bob , 2 UPDATE ann set, 1 CREATE ann set", "never": "",
+	} {
 		found, err := s.History(t.Context(), Key(name))
 		if got := Steps(found); err != nil || got != want || found.Compacted {
 			t.Errorf("of %s it is %q, %v; want %q", name, got, err, want)

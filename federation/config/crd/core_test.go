@@ -47,14 +47,18 @@ func TestG59NamespacesAreLabels(t *testing.T) {
 	of := crd.WithCoreKinds(kind.Schema{Set: kinds(t)})
 	for name, test := range map[string]struct{ metadata, want map[string]any }{
 		"with labels": {
-			map[string]any{"name": "shop", "uid": "u", "resourceVersion": "7", "annotations": map[string]any{"secret": "x"},
-				"labels": map[string]any{"team": "a"}},
+			map[string]any{
+				"name": "shop", "uid": "u", "resourceVersion": "7", "annotations": map[string]any{"secret": "x"},
+				"labels": map[string]any{"team": "a"},
+			},
 			map[string]any{"labels": map[string]any{"team": "a"}},
 		},
 		"without": {map[string]any{"name": "shop"}, map[string]any{"labels": map[string]any(nil)}},
 	} {
-		got, problems := of.Admit(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": test.metadata,
-			"status": map[string]any{"phase": "Active"}})
+		got, problems := of.Admit(map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": test.metadata,
+			"status": map[string]any{"phase": "Active"},
+		})
 		want := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}, "spec": test.want}
 		if diff := cmp.Diff(want, got.Object); diff != "" || len(problems) > 0 {
 			t.Errorf("%s: %v, %s", name, problems, diff)

@@ -115,8 +115,10 @@ func BenchmarkList(b *testing.B) {
 		for i := range page {
 			items = append(items, custom(at+i, 1))
 		}
-		text, err := json.Marshal(map[string]any{"apiVersion": "networking.istio.io/v1", "kind": "VirtualServiceList",
-			"metadata": map[string]any{"resourceVersion": "1"}, "items": items})
+		text, err := json.Marshal(map[string]any{
+			"apiVersion": "networking.istio.io/v1", "kind": "VirtualServiceList",
+			"metadata": map[string]any{"resourceVersion": "1"}, "items": items,
+		})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -46,8 +46,11 @@ func (f *follower) look(ctx context.Context, w *want) (found findings, err error
 				found.kinds[k.Kind] = problem
 				continue
 			}
-			at[k.Kind] = served{k, apischema.GroupVersionResource{Group: k.Group, Version: version, Resource: k.Plural},
-				w.status && !onlyByName(k.Kind)}
+			at[k.Kind] = served{
+				k,
+				apischema.GroupVersionResource{Group: k.Group, Version: version, Resource: k.Plural},
+				w.status && !onlyByName(k.Kind),
+			}
 		}
 		for p := range w.places() {
 			if s, serves := at[p.kind]; serves {
@@ -95,8 +98,10 @@ func (d *discovered) version(ctx context.Context, k schema.Kind) (string, config
 				version, k.Versions)}, nil
 		}
 	}
-	return "", config.Problem{Code: codeKindLacking,
-		Message: "the cluster does not serve this kind any more; what was read before stays until it does, or until the kind is excluded from sources of MeshSettings"}, nil
+	return "", config.Problem{
+		Code:    codeKindLacking,
+		Message: "the cluster does not serve this kind any more; what was read before stays until it does, or until the kind is excluded from sources of MeshSettings",
+	}, nil
 }
 
 // versions are those in which the server has the group.
@@ -150,8 +155,10 @@ func (f *follower) looked(w *want, found findings, err error) {
 	c.unlooked = nil
 	if err != nil {
 		if !listwatch.Interrupted(err) {
-			c.unlooked = &config.Problem{Code: codeUnreadable, Object: named(f.id),
-				Message: "which kinds the cluster serves cannot be read, and what was read of it stays: " + listwatch.Message(err, kube.Explain)}
+			c.unlooked = &config.Problem{
+				Code: codeUnreadable, Object: named(f.id),
+				Message: "which kinds the cluster serves cannot be read, and what was read of it stays: " + listwatch.Message(err, kube.Explain),
+			}
 		}
 		return
 	}

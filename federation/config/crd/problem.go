@@ -30,8 +30,10 @@ const mostMessage = 1024 // bytes
 var manifests = map[string]string{"gateway.networking.k8s.io": "gateway-api.yaml", "networking.k8s.io": "ingresses.yaml"}
 
 // coreManifests are those for kinds of Kubernetes' core.
-var coreManifests = map[federation.Kind]string{federation.ConfigMapKind: "backend-authorities.yaml",
-	federation.NamespaceKind: "reader.yaml"}
+var coreManifests = map[federation.Kind]string{
+	federation.ConfigMapKind: "backend-authorities.yaml",
+	federation.NamespaceKind: "reader.yaml",
+}
 
 // manifestOf is the manifest that grants the right to read objects of a kind.
 func manifestOf(kind federation.Kind) string {

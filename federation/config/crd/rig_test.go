@@ -78,8 +78,10 @@ func (r *rig) read(sources ...string) {
 	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[%s]}}`,
 		strings.Join(sources, ","))
 	r.revision = configtest.Must(r.t, r.settings, config.Commit{Base: r.revision, Changes: []config.Change{{
-		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
-			Manifest: []byte(manifest)},
+		Key: federation.MeshSettingsKey, Object: &config.Object{
+			Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
+			Manifest: []byte(manifest),
+		},
 	}}})
 	if _, err := r.views.WaitFor(r.ctx, r.revision); err != nil {
 		r.t.Fatal(err)

@@ -134,8 +134,10 @@ func (p *checkpointer) publish(ctx context.Context, t staged, s *state) (bool, e
 	answer, err := p.write.publish(ctx, t, publication{
 		revision: s.revision,
 		// The record that it summarizes is still the one of that revision.
-		ifs: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0),
-			clientv3.Compare(clientv3.CreateRevision(logKey(s.revision)), ">", 0)},
+		ifs: []clientv3.Cmp{
+			clientv3.Compare(clientv3.CreateRevision(key), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(logKey(s.revision)), ">", 0),
+		},
 		puts: []clientv3.Op{clientv3.OpPut(key, value)},
 	})
 	if err != nil {

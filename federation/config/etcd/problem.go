@@ -73,8 +73,10 @@ func fault(doing string, err error) error {
 		return &config.Refused{Limit: limitFull, Message: "etcd has used up its quota and takes no writes; raise the quota of " +
 			"an embedded one with --etcd-quota-bytes; compact and defragment one outside and disarm its alarm, or raise its --quota-backend-bytes"}
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
-		return &config.Refused{Limit: "request size of etcd",
-			Message: "etcd takes no value of this size; raise its --max-request-bytes to 1.5 MiB at least"}
+		return &config.Refused{
+			Limit:   "request size of etcd",
+			Message: "etcd takes no value of this size; raise its --max-request-bytes to 1.5 MiB at least",
+		}
 	case errors.As(err, &broken), errors.As(err, &refused), errors.Is(err, config.ErrUnavailable):
 		return err
 	}

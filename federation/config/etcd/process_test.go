@@ -36,8 +36,10 @@ func commitForEver(dir string) {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
-	c := s.Config(etcd.ConfigOptions{CheckpointRecords: 10, Probe: 20 * time.Millisecond, Sweep: 20 * time.Millisecond,
-		Retain: 20, Patience: configtest.Patience})
+	c := s.Config(etcd.ConfigOptions{
+		CheckpointRecords: 10, Probe: 20 * time.Millisecond, Sweep: 20 * time.Millisecond,
+		Retain: 20, Patience: configtest.Patience,
+	})
 	go c.Run(context.Background(), ignored{})
 	newest, err := c.Records(context.Background(), 0, 1)
 	base := int64(0)

@@ -80,8 +80,10 @@ func (f *follower) takeLeased(tree *btree.Txn[*config.Object], kv *mvccpb.KeyVal
 	}
 	k, err := readLeasedKey(key)
 	if err != nil {
-		f.badLeases[key] = config.Problem{Code: codeUnknownKey, Object: clipped(key),
-			Message: "isthmus writes no such key and ignores it; remove it"}
+		f.badLeases[key] = config.Problem{
+			Code: codeUnknownKey, Object: clipped(key),
+			Message: "isthmus writes no such key and ignores it; remove it",
+		}
 		return nil
 	}
 	o, err := f.c.readLeased(k, kv)

@@ -247,8 +247,10 @@ func refusal(commit config.Commit) error {
 		size += len(change.Object.Manifest)
 	}
 	if size > maxCommit {
-		return &config.Refused{Limit: "commit size",
-			Message: fmt.Sprintf("its objects have %d bytes, the limit is %d; apply them in several commits", size, maxCommit)}
+		return &config.Refused{
+			Limit:   "commit size",
+			Message: fmt.Sprintf("its objects have %d bytes, the limit is %d; apply them in several commits", size, maxCommit),
+		}
 	}
 	return nil
 }

@@ -62,8 +62,10 @@ func (f *follower) sweepStaged(ctx context.Context) ([]config.Problem, map[strin
 		key := string(kv.Key)
 		if !known(key) {
 			if unknown++; unknown <= shownUnknown {
-				problems = append(problems, config.Problem{Code: codeUnknownKey, Object: clipped(key),
-					Message: "isthmus writes no such key and ignores it; remove it"})
+				problems = append(problems, config.Problem{
+					Code: codeUnknownKey, Object: clipped(key),
+					Message: "isthmus writes no such key and ignores it; remove it",
+				})
 			}
 			return nil
 		}
@@ -183,8 +185,10 @@ func (w writer) retire(ctx context.Context, newest int64) error {
 		return err
 	}
 	for _, p := range points[:len(points)-1] {
-		if err := w.remove(ctx, []clientv3.Op{clientv3.OpDelete(checkpointKey(p.Revision)),
-			clientv3.OpDelete(txFolder(p.Tx), clientv3.WithPrefix())}); err != nil {
+		if err := w.remove(ctx, []clientv3.Op{
+			clientv3.OpDelete(checkpointKey(p.Revision)),
+			clientv3.OpDelete(txFolder(p.Tx), clientv3.WithPrefix()),
+		}); err != nil {
 			return err
 		}
 		w.o.Meter.Count(CountRetired, 1)

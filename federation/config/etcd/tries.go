@@ -51,7 +51,8 @@ func (t *tries) options() []grpc.DialOption {
 }
 
 func (t *tries) unary(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
-	o ...grpc.CallOption) error {
+	o ...grpc.CallOption,
+) error {
 	pauses := retry.Backoff{First: firstDelay, Longest: tryFor}
 	for n := 0; ; n++ {
 		var member peer.Peer

@@ -22,7 +22,8 @@ func isWildcard(host federation.Hostname) bool { return strings.HasPrefix(string
 
 // Services is what the entries say of services, with the VIPs allocated to them.
 func Services(entries []Entry, allocated map[federation.ServiceKey][]netip.Addr) (map[federation.ServiceKey]*federation.Shard,
-	[]federation.Problem) {
+	[]federation.Problem,
+) {
 	var problems []federation.Problem
 	byKey := map[federation.ServiceKey][]*Reading{}
 	for _, e := range entries {

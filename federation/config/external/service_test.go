@@ -142,30 +142,46 @@ func TestServiceEntryResolutions(t *testing.T) {
 		gone       bool
 	}{
 		{name: "static", spec: "resolution: STATIC\nendpoints: [{address: 10.0.0.1}]", endpoints: []string{"10.0.0.1"}},
-		{name: "dns with endpoints", spec: "resolution: DNS\nendpoints: [{address: A.example.com}, {address: 10.0.0.1}]",
-			resolution: federation.DNSLB, endpoints: []string{"10.0.0.1", "a.example.com"}},
+		{
+			name: "dns with endpoints", spec: "resolution: DNS\nendpoints: [{address: A.example.com}, {address: 10.0.0.1}]",
+			resolution: federation.DNSLB, endpoints: []string{"10.0.0.1", "a.example.com"},
+		},
 		{name: "dns by itself", spec: "resolution: DNS", resolution: federation.DNSLB, endpoints: []string{"h.example.com"}},
-		{name: "round robin by itself", spec: "resolution: DNS_ROUND_ROBIN", resolution: federation.DNSRoundRobinLB,
-			endpoints: []string{"h.example.com"}},
-		{name: "round robin takes one", spec: "resolution: DNS_ROUND_ROBIN\nendpoints: [{address: a.example.com}, {address: b.example.com}]",
-			resolution: federation.DNSRoundRobinLB, endpoints: []string{"a.example.com"}, problems: []string{"ENDPOINT_UNUSED spec.endpoints[1]"}},
+		{
+			name: "round robin by itself", spec: "resolution: DNS_ROUND_ROBIN", resolution: federation.DNSRoundRobinLB,
+			endpoints: []string{"h.example.com"},
+		},
+		{
+			name: "round robin takes one", spec: "resolution: DNS_ROUND_ROBIN\nendpoints: [{address: a.example.com}, {address: b.example.com}]",
+			resolution: federation.DNSRoundRobinLB, endpoints: []string{"a.example.com"}, problems: []string{"ENDPOINT_UNUSED spec.endpoints[1]"},
+		},
 		{name: "none", spec: "resolution: NONE\naddresses: [10.1.0.0/16]", resolution: federation.Passthrough},
-		{name: "none takes no endpoints", spec: "endpoints: [{address: 10.0.0.1}]", resolution: federation.Passthrough,
-			problems: []string{"ENDPOINT_UNUSED spec.endpoints"}},
+		{
+			name: "none takes no endpoints", spec: "endpoints: [{address: 10.0.0.1}]", resolution: federation.Passthrough,
+			problems: []string{"ENDPOINT_UNUSED spec.endpoints"},
+		},
 		{name: "dynamic for one name", spec: "resolution: DYNAMIC_DNS", gone: true, problems: []string{"NOT_HONOURED spec.hosts"}},
 		{name: "socket", spec: "resolution: STATIC\nendpoints: [{address: 'unix:///run/s.sock'}]", endpoints: []string{"unix:/run/s.sock"}},
 		{name: "abstract socket", spec: "resolution: STATIC\nendpoints: [{address: 'unix://@s'}]", endpoints: []string{"unix:@s"}},
-		{name: "a name needs DNS", spec: "resolution: STATIC\nendpoints: [{address: a.example.com}]",
-			problems: []string{"ENDPOINT_UNUSED spec.endpoints[0].address"}},
-		{name: "odd addresses",
+		{
+			name: "a name needs DNS", spec: "resolution: STATIC\nendpoints: [{address: a.example.com}]",
+			problems: []string{"ENDPOINT_UNUSED spec.endpoints[0].address"},
+		},
+		{
+			name: "odd addresses",
 			spec: "resolution: DNS\nendpoints: [{address: '127.1'}, {address: 'fe80::1%eth0'}, {address: 'unix://x'}, {address: ''}, {address: '*.a.example.com'}]", resolution: federation.DNSLB, problems: []string{
 				"ADDRESS_INVALID spec.endpoints[0].address", "ADDRESS_INVALID spec.endpoints[1].address", "ADDRESS_INVALID spec.endpoints[2].address",
 				"NOT_HONOURED spec.endpoints[3].address", "ADDRESS_INVALID spec.endpoints[4].address",
-			}},
-		{name: "CIDR with DNS", spec: "resolution: DNS\naddresses: [10.1.0.0/16]", resolution: federation.DNSLB,
-			endpoints: []string{"h.example.com"}, problems: []string{"ADDRESS_INVALID spec.addresses[0]"}},
-		{name: "unknown port of an endpoint", spec: "resolution: STATIC\nendpoints: [{address: 10.0.0.1, ports: {web: 1}}]",
-			endpoints: []string{"10.0.0.1"}, problems: []string{"PORT_UNKNOWN spec.endpoints[0].ports.web"}},
+			},
+		},
+		{
+			name: "CIDR with DNS", spec: "resolution: DNS\naddresses: [10.1.0.0/16]", resolution: federation.DNSLB,
+			endpoints: []string{"h.example.com"}, problems: []string{"ADDRESS_INVALID spec.addresses[0]"},
+		},
+		{
+			name: "unknown port of an endpoint", spec: "resolution: STATIC\nendpoints: [{address: 10.0.0.1, ports: {web: 1}}]",
+			endpoints: []string{"10.0.0.1"}, problems: []string{"PORT_UNKNOWN spec.endpoints[0].ports.web"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := entry(t, "h", 0, "hosts: [h.example.com]\nports: [{number: 80, name: http, protocol: HTTP}]\n"+c.spec)
@@ -238,8 +254,10 @@ func TestSeed24(t *testing.T) {
 		if len(got.Endpoints) != 2 || !slices.Equal(got.Endpoints[1].Ports, []federation.EndpointPort{{Name: "tls", Number: 8443}}) {
 			t.Errorf("endpoints %v", got.Endpoints)
 		}
-		if diff := cmp.Diff([]string{"DECIDED_BY_OLDER spec.location", "DECIDED_BY_OLDER spec.addresses",
-			"DECIDED_BY_OLDER spec.ports[0].number"}, codes(problems)); diff != "" {
+		if diff := cmp.Diff([]string{
+			"DECIDED_BY_OLDER spec.location", "DECIDED_BY_OLDER spec.addresses",
+			"DECIDED_BY_OLDER spec.ports[0].number",
+		}, codes(problems)); diff != "" {
 			t.Error(diff)
 		}
 		for _, p := range problems {
@@ -299,21 +317,31 @@ func TestK59EntriesOfNamesThatCallersAskFor(t *testing.T) {
 		ports      []string
 		problems   []string
 	}{
-		{name: "all protocols",
-			spec: "ports: [{number: 80, name: a, protocol: HTTP}, {number: 81, name: b, protocol: GRPC}, {number: 443, name: c, protocol: HTTPS}, {number: 8443, name: d, protocol: TLS}]", ports: []string{"80 HTTP", "81 GRPC", "443 HTTPS", "8443 TLS"}},
+		{
+			name: "all protocols",
+			spec: "ports: [{number: 80, name: a, protocol: HTTP}, {number: 81, name: b, protocol: GRPC}, {number: 443, name: c, protocol: HTTPS}, {number: 8443, name: d, protocol: TLS}]", ports: []string{"80 HTTP", "81 GRPC", "443 HTTPS", "8443 TLS"},
+		},
 		{name: "inside of the mesh", spec: "location: MESH_INTERNAL\nports: [{number: 80, name: a, protocol: HTTP}]", ports: []string{"80 HTTP"}},
 		{
 			name:  "connections without a name",
 			spec:  "ports: [{number: 80, name: a, protocol: HTTP}, {number: 81, name: b}, {number: 82, name: c, protocol: MONGO}, {number: 83, name: d, protocol: UDP}]",
-			ports: []string{"80 HTTP"}, problems: []string{"NOT_HONOURED spec.ports[1].protocol", "NOT_HONOURED spec.ports[2].protocol",
-				"NOT_HONOURED spec.ports[3].protocol"},
+			ports: []string{"80 HTTP"}, problems: []string{
+				"NOT_HONOURED spec.ports[1].protocol", "NOT_HONOURED spec.ports[2].protocol",
+				"NOT_HONOURED spec.ports[3].protocol",
+			},
 		},
-		{name: "another port", spec: "ports: [{number: 443, name: a, protocol: TLS, targetPort: 8443}]", ports: []string{"443 TLS"},
-			problems: []string{"NOT_HONOURED spec.ports[0].targetPort"}},
-		{name: "endpoints", spec: "ports: [{number: 443, name: a, protocol: TLS}]\nendpoints: [{address: 10.0.0.1}]\naddresses: [10.0.0.2]",
-			ports: []string{"443 TLS"}, problems: []string{"NOT_HONOURED spec.addresses", "ENDPOINT_UNUSED spec.endpoints"}},
-		{name: "selector", spec: "ports: [{number: 443, name: a, protocol: TLS}]\nworkloadSelector: {labels: {a: b}}", ports: []string{"443 TLS"},
-			problems: []string{"ENDPOINT_UNUSED spec.workloadSelector"}},
+		{
+			name: "another port", spec: "ports: [{number: 443, name: a, protocol: TLS, targetPort: 8443}]", ports: []string{"443 TLS"},
+			problems: []string{"NOT_HONOURED spec.ports[0].targetPort"},
+		},
+		{
+			name: "endpoints", spec: "ports: [{number: 443, name: a, protocol: TLS}]\nendpoints: [{address: 10.0.0.1}]\naddresses: [10.0.0.2]",
+			ports: []string{"443 TLS"}, problems: []string{"NOT_HONOURED spec.addresses", "ENDPOINT_UNUSED spec.endpoints"},
+		},
+		{
+			name: "selector", spec: "ports: [{number: 443, name: a, protocol: TLS}]\nworkloadSelector: {labels: {a: b}}", ports: []string{"443 TLS"},
+			problems: []string{"ENDPOINT_UNUSED spec.workloadSelector"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := entry(t, "h", 0, "hosts: ['*.example.com']\nresolution: DYNAMIC_DNS\n"+c.spec)

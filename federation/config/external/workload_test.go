@@ -36,8 +36,10 @@ func TestSeed53(t *testing.T) {
 			`{"addresses":["10.0.0.1"],"network":"n1","locality":{"region":"eu","zone":"a","subZone":"r1"},"labels":{"app":"web","v":"1"},"serviceAccount":"shop/web","ports":[{"name":"admin","number":9},{"name":"http","number":8080}],"weight":7,"tlsMode":"istio"}`,
 		},
 		{"{address: VM.example.com}", `{"addresses":null,"labels":{"v":"1"},"host":"vm.example.com"}`},
-		{"{address: 'unix:///run/s', labels: {topology.istio.io/network: n2, security.istio.io/tlsMode: disabled}, serviceAccount: web}",
-			`{"addresses":null,"network":"n2","labels":{"security.istio.io/tlsMode":"disabled","topology.istio.io/network":"n2","v":"1"},"serviceAccount":"shop/web","host":"unix:/run/s","tlsMode":"disabled"}`},
+		{
+			"{address: 'unix:///run/s', labels: {topology.istio.io/network: n2, security.istio.io/tlsMode: disabled}, serviceAccount: web}",
+			`{"addresses":null,"network":"n2","labels":{"security.istio.io/tlsMode":"disabled","topology.istio.io/network":"n2","v":"1"},"serviceAccount":"shop/web","host":"unix:/run/s","tlsMode":"disabled"}`,
+		},
 	} {
 		key, w, problems := external.Workload(instance(t, map[string]string{"v": "1"}, c.spec))
 		got, err := json.Marshal(w)
@@ -51,8 +53,10 @@ func TestSeed53(t *testing.T) {
 }
 
 func TestWorkloadEntryThatCannotBeReached(t *testing.T) {
-	for spec, code := range map[string]string{"{network: n1}": "NOT_HONOURED spec.address",
-		"{address: 1.2.3}": "ADDRESS_INVALID spec.address"} {
+	for spec, code := range map[string]string{
+		"{network: n1}":    "NOT_HONOURED spec.address",
+		"{address: 1.2.3}": "ADDRESS_INVALID spec.address",
+	} {
 		_, w, problems := external.Workload(instance(t, nil, spec))
 		if diff := cmp.Diff([]string{code}, codes(problems)); diff != "" || w != nil {
 			t.Errorf("%s: %+v %s", spec, w, diff)

@@ -18,8 +18,10 @@ const shownProblems = 20
 func decode(o Options, name string, data []byte) (objects []*config.Object, problems []config.Problem) {
 	defer func() {
 		if p := recover(); p != nil {
-			objects, problems = nil, []config.Problem{{Code: codeInternal, Object: name,
-				Message: fmt.Sprintf("the hub cannot read this file, which is a fault of the hub: %.200v", p)}}
+			objects, problems = nil, []config.Problem{{
+				Code: codeInternal, Object: name,
+				Message: fmt.Sprintf("the hub cannot read this file, which is a fault of the hub: %.200v", p),
+			}}
 		}
 	}()
 	documents, refused := manifest.Parse(name, data, o.Manifest)
@@ -33,8 +35,10 @@ func decode(o Options, name string, data []byte) (objects []*config.Object, prob
 		problems = append(problems, more...)
 	}
 	if more := len(problems) - shownProblems; more > 0 {
-		problems = append(problems[:shownProblems], config.Problem{Code: string(manifest.TooManyProblems), Object: name,
-			Message: fmt.Sprintf("the file has %d more problems", more)})
+		problems = append(problems[:shownProblems], config.Problem{
+			Code: string(manifest.TooManyProblems), Object: name,
+			Message: fmt.Sprintf("the file has %d more problems", more),
+		})
 	}
 	if len(problems) > 0 {
 		return nil, problems

@@ -237,6 +237,8 @@ func unreadable(dir string, err error) config.Problem {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return config.Problem{Code: codeUnreadable,
-		Message: fmt.Sprintf("the folder %s cannot be read, and what was read of it before stays: %v", dir, err)}
+	return config.Problem{
+		Code:    codeUnreadable,
+		Message: fmt.Sprintf("the folder %s cannot be read, and what was read of it before stays: %v", dir, err),
+	}
 }

@@ -41,8 +41,10 @@ func options(t testing.TB, dir string) file.Options {
 	for _, k := range set.Kinds() {
 		kinds = append(kinds, k.Kind)
 	}
-	return file.Options{Dir: dir, Kinds: kinds, Schema: schemaAlone{set}, Debounce: 20 * time.Millisecond,
-		Poll: 100 * time.Millisecond, Hold: time.Second}
+	return file.Options{
+		Dir: dir, Kinds: kinds, Schema: schemaAlone{set}, Debounce: 20 * time.Millisecond,
+		Poll: 100 * time.Millisecond, Hold: time.Second,
+	}
 }
 
 // folder is a folder of manifests that a source follows.

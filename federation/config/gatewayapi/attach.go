@@ -109,7 +109,8 @@ type attachment struct {
 
 // attach finds the listeners of the parent to which the reference attaches the route.
 func (v *routeView) attach(g *gatewayView, parent federation.ObjectKey, ref gateway.ParentReference,
-	field string) (found []attachment, why faults) {
+	field string,
+) (found []attachment, why faults) {
 	var named, allowed bool
 	for i, l := range g.listeners {
 		if l.of != parent || ref.SectionName != nil && *ref.SectionName != "" && *ref.SectionName != l.Name ||

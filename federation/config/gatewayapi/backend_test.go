@@ -37,18 +37,24 @@ func TestU30ExportedServicesAreBackends(t *testing.T) {
 		},
 		"the grant is not for Services": {
 			plain + exported + route("r", rules("  - backendRefs: [{name: web, namespace: other, port: 80}]\n")),
-			[]string{server, all, "  {500,match:[{uri:{prefix:/}}]}",
-				"REF_NOT_PERMITTED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]"},
+			[]string{
+				server, all, "  {500,match:[{uri:{prefix:/}}]}",
+				"REF_NOT_PERMITTED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]",
+			},
 		},
 		"not exported": {
 			plain + exported + route("r", rules("  - backendRefs: [{group: multicluster.x-k8s.io, kind: ServiceImport, name: api, port: 80}]\n")),
-			[]string{server, all, "  {500,match:[{uri:{prefix:/}}]}",
-				"BACKEND_NOT_FOUND HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]"},
+			[]string{
+				server, all, "  {500,match:[{uri:{prefix:/}}]}",
+				"BACKEND_NOT_FOUND HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]",
+			},
 		},
 		"another kind of the group": {
 			plain + exported + route("r", rules("  - backendRefs: [{group: multicluster.x-k8s.io, kind: ServiceExport, name: web, port: 80}]\n")),
-			[]string{server, all, "  {500,match:[{uri:{prefix:/}}]}",
-				"INVALID_KIND HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]"},
+			[]string{
+				server, all, "  {500,match:[{uri:{prefix:/}}]}",
+				"INVALID_KIND HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]",
+			},
 		},
 	} {
 		t.Run(name, test.run)

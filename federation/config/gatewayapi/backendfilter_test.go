@@ -38,8 +38,10 @@ func TestG55FiltersOfBackends(t *testing.T) {
 		"a redirect of one that does not exist": {
 			plain + route("r",
 				rules("  - backendRefs: [{name: none, port: 80, filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}]}]\n")),
-			[]string{server, all, "  {500,match:[{uri:{prefix:/}}]}",
-				"BACKEND_NOT_FOUND HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]"},
+			[]string{
+				server, all, "  {500,match:[{uri:{prefix:/}}]}",
+				"BACKEND_NOT_FOUND HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[0]",
+			},
 		},
 		"a host of one of two": {
 			two(host), []string{

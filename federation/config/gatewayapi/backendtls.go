@@ -127,10 +127,12 @@ func (p *tlsPolicy) authorities(r *federation.Reader, field string, why *faults)
 func (g *gatewayView) passed(r *federation.Reader, l *listener, v *routeView) []any {
 	return v.splitsTo(r, &faults{}, func(ref backendRef, b backend) bool {
 		if b.policy != "" {
-			g.status.notes = append(g.status.notes, config.Problem{Code: codeNotHonoured, Object: v.Key.String(),
+			g.status.notes = append(g.status.notes, config.Problem{
+				Code: codeNotHonoured, Object: v.Key.String(),
 				Field: ref.field, Message: fmt.Sprintf(
 					"the listener %s passes TLS on, and the BackendTLSPolicy %s/%s wants TLS of the gateway; its connections are closed",
-					l.Name, g.Key.Namespace, b.policy)})
+					l.Name, g.Key.Namespace, b.policy),
+			})
 		}
 		return b.policy == ""
 	})

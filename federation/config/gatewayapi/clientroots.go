@@ -16,8 +16,10 @@ const (
 func (l *listener) readAuthorities(r *federation.Reader, by federation.ObjectKey, refs []gateway.ObjectReference, field string) {
 	var all bundle
 	for i, ref := range refs {
-		use := reference{by: by, kind: string(ref.Kind), namespace: ref.Namespace, name: string(ref.Name), field: itemField(field, i),
-			otherwise: "it does not count"}
+		use := reference{
+			by: by, kind: string(ref.Kind), namespace: ref.Namespace, name: string(ref.Name), field: itemField(field, i),
+			otherwise: "it does not count",
+		}
 		switch {
 		case ref.Group == "" && ref.Kind == "ConfigMap":
 			l.readConfigMap(r, use, &all)

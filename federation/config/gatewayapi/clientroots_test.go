@@ -44,15 +44,19 @@ func TestG75AuthoritiesOfClientsAreInConfigMaps(t *testing.T) {
 			others), []string{inline(roots + others)}},
 		"a Secret":  {clientRoots(secretRef), []string{verifies("caCertCredentialName:roots,credentialName:cert,")}},
 		"not there": {clientRoots(mapRef), []string{wrong("NO_VALID_CA_CERTIFICATE", ""), wrong("INVALID_CA_CERTIFICATE_REF", "[0]")}},
-		"no certificate": {clientRoots(mapRef) + configMap("roots", "none"), []string{wrong("NO_VALID_CA_CERTIFICATE", ""),
-			wrong("INVALID_CA_CERTIFICATE_REF", "[0]")}},
+		"no certificate": {clientRoots(mapRef) + configMap("roots", "none"), []string{
+			wrong("NO_VALID_CA_CERTIFICATE", ""),
+			wrong("INVALID_CA_CERTIFICATE_REF", "[0]"),
+		}},
 		"too many certificates": {
 			clientRoots(mapRef) + configMap("roots", strings.Repeat(roots, maxAuthorities/len(roots)+1)),
 			[]string{wrong("NO_VALID_CA_CERTIFICATE", ""), wrong("INVALID_CA_CERTIFICATE_REF", "[0]")},
 		},
 		"another kind": {
-			clientRoots(`{group: "", kind: Service, name: web}`), []string{wrong("NO_VALID_CA_CERTIFICATE", ""),
-				wrong("INVALID_CA_CERTIFICATE_KIND", "[0]")},
+			clientRoots(`{group: "", kind: Service, name: web}`), []string{
+				wrong("NO_VALID_CA_CERTIFICATE", ""),
+				wrong("INVALID_CA_CERTIFICATE_KIND", "[0]"),
+			},
 		},
 		"one of three is right": {
 			clientRoots(`{group: "", kind: ConfigMap, name: none}, `+secretRef+", "+mapRef) + configMap("roots", roots),

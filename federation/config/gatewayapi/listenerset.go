@@ -74,8 +74,10 @@ func (s *setView) refuse(reason gateway.ListenerSetConditionReason, format strin
 // GatewayNamed is the Gateway that a reference in the object means: one of its own namespace
 // where the reference names none.
 func GatewayNamed(in federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
-	return federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespaceOf(in, namespace),
-		Name: string(name), Cluster: in.Cluster}
+	return federation.ObjectKey{
+		Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespaceOf(in, namespace),
+		Name: string(name), Cluster: in.Cluster,
+	}
 }
 
 // namespaceOf is the namespace that a reference in the object means: its own where the reference

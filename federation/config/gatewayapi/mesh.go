@@ -147,7 +147,8 @@ func (m *meshView) target(ref gateway.ParentReference) (uint16, bool) {
 
 // meshStatus is how the route is for a Service.
 func (v *routeView) meshStatus(r *federation.Reader, ref gateway.ParentReference, service federation.ServiceKey,
-	field string, s *Status) ParentStatus {
+	field string, s *Status,
+) ParentStatus {
 	m := meshFor(r, v, service)
 	var why, backends faults
 	v.inMesh().backendFaults(r, &Status{}, &backends)

@@ -38,8 +38,10 @@ func TestG54ServiceParents(t *testing.T) {
 			meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop), []string{host, "  {match:[{uri:{prefix:/}}]," + web + "}"},
 		},
 		"a route of another namespace needs no ReferenceGrant": {
-			meshRoute("HTTPRoute", "other", "r", toService, onWebOfShop), []string{"VirtualService other web.shop.svc.cluster.local",
-				"  {match:[{uri:{prefix:/}}]," + web + "}"},
+			meshRoute("HTTPRoute", "other", "r", toService, onWebOfShop), []string{
+				"VirtualService other web.shop.svc.cluster.local",
+				"  {match:[{uri:{prefix:/}}]," + web + "}",
+			},
 		},
 		"the routes of a namespace are one object": {
 			meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop) + meshRoute("HTTPRoute", "shop", "s", toService, onAPI),

@@ -71,7 +71,8 @@ func (p *tlsPolicy) targets(r *federation.Reader, s *Status, why *faults) (ports
 // ports are those of a target for which the policy decides. A policy for a port of its own
 // comes before one for the Service.
 func (p *tlsPolicy) ports(r *federation.Reader, ref gateway.LocalPolicyTargetReferenceWithSectionName, field string,
-	why *faults) (found []uint16) {
+	why *faults,
+) (found []uint16) {
 	service, section := string(ref.Name), sectionOf(ref)
 	if !isService(ref) {
 		why.add(accepted, string(gateway.PolicyReasonInvalid), field, "targets of the kind %s are not supported; only Services are",

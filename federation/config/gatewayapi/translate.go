@@ -141,10 +141,12 @@ func (g *gatewayView) usableRoutes(at slot, routes []*routeView) (used []*routeV
 			used = append(used, v)
 			continue
 		}
-		g.status.notes = append(g.status.notes, config.Problem{Code: codeTaken, Object: v.Key.String(),
+		g.status.notes = append(g.status.notes, config.Problem{
+			Code: codeTaken, Object: v.Key.String(),
 			Field: "spec.parentRefs", Message: fmt.Sprintf(
 				"for host %s of the listener %s of the Gateway %s the route has no effect: %s, which is older, has it",
-				at.host, g.listeners[at.at].Name, g.Key.Namespace+"/"+g.Key.Name, used[0].Key.Title())})
+				at.host, g.listeners[at.at].Name, g.Key.Namespace+"/"+g.Key.Name, used[0].Key.Title()),
+		})
 	}
 	return used
 }

@@ -109,8 +109,10 @@ func (w *world) event(of federation.ClusterID, value map[string]any) config.Even
 	key := federation.ObjectKey{Group: group, Kind: value["kind"].(string), Name: metadata["name"].(string), Cluster: of}
 	key.Namespace, _ = metadata["namespace"].(string)
 	old, _ := w.state.Object(key)
-	return config.Event{Old: old, New: &config.Object{Key: key, APIVersion: value["apiVersion"].(string), Manifest: manifest,
-		Revision: w.state.Revision() + 1}}
+	return config.Event{Old: old, New: &config.Object{
+		Key: key, APIVersion: value["apiVersion"].(string), Manifest: manifest,
+		Revision: w.state.Revision() + 1,
+	}}
 }
 
 func (w *world) change(events []config.Event) {
@@ -277,8 +279,10 @@ func TestG19Translation(t *testing.T) {
 		"of equal matches the older route comes first": {
 			plain + route("b", rules("  - backendRefs: [{name: web, port: 80}]\n")) + route("a",
 				rules("  - backendRefs: [{name: api, port: 80}]\n")),
-			[]string{server, all, "  {match:[{uri:{prefix:/}}]," + web + "}",
-				"  {match:[{uri:{prefix:/}}],route:[{to:{host:api.shop,port:{number:80}},weight:1}]}"},
+			[]string{
+				server, all, "  {match:[{uri:{prefix:/}}]," + web + "}",
+				"  {match:[{uri:{prefix:/}}],route:[{to:{host:api.shop,port:{number:80}},weight:1}]}",
+			},
 		},
 		"backends that cannot be used get their share as 500": {
 			plain + route("r",
@@ -337,8 +341,10 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 			plain + route("r", rules(`  - filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Filter, name: f}}]
     backendRefs: [{name: web, port: 80}]
 `)),
-			[]string{server, all, "  {500!,match:[{uri:{prefix:/}}]}",
-				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].filters[0]"},
+			[]string{
+				server, all, "  {500!,match:[{uri:{prefix:/}}]}",
+				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].filters[0]",
+			},
 		},
 		"a match that cannot be expressed matches nothing": {
 			plain + route("r",

@@ -38,8 +38,10 @@ type rig struct {
 func newRig(t *testing.T, change ...func(*ingress.Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind)}
-	o := ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience,
-		Logger: slog.New(slog.DiscardHandler)}
+	o := ingress.Options{
+		Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience,
+		Logger: slog.New(slog.DiscardHandler),
+	}
 	for _, c := range change {
 		c(&o)
 	}
@@ -61,8 +63,10 @@ func (r *rig) mode(mode federation.IngressMode) {
 	r.t.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"ingressControllerMode":%q}}`, mode)
 	r.revision = configtest.Must(r.t, r.settings, config.Commit{Base: r.revision, Changes: []config.Change{{
-		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
-			Manifest: []byte(manifest)},
+		Key: federation.MeshSettingsKey, Object: &config.Object{
+			Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
+			Manifest: []byte(manifest),
+		},
 	}}})
 }
 
@@ -95,8 +99,10 @@ func (r *rig) show(id federation.ClusterID, provider federation.Provider) {
 func web(registry *federation.Writer, namespace string, port uint16) {
 	registry.Update(federation.Edit{Services: federation.Delta[federation.ServiceKey,
 		*federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{
-		{Hostname: federation.ResolveHost("web", namespace),
-			Namespace: namespace}: {Ports: []federation.Port{{Name: "http", Number: port, Protocol: federation.HTTP}}},
+		{
+			Hostname:  federation.ResolveHost("web", namespace),
+			Namespace: namespace,
+		}: {Ports: []federation.Port{{Name: "http", Number: port, Protocol: federation.HTTP}}},
 	}}})
 }
 

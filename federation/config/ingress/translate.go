@@ -131,8 +131,10 @@ func routes(of federation.ClusterID, host string, ingresses []*entry, gateways [
 		}
 		all = append(all, route)
 	}
-	key := federation.ObjectKey{Group: routesKind.Group, Kind: routesKind.Name, Namespace: ingresses[0].namespace,
-		Name: routesName(host), Cluster: of}
+	key := federation.ObjectKey{
+		Group: routesKind.Group, Kind: routesKind.Name, Namespace: ingresses[0].namespace,
+		Name: routesName(host), Cluster: of,
+	}
 	m.object = manifest(key, ingresses[0].created, object{"hosts": []any{host}, "gateways": gateways, "http": all})
 	return m
 }
@@ -275,7 +277,9 @@ func manifest(key federation.ObjectKey, created time.Time, spec object) *config.
 	if !created.IsZero() {
 		metadata["creationTimestamp"] = created.Format(time.RFC3339)
 	}
-	written, _ := json.Marshal(object{"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata,
-		"spec": spec}) //nolint:errchkjson // texts and numbers
+	written, _ := json.Marshal(object{
+		"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata,
+		"spec": spec,
+	}) //nolint:errchkjson // texts and numbers
 	return &config.Object{Key: key, APIVersion: apiVersion, Manifest: written}
 }

@@ -8,7 +8,8 @@ import (
 // Translate is what Ingresses and IngressClasses mean by the settings of the state and the services
 // of the snapshot, and what is wrong with them: what a Source gives that has read them.
 func Translate(state *config.State, snapshot *federation.Snapshot, read []*config.Object) (objects []*config.Object,
-	problems []config.Problem) {
+	problems []config.Problem,
+) {
 	b := newTranslations()
 	b.services = portsIn(snapshot)
 	if now, readable := settingsIn(state); readable {

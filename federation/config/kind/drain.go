@@ -13,7 +13,10 @@ var _ = add(of[federation.DrainObject]{
 		return Meaning{Problems: rampWithoutStart(d, s)}
 	},
 	columns: []Column{
-		{"CLUSTER", "spec.cluster"}, {"NETWORK", "spec.networkID"}, {"LOCALITY", "spec.locality"}, {"PERCENT", "spec.percent"},
+		{"CLUSTER", "spec.cluster"},
+		{"NETWORK", "spec.networkID"},
+		{"LOCALITY", "spec.locality"},
+		{"PERCENT", "spec.percent"},
 		{"NOW", "status.drain.percent"},
 	},
 })

@@ -26,8 +26,10 @@ func TestR05ExpressionsThatEnvoyRefusesAreRefusedAtApply(t *testing.T) {
 		"spec.http[0].match[0].uri.regex":           match(map[string]any{"uri": map[string]any{"regex": large}}),
 		"spec.http[0].match[0].headers.x.regex":     match(map[string]any{"headers": map[string]any{"x": map[string]any{"regex": "(?=x)"}}}),
 		"spec.http[0].match[0].queryParams.q.regex": match(map[string]any{"queryParams": map[string]any{"q": map[string]any{"regex": large}}}),
-		"spec.http[0].rewrite.uriRegexRewrite.match": {"rewrite": map[string]any{"uriRegexRewrite": map[string]any{"match": large,
-			"rewrite": "/"}}},
+		"spec.http[0].rewrite.uriRegexRewrite.match": {"rewrite": map[string]any{"uriRegexRewrite": map[string]any{
+			"match":   large,
+			"rewrite": "/",
+		}}},
 		"spec.http[0].corsPolicy.allowOrigins[0].regex": {"corsPolicy": map[string]any{"allowOrigins": []any{map[string]any{"regex": large}}}},
 	} {
 		_, problems := set.Admit(object(http), nil)
@@ -36,8 +38,10 @@ func TestR05ExpressionsThatEnvoyRefusesAreRefusedAtApply(t *testing.T) {
 			t.Errorf("%s: %v", field, problems)
 		}
 	}
-	if _, problems := set.Admit(object(match(map[string]any{"uri": map[string]any{"regex": "/v[0-9]+/.*"},
-		"headers": map[string]any{"x": map[string]any{"regex": "*"}}})), nil); len(problems) > 0 {
+	if _, problems := set.Admit(object(match(map[string]any{
+		"uri":     map[string]any{"regex": "/v[0-9]+/.*"},
+		"headers": map[string]any{"x": map[string]any{"regex": "*"}},
+	})), nil); len(problems) > 0 {
 		t.Errorf("harmless expressions are refused: %v", problems)
 	}
 }

@@ -16,12 +16,18 @@ func TestBY1BombsAreBounded(t *testing.T) {
 	}{
 		"aliases":   {bomb, manifest.Limits{}, []string{"1:4 ANCHOR a", "2:5 ANCHOR b[0]", "2:9 ANCHOR b[1]"}},
 		"merge key": {"a: 1\n<<: {b: 2}\n", manifest.Limits{}, []string{"2:1 MERGE_KEY"}},
-		"flow nesting": {"a: " + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000), manifest.Limits{},
-			[]string{"1:67 TOO_DEEP a" + zeros(63)}},
+		"flow nesting": {
+			"a: " + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000),
+			manifest.Limits{},
+			[]string{"1:67 TOO_DEEP a" + zeros(63)},
+		},
 		"bottomless nesting": {"a: " + strings.Repeat("[", 20_000), manifest.Limits{}, []string{"1:1 TOO_DEEP"}},
 		"block nesting":      {"a:\n  " + strings.Repeat("- ", 5_000) + "x\n", manifest.Limits{}, []string{"2:129 TOO_DEEP a" + zeros(63)}},
-		"JSON nesting": {`{"a":` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + "}", manifest.Limits{},
-			[]string{"1:69 TOO_DEEP a" + zeros(63)}},
+		"JSON nesting": {
+			`{"a":` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + "}",
+			manifest.Limits{},
+			[]string{"1:69 TOO_DEEP a" + zeros(63)},
+		},
 		"size":           {"a: " + strings.Repeat("x", 16<<20), manifest.Limits{}, []string{"0:0 TOO_LARGE"}},
 		"many values":    {"a: [" + strings.Repeat(",", 3_000_000) + "]", manifest.Limits{}, []string{"0:0 TOO_LARGE"}},
 		"many documents": {strings.Repeat("---\na: 1\n", 12_002), manifest.Limits{}, []string{"24002:1 TOO_MANY_DOCUMENTS"}},

@@ -59,8 +59,10 @@ func (s *Source) read(t *table, a *answer) (found map[string]*item, unnamed []co
 			err = checkName(name)
 		}
 		if err != nil {
-			unnamed = append(unnamed, config.Problem{Code: codeUndecodable, Object: t.url,
-				Message: message("resource %d of the answer is left out: %v", n, err)})
+			unnamed = append(unnamed, config.Problem{
+				Code: codeUndecodable, Object: t.url,
+				Message: message("resource %d of the answer is left out: %v", n, err),
+			})
 			continue
 		}
 		if s.o.Origin != "" && m.GetMetadata().GetAnnotations()[OriginAnnotation] == s.o.Origin || m.GetBody() == nil {
@@ -69,8 +71,10 @@ func (s *Source) read(t *table, a *answer) (found map[string]*item, unnamed []co
 		}
 		i := s.item(t, name, r, m)
 		if other := found[name]; other != nil && other.sum != i.sum {
-			i = &item{problems: []config.Problem{{Code: codeTwice,
-				Message: "one answer of the server has several objects of this name, and none of them is used"}}}
+			i = &item{problems: []config.Problem{{
+				Code:    codeTwice,
+				Message: "one answer of the server has several objects of this name, and none of them is used",
+			}}}
 			if old := t.items[name]; old != nil {
 				i.object, i.version, i.created = old.object, old.version, old.created
 			}
@@ -106,8 +110,10 @@ func (s *Source) item(t *table, name string, r resource, m *mcpapi.Resource) *it
 	switch longest := max(len(i.version), len(i.wireVersion)); {
 	case longest > mostName:
 		i.version, i.wireVersion = "", ""
-		i.problems = []config.Problem{{Code: codeLarge,
-			Message: fmt.Sprintf("the object has a version of %d bytes, and the limit is %d", longest, mostName)}}
+		i.problems = []config.Problem{{
+			Code:    codeLarge,
+			Message: fmt.Sprintf("the object has a version of %d bytes, and the limit is %d", longest, mostName),
+		}}
 	case len(r.value) > s.o.Object:
 		i.problems = []config.Problem{{Code: codeLarge, Message: fmt.Sprintf("the object has %d bytes, and the limit is %d",
 			len(r.value), s.o.Object)}}

@@ -34,8 +34,10 @@ func TestM01WhatAServerSendsIsGiven(t *testing.T) {
 	if u := h.updates[0]; !u.Full || u.Revision != 1 {
 		t.Errorf("the first update is %+v", u)
 	}
-	for _, part := range []string{`"team":"x"`, `"note":"y"`, `"creationTimestamp":"2023-11-14T22:13:20Z"`, `"hosts":["a.example.com"]`,
-		`"number":80`, `"uid":"`} {
+	for _, part := range []string{
+		`"team":"x"`, `"note":"y"`, `"creationTimestamp":"2023-11-14T22:13:20Z"`, `"hosts":["a.example.com"]`,
+		`"number":80`, `"uid":"`,
+	} {
 		if !strings.Contains(h.manifest("a"), part) {
 			t.Errorf("%s is not in %s", part, h.manifest("a"))
 		}
@@ -116,23 +118,45 @@ func TestM03BadInput(t *testing.T) {
 		codes []string
 		stays string // in the manifest of "a"; empty: there is none
 	}{
-		"a body of another kind": {[]*anypb.Any{entry(t, "a", "2", body(wrap(t, &networking.Gateway{})))},
-			[]string{"UNDECODABLE"}, "a.example.com"},
-		"an unknown type": {[]*anypb.Any{entry(t, "a", "2", body(&anypb.Any{TypeUrl: "type.googleapis.com/no.Such"}))},
-			[]string{"UNDECODABLE"}, "a.example.com"},
-		"a body that is broken": {[]*anypb.Any{entry(t, "a", "2",
-			body(&anypb.Any{TypeUrl: "type.googleapis.com/istio.networking.v1alpha3.ServiceEntry", Value: []byte{0xff}}))},
-			[]string{"UNDECODABLE"}, "a.example.com"},
-		"an object that is not valid": {[]*anypb.Any{entry(t, "a", "2", func(_ *mcpapi.Resource, e *networking.ServiceEntry) { e.Hosts = nil })},
-			[]string{"NOT_CHECKED", "REQUIRED"}, "a.example.com"},
+		"a body of another kind": {
+			[]*anypb.Any{entry(t, "a", "2", body(wrap(t, &networking.Gateway{})))},
+			[]string{"UNDECODABLE"},
+			"a.example.com",
+		},
+		"an unknown type": {
+			[]*anypb.Any{entry(t, "a", "2", body(&anypb.Any{TypeUrl: "type.googleapis.com/no.Such"}))},
+			[]string{"UNDECODABLE"},
+			"a.example.com",
+		},
+		"a body that is broken": {
+			[]*anypb.Any{entry(t, "a", "2",
+				body(&anypb.Any{TypeUrl: "type.googleapis.com/istio.networking.v1alpha3.ServiceEntry", Value: []byte{0xff}}))},
+			[]string{"UNDECODABLE"},
+			"a.example.com",
+		},
+		"an object that is not valid": {
+			[]*anypb.Any{entry(t, "a", "2", func(_ *mcpapi.Resource, e *networking.ServiceEntry) { e.Hosts = nil })},
+			[]string{"NOT_CHECKED", "REQUIRED"},
+			"a.example.com",
+		},
 		"a resource that is broken": {[]*anypb.Any{entry(t, "a", "1"), {Value: []byte{0xff}}}, []string{"UNDECODABLE"}, "a.example.com"},
-		"a name without namespace": {[]*anypb.Any{entry(t, "a", "1"),
-			entry(t, "x", "1", func(m *mcpapi.Resource, _ *networking.ServiceEntry) { m.Metadata.Name = "x" })},
-			[]string{"UNDECODABLE"}, "a.example.com"},
-		"a name that is none": {[]*anypb.Any{entry(t, "a", "1"),
-			entry(t, "x", "1", func(m *mcpapi.Resource, _ *networking.ServiceEntry) { m.Metadata.Name = "shop/X_\x00" })}, nil, "a.example.com"},
-		"duplicates": {[]*anypb.Any{entry(t, "a", "2", older), entry(t, "a", "2")},
-			[]string{"DUPLICATE_OBJECT"}, "a.example.com"},
+		"a name without namespace": {
+			[]*anypb.Any{
+				entry(t, "a", "1"),
+				entry(t, "x", "1", func(m *mcpapi.Resource, _ *networking.ServiceEntry) { m.Metadata.Name = "x" }),
+			},
+			[]string{"UNDECODABLE"},
+			"a.example.com",
+		},
+		"a name that is none": {[]*anypb.Any{
+			entry(t, "a", "1"),
+			entry(t, "x", "1", func(m *mcpapi.Resource, _ *networking.ServiceEntry) { m.Metadata.Name = "shop/X_\x00" }),
+		}, nil, "a.example.com"},
+		"duplicates": {
+			[]*anypb.Any{entry(t, "a", "2", older), entry(t, "a", "2")},
+			[]string{"DUPLICATE_OBJECT"},
+			"a.example.com",
+		},
 		"the same twice": {[]*anypb.Any{entry(t, "a", "1"), entry(t, "a", "1")}, []string{}, "a.example.com"},
 		"back in time":   {[]*anypb.Any{entry(t, "a", "0", older)}, []string{"VERSION_BACKWARDS"}, "a.example.com"},
 		"created again": {[]*anypb.Any{entry(t, "a", "0", older, func(m *mcpapi.Resource, _ *networking.ServiceEntry) {
@@ -257,10 +281,12 @@ func TestM01NumbersAreNumbers(t *testing.T) {
 		}}},
 		ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{ConnectTimeout: durationpb.New(1500 * time.Millisecond)}},
 	}}
-	s.send(&discoveryv3.DiscoveryResponse{TypeUrl: "networking.istio.io/v1/DestinationRule", VersionInfo: "1",
+	s.send(&discoveryv3.DiscoveryResponse{
+		TypeUrl: "networking.istio.io/v1/DestinationRule", VersionInfo: "1",
 		Nonce: "1", Resources: []*anypb.Any{
 			wrap(t, &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/a"}, Body: wrap(t, rule)}),
-		}})
+		},
+	})
 	h.await("the rule", func() bool { return len(h.objects) == 1 })
 	for _, o := range h.objects {
 		if text := string(o.Manifest); !strings.Contains(text, `"minimumRingSize":2048`) || !strings.Contains(text, `"connectTimeout":"1.500s"`) {

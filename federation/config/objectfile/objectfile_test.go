@@ -24,8 +24,10 @@ func TestG67RecordsOfOlderHubsAreRead(t *testing.T) {
 	}{
 		"a cluster": {
 			`{"apiVersion":"networking.istio.io/v1","manifest":{"kind":"ServiceEntry","spec":{"hosts":["a\u0026b"]}},"uid":"f1"}`,
-			objectfile.Object{UID: "f1", APIVersion: "networking.istio.io/v1",
-				Manifest: []byte(`{"kind":"ServiceEntry","spec":{"hosts":["a\u0026b"]}}`)},
+			objectfile.Object{
+				UID: "f1", APIVersion: "networking.istio.io/v1",
+				Manifest: []byte(`{"kind":"ServiceEntry","spec":{"hosts":["a\u0026b"]}}`),
+			},
 		},
 		"a configuration server": {
 			`{"apiVersion":"networking.istio.io/v1","manifest":{"kind":"ServiceEntry"}}`,

@@ -129,8 +129,10 @@ func TestAdmitTellsWhatIsMeant(t *testing.T) {
 func TestAKindWithoutItsGroupIsAnsweredWithTheForm(t *testing.T) {
 	_, problems := load(t).Admit(fromJSON(t, `{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},
 		"spec":{"sources":[{"cluster":"home","kinds":["VirtualService"]}]}}`), nil)
-	want := Problem{Invalid, "spec.sources[0].kinds[0]",
-		`Invalid value: "VirtualService": write KIND.GROUP, such as VirtualService.networking.istio.io`}
+	want := Problem{
+		Invalid, "spec.sources[0].kinds[0]",
+		`Invalid value: "VirtualService": write KIND.GROUP, such as VirtualService.networking.istio.io`,
+	}
 	if len(problems) != 1 || problems[0] != want {
 		t.Errorf("the problems are %+v, want %+v", problems, want)
 	}

@@ -12,8 +12,11 @@ func anyValue(depth int) *rapid.Generator[any] {
 	plain := []*rapid.Generator[any]{
 		rapid.String().AsAny(), rapid.StringMatching(`[ -~]*`).AsAny(), rapid.Int64().AsAny(), rapid.Bool().AsAny(), rapid.Float64().AsAny(),
 		rapid.Just[any](nil), rapid.Just[any](map[string]any(nil)), rapid.Just[any]([]any(nil)),
-		rapid.SampledFrom([]any{"\xff", "\u2028", "\x00\x7f", "<a href=\"&\\\">", 1, int32(7), []string{"<"},
-			map[string]string{"b": "1", "a": "\u2029"}}),
+		rapid.SampledFrom([]any{
+			"\xff", "\u2028", "\x00\x7f", "<a href=\"&\\\">", 1, int32(7),
+			[]string{"<"},
+			map[string]string{"b": "1", "a": "\u2029"},
+		}),
 	}
 	if depth > 0 {
 		deeper := rapid.Deferred(func() *rapid.Generator[any] { return anyValue(depth - 1) })

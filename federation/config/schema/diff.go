@@ -11,8 +11,10 @@ import (
 // without what only the store sets in metadata. Nil means that the object does not exist. If
 // nothing else differs, the result is "".
 func Diff(from, to map[string]any) string {
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(from), B: lines(to), FromFile: "before",
-		ToFile: "after", Context: 3})
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: lines(from), B: lines(to), FromFile: "before",
+		ToFile: "after", Context: 3,
+	})
 	if err != nil {
 		return err.Error() // cannot be: it is written to memory
 	}

@@ -69,8 +69,10 @@ func TestLookupNamesTheNearestKind(t *testing.T) {
 		{"networking.istio.io/v1", "VirtualServise", "UNKNOWN_KIND", "did you mean VirtualService of networking.istio.io/v1?"},
 		{"networking.istio.io/v1", "virtualservice", "UNKNOWN_KIND", "did you mean VirtualService of networking.istio.io/v1?"},
 		{"networking.istio.io/v1", "HTTPRoute", "UNKNOWN_KIND", "did you mean HTTPRoute of gateway.networking.k8s.io/v1?"},
-		{"networking.istio.io/v1alpha9", "Gateway", "UNKNOWN_VERSION",
-			"networking.istio.io/v1, networking.istio.io/v1alpha3 or networking.istio.io/v1beta1"},
+		{
+			"networking.istio.io/v1alpha9", "Gateway", "UNKNOWN_VERSION",
+			"networking.istio.io/v1, networking.istio.io/v1alpha3 or networking.istio.io/v1beta1",
+		},
 		{"isthmus.dev/v1", "Pod", "UNKNOWN_KIND", "it has Cluster, Drain, MeshSettings, Network, ServiceBinding"},
 		{"v1", "Service", "UNKNOWN_KIND", `no kind Service is known in group ""`},
 		{"apps/v1", "Clustr", "UNKNOWN_KIND", "did you mean Cluster of isthmus.dev/v1?"},

@@ -58,11 +58,15 @@ var sequences = []sequence{
 		{"a", "apply", "spec: {hosts: [a.example.com], ports: [{number: 80, name: http, protocol: HTTP}]}"},
 		{"b", "apply", "spec: {hosts: [a.example.com], ports: [{number: 443, name: tls, protocol: TLS}]}"},
 		{"b", "apply", "spec: {hosts: [a.example.com], ports: [{number: 8080, name: http, protocol: HTTP}]}"},
-		{"b", "apply",
-			"spec: {hosts: [a.example.com], ports: [{number: 80, name: http, protocol: HTTP}, {number: 443, name: tls, protocol: TLS}]}"},
+		{
+			"b", "apply",
+			"spec: {hosts: [a.example.com], ports: [{number: 80, name: http, protocol: HTTP}, {number: 443, name: tls, protocol: TLS}]}",
+		},
 		{"a", "apply", "spec: {hosts: [a.example.com]}"},
-		{"b", "apply",
-			"spec: {hosts: [a.example.com], ports: [{number: 81, name: http, protocol: HTTP}, {number: 82, name: http, protocol: HTTP}]}"},
+		{
+			"b", "apply",
+			"spec: {hosts: [a.example.com], ports: [{number: 81, name: http, protocol: HTTP}, {number: 82, name: http, protocol: HTTP}]}",
+		},
 	}},
 	{"defaults belong to nobody", gatewayAPI + "s4\n", []step{
 		{"a", "apply", "spec: {gatewayClassName: i, listeners: [{name: http, port: 80, protocol: HTTP}]}"},
@@ -92,8 +96,10 @@ var sequences = []sequence{
 	}},
 	{"metadata merges as in Kubernetes", virtualService + "s8\n", []step{
 		{"a", "apply", "  finalizers: [example.com/a]\n  ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u1}]\nspec: {hosts: [a]}"},
-		{"b", "apply",
-			"  finalizers: [example.com/b]\n  ownerReferences: [{apiVersion: v1, kind: Pod, name: q, uid: u2}]\n  labels: {app.kubernetes.io/name: b}"},
+		{
+			"b", "apply",
+			"  finalizers: [example.com/b]\n  ownerReferences: [{apiVersion: v1, kind: Pod, name: q, uid: u2}]\n  labels: {app.kubernetes.io/name: b}",
+		},
 		{"a", "apply", "  labels: {app.kubernetes.io/name: a}\nspec: {hosts: [a]}"},
 		{"a", "apply", "  ownerReferences: [{apiVersion: v1, kind: Pod, name: r, uid: u2}]\nspec: {hosts: [a]}"},
 	}},
@@ -111,8 +117,10 @@ var sequences = []sequence{
 	}},
 	{"settings of several", settings, []step{
 		{"a", "apply", "spec: {localityLoadBalancing: {failover: [{from: a, to: b}]}, outboundTrafficPolicy: {mode: ALLOW_ANY}}"},
-		{"b", "apply",
-			"spec: {localityLoadBalancing: {failover: [{from: c, to: d}], enabled: true}, outboundTrafficPolicy: {mode: REGISTRY_ONLY}}"},
+		{
+			"b", "apply",
+			"spec: {localityLoadBalancing: {failover: [{from: c, to: d}], enabled: true}, outboundTrafficPolicy: {mode: REGISTRY_ONLY}}",
+		},
 		{"b", "apply", "spec: {localityLoadBalancing: {failover: [{from: c, to: d}], enabled: true}, clusterLocalHosts: [x]}"},
 		{"a", "apply", "spec: {}"},
 	}},
@@ -178,7 +186,8 @@ func (k *kubernetes) play(t *testing.T, s sequence) {
 
 // write does a step on the real server.
 func (k *kubernetes) write(t *testing.T, manager, how string, object map[string]any) (refused string,
-	result map[string]any, conflicts []string) {
+	result map[string]any, conflicts []string,
+) {
 	t.Helper()
 	name := metadata(object)["name"].(string)
 	method, query := http.MethodPatch, "?fieldValidation=Strict&fieldManager="+manager

@@ -121,8 +121,10 @@ var httpPoolRules = []rule[*api.ConnectionPoolSettings_HTTPSettings]{
 	{"http1MaxPendingRequests", schema.Invalid, func(h *api.ConnectionPoolSettings_HTTPSettings) string {
 		return notNegative(h.GetHttp1MaxPendingRequests())
 	}},
-	{"http2MaxRequests", schema.Invalid,
-		func(h *api.ConnectionPoolSettings_HTTPSettings) string { return notNegative(h.GetHttp2MaxRequests()) }},
+	{
+		"http2MaxRequests", schema.Invalid,
+		func(h *api.ConnectionPoolSettings_HTTPSettings) string { return notNegative(h.GetHttp2MaxRequests()) },
+	},
 	{"maxRequestsPerConnection", schema.Invalid, func(h *api.ConnectionPoolSettings_HTTPSettings) string {
 		return notNegative(h.GetMaxRequestsPerConnection())
 	}},

@@ -45,8 +45,10 @@ func patchValue(p *configPatch) string {
 		return when(true, "the value has a number that JSON does not have: remove it")
 	}
 	into := kind.ProtoReflect().New().Interface()
-	err = protojson.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true,
-		Resolver: envoyTypes{protoregistry.GlobalTypes}}.Unmarshal(text, into)
+	err = protojson.UnmarshalOptions{
+		AllowPartial: true, DiscardUnknown: true,
+		Resolver: envoyTypes{protoregistry.GlobalTypes},
+	}.Unmarshal(text, into)
 	if err == nil {
 		return ""
 	}

@@ -126,8 +126,10 @@ func serverTLS(at path, t *api.ServerTLSSettings) []Problem {
 }
 
 var serverTLSRules = []rule[*api.ServerTLSSettings]{
-	{"serverCertificate", schema.Required,
-		func(t *api.ServerTLSSettings) string { return needs(t, t.GetServerCertificate(), "serverCertificate") }},
+	{
+		"serverCertificate", schema.Required,
+		func(t *api.ServerTLSSettings) string { return needs(t, t.GetServerCertificate(), "serverCertificate") },
+	},
 	{"privateKey", schema.Required, func(t *api.ServerTLSSettings) string { return needs(t, t.GetPrivateKey(), "privateKey") }},
 	{"caCertificates", schema.Required, func(t *api.ServerTLSSettings) string {
 		if t.GetMode() == api.ServerTLSSettings_SIMPLE || t.GetCaCertCredentialName() != "" {

@@ -74,12 +74,16 @@ func newMany(ctx context.Context, t *testing.T, count int, ended *sync.WaitGroup
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: snapshots})
 	ended.Go(func() { _ = views.Run(ctx) })
 	ended.Go(func() {
-		_ = m.writer.Run(ctx, writeback.Parts{Views: views, Gateways: gateways.Statuses(m.writer.Translated), Proxies: m,
-			Resources: noReporter{}, Ingresses: noReporter{}})
+		_ = m.writer.Run(ctx, writeback.Parts{
+			Views: views, Gateways: gateways.Statuses(m.writer.Translated), Proxies: m,
+			Resources: noReporter{}, Ingresses: noReporter{},
+		})
 	})
-	changes := []config.Change{{Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey,
+	changes := []config.Change{{Key: federation.MeshSettingsKey, Object: &config.Object{
+		Key:        federation.MeshSettingsKey,
 		APIVersion: "isthmus.dev/v1", Manifest: []byte(
-			`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[{"cluster":"c1","namespaces":["*"],"status":true,"scope":"MESH"}]}}`)}}}
+			`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[{"cluster":"c1","namespaces":["*"],"status":true,"scope":"MESH"}]}}`),
+	}}}
 	for i := range count {
 		changes = append(changes, virtualServiceOf(i, "web"))
 	}
@@ -109,8 +113,10 @@ func (m *many) commit(ctx context.Context, changes ...config.Change) {
 	}
 	m.revision = revision
 	for _, c := range changes {
-		m.writer.Read(&crd.Original{Cluster: "c1", Key: c.Key, UID: "u", Version: fmt.Sprint(revision), Generation: revision,
-			Manifest: c.Object.Manifest, Resource: schema.GroupVersionResource{Resource: "virtualservices"}})
+		m.writer.Read(&crd.Original{
+			Cluster: "c1", Key: c.Key, UID: "u", Version: fmt.Sprint(revision), Generation: revision,
+			Manifest: c.Object.Manifest, Resource: schema.GroupVersionResource{Resource: "virtualservices"},
+		})
 	}
 }
 

@@ -178,8 +178,10 @@ func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
-	writer := writeback.New(writeback.Options{Snapshots: r.snapshots, Owner: owner, Meter: r.counts, Pace: 20 * time.Millisecond,
-		Pause: 20 * time.Millisecond, Logger: quiet})
+	writer := writeback.New(writeback.Options{
+		Snapshots: r.snapshots, Owner: owner, Meter: r.counts, Pace: 20 * time.Millisecond,
+		Pause: 20 * time.Millisecond, Logger: quiet,
+	})
 	custom := crd.New(crd.Options{
 		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Originals: writer, Logger: quiet,
 	})
@@ -194,8 +196,10 @@ func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	gateways.Views(r.views)
 	r.sources = append(r.sources, custom, ingresses, writer)
 	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
-	parts := writeback.Parts{Views: r.views, Gateways: gateways.Statuses(writer.Translated), Proxies: r.proxies,
-		Resources: custom, Ingresses: ingresses}
+	parts := writeback.Parts{
+		Views: r.views, Gateways: gateways.Statuses(writer.Translated), Proxies: r.proxies,
+		Resources: custom, Ingresses: ingresses,
+	}
 	r.ended.Go(func() { _ = r.views.Run(ctx) })
 	r.ended.Go(func() { _ = writer.Run(ctx, parts) })
 	r.stop = func() { cancel(); r.ended.Wait() }
@@ -209,8 +213,10 @@ func (r *rig) read(spec string) {
 	r.t.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":%s}`, spec)
 	revision, err := r.settings.Commit(r.ctx, config.Commit{Base: r.revision, Changes: []config.Change{{
-		Key: federation.MeshSettingsKey, Object: &config.Object{Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
-			Manifest: []byte(manifest)},
+		Key: federation.MeshSettingsKey, Object: &config.Object{
+			Key: federation.MeshSettingsKey, APIVersion: "isthmus.dev/v1",
+			Manifest: []byte(manifest),
+		},
 	}}})
 	if err != nil {
 		r.t.Fatal(err)

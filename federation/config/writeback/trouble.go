@@ -69,9 +69,11 @@ func (w *Writer) ofObjects(id federation.ClusterID, ofIngresses bool) (all []con
 		case r.refused != nil:
 			all = append(all, r.refused.problem)
 		default:
-			all = append(all, config.Problem{Code: codeContested, Object: fmt.Sprintf("%s of cluster %s", at.key.Title(), id),
+			all = append(all, config.Problem{
+				Code: codeContested, Object: fmt.Sprintf("%s of cluster %s", at.key.Title(), id),
 				Field: "status", Message: fmt.Sprintf(
-					"another controller overwrites what the hub writes into the status; the hub writes it at most every %s", r.pause)})
+					"another controller overwrites what the hub writes into the status; the hub writes it at most every %s", r.pause),
+			})
 		}
 	}
 	return all

@@ -28,8 +28,10 @@ func documentsOf(files []client.ManifestInput) (found []manifestObject, problems
 	for _, f := range files {
 		documents, wrong := manifest.Parse(f.Name, []byte(f.Content), manifest.Limits{})
 		for _, w := range wrong {
-			problems = append(problems, output.Problem{File: w.File, Line: w.Line, Column: w.Column, Field: w.Field,
-				Code: string(w.Code), Message: w.Message})
+			problems = append(problems, output.Problem{
+				File: w.File, Line: w.Line, Column: w.Column, Field: w.Field,
+				Code: string(w.Code), Message: w.Message,
+			})
 		}
 		for _, d := range documents {
 			object := manifestObject{ref: refOf(d), document: d}

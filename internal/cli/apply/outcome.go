@@ -76,8 +76,10 @@ func summary(of client.Outcome) string {
 		count[c.Action]++
 	}
 	var parts []string
-	for _, action := range []client.ChangeAction{client.ChangeActionCreate, client.ChangeActionUpdate, client.ChangeActionDelete,
-		client.ChangeActionUnchanged} {
+	for _, action := range []client.ChangeAction{
+		client.ChangeActionCreate, client.ChangeActionUpdate, client.ChangeActionDelete,
+		client.ChangeActionUnchanged,
+	} {
 		if count[action] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[action], output.Did(action)))
 		}

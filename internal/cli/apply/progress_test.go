@@ -51,8 +51,10 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 			},
 			"0 of 2 proxies received it, 0 accepted it\n1 of 2 proxies received it, 1 accepted it\n2 of 2 proxies received it, 2 accepted it\n", "",
 		},
-		"refused": {rollout(refusal), nil, "p2 rejected it: port 0\n",
-			"but 2 of 2 proxies received it, 1 accepted it, 1 rejected it; correct the objects"},
+		"refused": {
+			rollout(refusal), nil, "p2 rejected it: port 0\n",
+			"but 2 of 2 proxies received it, 1 accepted it, 1 rejected it; correct the objects",
+		},
 		"refused later": {
 			rollout(client.Rollout{Pending: 2, Reached: &no}),
 			[]client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}},

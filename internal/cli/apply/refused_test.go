@@ -19,8 +19,11 @@ func TestRefusalsEndWithWhatToDo(t *testing.T) {
 		{[]client.UserError{reused}, []string{"1 problem, nothing was changed", "repeat with a new one"}, "isthmus validate"},
 		{[]client.UserError{reused, {Code: "TAB"}}, []string{"2 problems"}, "isthmus validate"},
 		{[]client.UserError{{Code: silent}}, []string{"configSources", "isthmus history"}, "nothing was changed"},
-		{[]client.UserError{{Code: "UNKNOWN_FIELD", Field: &field, Message: `unknown field "spec.hosst": did you mean "host"?`}},
-			[]string{"isthmus validate"}, "spec.hosst: "},
+		{
+			[]client.UserError{{Code: "UNKNOWN_FIELD", Field: &field, Message: `unknown field "spec.hosst": did you mean "host"?`}},
+			[]string{"isthmus validate"},
+			"spec.hosst: ",
+		},
 	} {
 		var told strings.Builder
 		err := refused(cmdutil.Streams{Err: &told}, of.reasons)

@@ -46,8 +46,10 @@ func rollbackCommand(io cmdutil.Streams) *cobra.Command {
 		}
 		only := dryRun(dry) == dryServer
 		return sendChange(ctx, s, &w, o, func(ctx context.Context, wait *client.WaitInput, key *string) (client.Outcome, error) {
-			return s.Rollback(ctx, client.RollbackInput{To: to, DryRun: &only, Message: output.OrNil(message), WaitFor: wait,
-				IdempotencyKey: key}, o.IsWhole())
+			return s.Rollback(ctx, client.RollbackInput{
+				To: to, DryRun: &only, Message: output.OrNil(message), WaitFor: wait,
+				IdempotencyKey: key,
+			}, o.IsWhole())
 		})
 	})
 	return cmdutil.Finish(cmd)

@@ -58,8 +58,12 @@ func (a *access) readKubeconfig(in stdio.Reader) ([]byte, error) {
 func (a *access) readConsul() (*client.ConsulAccessInput, error) {
 	input := &client.ConsulAccessInput{Address: a.address, Datacenter: output.OrNil(a.datacenter)}
 	var texts [4]string
-	for i, of := range []struct{ flag, path string }{{"token-file", a.tokenFile}, {"consul-ca", a.ca},
-		{"consul-cert", a.cert}, {"consul-key", a.key}} {
+	for i, of := range []struct{ flag, path string }{
+		{"token-file", a.tokenFile},
+		{"consul-ca", a.ca},
+		{"consul-cert", a.cert},
+		{"consul-key", a.key},
+	} {
 		if of.path == "" {
 			continue
 		}

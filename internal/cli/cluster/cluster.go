@@ -64,8 +64,10 @@ it. A kubeconfig must have its certificates and tokens inline; "kubectl config v
 		if err != nil {
 			return err
 		}
-		input := client.AttachClusterInput{ClusterID: args[0], NetworkID: output.OrNil(c.network), Kubernetes: kubernetes,
-			Consul: consul, DryRun: &c.dry}
+		input := client.AttachClusterInput{
+			ClusterID: args[0], NetworkID: output.OrNil(c.network), Kubernetes: kubernetes,
+			Consul: consul, DryRun: &c.dry,
+		}
 		if len(c.aliases) > 0 {
 			input.Aliases = c.aliases
 		}
@@ -97,8 +99,10 @@ cluster was read with the new ones.`,
 		if err != nil {
 			return err
 		}
-		outcome, err := s.RotateCluster(ctx, client.RotateClusterInput{ClusterID: args[0], Kubernetes: kubernetes,
-			Consul: consul, DryRun: &c.dry})
+		outcome, err := s.RotateCluster(ctx, client.RotateClusterInput{
+			ClusterID: args[0], Kubernetes: kubernetes,
+			Consul: consul, DryRun: &c.dry,
+		})
 		if err != nil {
 			return err
 		}
@@ -189,8 +193,10 @@ func tellFindings(io cmdutil.Streams, findings []client.Finding) error {
 		return err
 	}
 	for _, f := range findings {
-		result := map[client.Severity]string{client.SeverityError: "refused", client.SeverityWarning: "warning",
-			client.SeverityInfo: "ok"}[f.Severity]
+		result := map[client.Severity]string{
+			client.SeverityError: "refused", client.SeverityWarning: "warning",
+			client.SeverityInfo: "ok",
+		}[f.Severity]
 		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\n", f.Code, result, f.Message); err != nil {
 			return err
 		}

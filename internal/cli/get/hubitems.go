@@ -19,8 +19,10 @@ func hubHeads(hub string) heads {
 	case resource.Networks:
 		return heads{names: []string{"", "NAME", "GATED", "GATEWAYS", "CLUSTERS", "CIDRS", "REFUSED"}, wide: 1}
 	case resource.Clusters:
-		return heads{names: []string{"", "NAME", "PROVIDER", "NETWORK", "PHASE", "SERVICES", "ENDPOINTS", "LAST-EVENT", "PRECEDENCE",
-			"PROBLEMS", "MESSAGE"}, wide: 3}
+		return heads{names: []string{
+			"", "NAME", "PROVIDER", "NETWORK", "PHASE", "SERVICES", "ENDPOINTS", "LAST-EVENT", "PRECEDENCE",
+			"PROBLEMS", "MESSAGE",
+		}, wide: 3}
 	}
 	return heads{names: []string{"", "NAME", "TYPE", "CLUSTER", "NETWORK", "STATUS", "AGE", "CDS", "LDS", "EDS", "RDS", "USER-AGENT"}, wide: 5}
 }
@@ -125,8 +127,10 @@ func proxyItem(of client.ProxySummary) (item, error) {
 		}
 		cells = append(cells, state)
 	}
-	return item{key: resource.ProxyKey(of), id: "proxy/" + of.NodeID, value: value,
-		cells: append(cells, output.OrDash(output.OrEmpty(of.UserAgent)))}, err
+	return item{
+		key: resource.ProxyKey(of), id: "proxy/" + of.NodeID, value: value,
+		cells: append(cells, output.OrDash(output.OrEmpty(of.UserAgent))),
+	}, err
 }
 
 // syncOf is the worst state of a proxy's types.

@@ -100,13 +100,17 @@ func printProxyConfig(ctx context.Context, s *session.Session, o output.Format, 
 			if err != nil {
 				return err
 			}
-			items = append(items, sentItem{y.TypeUrl, one.Name, one.VersionSent, one.VersionAcked, rawJSON(one.Sent),
-				rawJSON(one.Acked), one.Causes})
+			items = append(items, sentItem{
+				y.TypeUrl, one.Name, one.VersionSent, one.VersionAcked, rawJSON(one.Sent),
+				rawJSON(one.Acked), one.Causes,
+			})
 		}
 	}
 	if o.Name != "table" {
-		return o.Print(s.IO.Out, map[string]any{"apiVersion": "hub.isthmus.dev/v1", "kind": "ProxyConfig", "clusterID": of.ClusterID,
-			"nodeID": of.NodeID, "items": items})
+		return o.Print(s.IO.Out, map[string]any{
+			"apiVersion": "hub.isthmus.dev/v1", "kind": "ProxyConfig", "clusterID": of.ClusterID,
+			"nodeID": of.NodeID, "items": items,
+		})
 	}
 	t := output.Table{To: s.IO.Out, Heads: []string{"TYPE", "NAME", "SENT", "ACKED", "ACCEPTED"}}
 	for _, one := range items {

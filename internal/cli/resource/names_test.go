@@ -32,8 +32,11 @@ func TestU37ServicesAreFoundByTheirFirstLabels(t *testing.T) {
 		{"cart", "default", false, nil, `services "cart" not found in namespace "default"; there is one in namespace "shop": use -n shop`},
 		{"we", "shop", false, nil, `services "we" not found in namespace "shop"; "isthmus get svc -A" lists them`},
 		{"web.shop", "shop", true, []Name{{"shop", other}}, `"web.shop" is the name of several services; use one of ` + web + ", " + other},
-		{web, "default", true, []Name{{"back", web}},
-			fmt.Sprintf(`services %q not found in namespace "default"; there is one in namespace "shop": use -n shop`, web)},
+		{
+			web, "default", true,
+			[]Name{{"back", web}},
+			fmt.Sprintf(`services %q not found in namespace "default"; there is one in namespace "shop": use -n shop`, web),
+		},
 	} {
 		target := Hub(Services)
 		target.Word = "svc"

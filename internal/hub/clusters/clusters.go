@@ -116,8 +116,10 @@ func (c *Clusters) follow() error {
 // Objects has the registries follow Cluster objects, and returns what makes such objects.
 func (c *Clusters) Objects(m *mesh.Mesh, keys *seal.Keys) Attaching {
 	vault := attach.NewVault(m.Stored, keys, m.Epoch)
-	c.Run["objects"] = c.reconciler.FollowObjects(reconcile.Objects{Views: m.Views,
-		Claim: objectClusters{c.make, vault, c.o.Metrics.Clusters}.claim})
+	c.Run["objects"] = c.reconciler.FollowObjects(reconcile.Objects{
+		Views: m.Views,
+		Claim: objectClusters{c.make, vault, c.o.Metrics.Clusters}.claim,
+	})
 	c.Run["sealing"] = (&sealing{keys: keys, vault: vault, logger: c.o.Logger}).run
 	return Attaching{attach.New(attach.Options{
 		Engine: m.Engine, Views: m.Views, Snapshots: c.o.Snapshots, Registries: c.Supervisor, Plans: plans{c.reconciler}, Vault: vault,

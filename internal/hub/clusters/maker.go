@@ -47,11 +47,13 @@ func (m maker) configured(all []kinds.Cluster) (claims []reconcile.Claim, files 
 	taken := map[federation.ClusterID]bool{}
 	for _, c := range all {
 		if k, err := m.Of(c.Provider); err == nil && k.File != nil && !taken[c.ID] {
-			files = append(files, &reconcile.Kubeconfig{ID: c.ID, Path: k.File(c.Section(c.Provider)),
+			files = append(files, &reconcile.Kubeconfig{
+				ID: c.ID, Path: k.File(c.Section(c.Provider)),
 				Claim: func(digest string) (reconcile.Claim, error) {
 					cluster, err := m.registry(c, digest)
 					return reconcile.Claim{Cluster: cluster}, err
-				}})
+				},
+			})
 		}
 		taken[c.ID] = true
 		cluster, err := m.registry(c, "")

@@ -24,8 +24,10 @@ func TestR06ClusterObjectsSetLimits(t *testing.T) {
 		}
 		return c
 	}
-	c, with := object(9), maker{Hub: kinds.Hub{Host: provider.Host{Limits: federation.Limits{Objects: 7, Pages: 5},
-		Logger: slog.New(slog.DiscardHandler)}}}
+	c, with := object(9), maker{Hub: kinds.Hub{Host: provider.Host{
+		Limits: federation.Limits{Objects: 7, Pages: 5},
+		Logger: slog.New(slog.DiscardHandler),
+	}}}
 	if got, want := c.LimitsOr(with.Limits), (federation.Limits{Objects: 9, Pages: 5, Bytes: 64 << 20}); got != want {
 		t.Errorf("it has %+v, want %+v", got, want)
 	}

@@ -18,8 +18,10 @@ import (
 
 // Spec is what the merge law needs to know of the cluster.
 func (c Cluster) Spec() federation.ClusterSpec {
-	s := federation.ClusterSpec{Provider: c.Provider, Network: c.Network, TrustDomain: c.TrustDomain,
-		Aliases: federation.NewAliases(c.Aliases)}
+	s := federation.ClusterSpec{
+		Provider: c.Provider, Network: c.Network, TrustDomain: c.TrustDomain,
+		Aliases: federation.NewAliases(c.Aliases),
+	}
 	if c.Precedence != nil {
 		s.Precedence = *c.Precedence
 	}

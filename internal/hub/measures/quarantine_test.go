@@ -40,8 +40,10 @@ func TestR12ObjectsInQuarantineAreCounted(t *testing.T) {
 		}
 		found["other"] = federation.Problem{Code: "PORT_INVALID", Object: "Pod shop/other"}
 		w := mesh.Open(federation.ShardKey{Cluster: cluster, Provider: federation.Mock})
-		w.Update(federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready},
-			Problems: federation.Delta[string, federation.Problem]{Set: found}})
+		w.Update(federation.Edit{
+			Status:   &federation.RegistryStatus{Phase: federation.Ready},
+			Problems: federation.Delta[string, federation.Problem]{Set: found},
+		})
 	}
 	problem("hub", "VirtualService shop/a", "ServiceEntry shop/b")
 	problem("c1", "Pod shop/a", "Service shop/a")

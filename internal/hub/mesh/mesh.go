@@ -110,21 +110,27 @@ func New(o Options) (*Mesh, error) {
 		Kinds: append(slices.Clone(set.Kinds()), crd.CoreKinds...), Schema: crd.WithCoreKinds(configkind.Schema{Set: set}),
 		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Dir: o.Kept("crd"), Off: o.NoCustomResources, Logger: o.Logger,
 	})
-	ingresses := ingress.New(ingress.Options{Snapshots: o.Snapshots, Limits: o.Limits, Originals: written,
-		Dir: o.Kept("ingress"), Logger: o.Logger})
+	ingresses := ingress.New(ingress.Options{
+		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written,
+		Dir: o.Kept("ingress"), Logger: o.Logger,
+	})
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: o.Snapshots, Logger: o.Logger})
 	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}},
 		configSources(o, set, custom, ingresses, gateways)...)...)
 	custom.Settings(views)
 	ingresses.Settings(views)
 	gateways.Views(views)
-	engine := apply.New(apply.Options{Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set,
-		Validated: read, Logger: o.Logger})
+	engine := apply.New(apply.Options{
+		Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set,
+		Validated: read, Logger: o.Logger,
+	})
 	return &Mesh{
 		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(),
 		Followers: []Follower{custom, ingresses, written},
-		status:    written, statusOf: writeback.Parts{Views: views, Gateways: gateways.Statuses(written.Translated),
-			Resources: custom, Ingresses: ingresses},
+		status:    written, statusOf: writeback.Parts{
+			Views: views, Gateways: gateways.Statuses(written.Translated),
+			Resources: custom, Ingresses: ingresses,
+		},
 		snapshots: o.Snapshots, logger: o.Logger,
 	}, nil
 }

@@ -73,13 +73,15 @@ func (a provenAccess) Identify(ctx context.Context) (xds.Caller, error) {
 		return xds.Caller{}, err
 	}
 	lastProof := func(n envoy.Node) time.Time { return a.guard.LastProof(who, n.Cluster) }
-	return xds.Caller{Identity: identityOf(who), Ends: who.Ends, Proven: true, Given: givenOf(who), LastProof: lastProof,
+	return xds.Caller{
+		Identity: identityOf(who), Ends: who.Ends, Proven: true, Given: givenOf(who), LastProof: lastProof,
 		Admit: func(n envoy.Node) (string, error) {
 			return who.Workload.String(), a.guard.Allow(who, callers.Node{
 				ID: n.ID, Name: n.Name, Cluster: n.Cluster, Namespace: n.Namespace,
 				ServiceAccount: n.ServiceAccount, Addresses: n.Addresses,
 			})
-		}, Reads: a.still(who, a.readers.check), Inspects: a.still(who, a.inspectors.Check)}, nil
+		}, Reads: a.still(who, a.readers.check), Inspects: a.still(who, a.inspectors.Check),
+	}, nil
 }
 
 // still checks the caller that is not a node, with what it proved looked at again.
@@ -120,13 +122,15 @@ func (a openAccess) Identify(ctx context.Context) (xds.Caller, error) {
 	if p, ok := peer.FromContext(ctx); ok {
 		a.accepted(p.Addr)
 	}
-	return xds.Caller{Admit: func(n envoy.Node) (string, error) {
-		domain := a.snapshots.Latest().Read().TrustDomain(n.Cluster)
-		w, err := authority.NewWorkload(domain, n.Namespace, cmp.Or(n.ServiceAccount, "default"))
-		if err != nil {
-			return "", nil // a node without a namespace has no identity, and gets its configuration
-		}
-		return w.String(), nil
-	}, Reads: func() (string, error) { return "", a.readers.check("") },
-		Inspects: func() (string, error) { return "", a.inspectors.Check("") }}, nil
+	return xds.Caller{
+		Admit: func(n envoy.Node) (string, error) {
+			domain := a.snapshots.Latest().Read().TrustDomain(n.Cluster)
+			w, err := authority.NewWorkload(domain, n.Namespace, cmp.Or(n.ServiceAccount, "default"))
+			if err != nil {
+				return "", nil // a node without a namespace has no identity, and gets its configuration
+			}
+			return w.String(), nil
+		}, Reads: func() (string, error) { return "", a.readers.check("") },
+		Inspects: func() (string, error) { return "", a.inspectors.Check("") },
+	}, nil
 }

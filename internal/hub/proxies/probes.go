@@ -14,8 +14,10 @@ type probers struct{ keeper *probe.Keeper }
 func (p probers) Found(prober string, observer federation.NetworkID, reached map[netip.AddrPort]bool) {
 	reports := make([]probe.Report, 0, len(reached))
 	for gateway, well := range reached {
-		reports = append(reports, probe.Report{Prober: prober, Path: federation.VerdictKey{Observer: observer, Gateway: gateway},
-			Reachable: well})
+		reports = append(reports, probe.Report{
+			Prober: prober, Path: federation.VerdictKey{Observer: observer, Gateway: gateway},
+			Reachable: well,
+		})
 	}
 	p.keeper.Report(reports)
 }

@@ -48,8 +48,10 @@ type SecretOptions struct {
 
 // OpenSecrets reads the folder of secrets, if there is one.
 func OpenSecrets(o SecretOptions) (Secrets, error) {
-	p := Secrets{Kept: identity.New(identity.Options{Logger: o.Logger, Issuer: o.Identities, Roots: o.Identities.Trust}),
-		snapshots: o.Snapshots, hub: o.Hub}
+	p := Secrets{
+		Kept:      identity.New(identity.Options{Logger: o.Logger, Issuer: o.Identities, Roots: o.Identities.Trust}),
+		snapshots: o.Snapshots, hub: o.Hub,
+	}
 	if o.Dir == "" {
 		return p, nil
 	}

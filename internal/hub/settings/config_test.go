@@ -56,16 +56,22 @@ func TestRefusedConfigs(t *testing.T) {
 		"unknown key deep inside":  {"clusters:\n- id: c1\n  provider: Consul\n  consul: {address: x, token: s3cr3t}\n", "[4:24]"},
 		"a key like it":            {"etcd:\n  qoutaBytes: 1\n", `[2:3] unknown key "etcd.qoutaBytes"; did you mean "etcd.quotaBytes"?`},
 		"a section like it":        {"dataDir: a\ngrahpql: {addr: unix:b}\n", `[2:1] unknown key "grahpql"; did you mean "graphql"?`},
-		"a key like it in a list": {cluster + "  presedence: 3\n",
-			`[4:3] unknown key "clusters[0].presedence"; did you mean "clusters[0].precedence"?`},
-		"a key like no other": {"tls:\n  passphrase: s3cr3t\n",
-			`unknown key "tls.passphrase"; the keys here are cert, key, clientCA, names`},
+		"a key like it in a list": {
+			cluster + "  presedence: 3\n",
+			`[4:3] unknown key "clusters[0].presedence"; did you mean "clusters[0].precedence"?`,
+		},
+		"a key like no other": {
+			"tls:\n  passphrase: s3cr3t\n",
+			`unknown key "tls.passphrase"; the keys here are cert, key, clientCA, names`,
+		},
 		"repeated key":           {"dataDir: a\ndataDir: b\n", "[2:1]"},
 		"wrong type":             {"clusters: 3\n", "[1:11]"},
 		"wrong type of a number": {cluster + "  precedence: high\n", "[4:15]"},
 		"fraction of a number":   {"xds: {maxConnections: 5.5}\n", "[1:23] xds.maxConnections must be a whole number"},
-		"text for true": {"clusters:\n- kubernetes: {secrets: s3cr3t}\n",
-			"[2:25] clusters[0].kubernetes.secrets must be true or false"},
+		"text for true": {
+			"clusters:\n- kubernetes: {secrets: s3cr3t}\n",
+			"[2:25] clusters[0].kubernetes.secrets must be true or false",
+		},
 		"no list":               {"graphql: {allowedHosts: s3cr3t}\n", "[1:25] graphql.allowedHosts must be a list"},
 		"repeated key of a map": {"clusterAliases: {c2: [a], c2: [b]}\n", `[1:27] the key "clusterAliases.c2" is repeated`},
 		"an alias of itself":    {"clusters: &all [*all]\n", "[1:11] clusters[0] must be a mapping"},
@@ -82,16 +88,22 @@ func TestRefusedConfigs(t *testing.T) {
 		"section missing":       {"clusters:\n- id: c1\n  provider: Kubernetes\n", "clusters[0].kubernetes"},
 		"External":              {"clusters:\n- id: c1\n  provider: External\n", "provider External is always there"},
 		"MCP":                   {"clusters:\n- id: c1\n  provider: MCP\n", "provider MCP cannot be attached"},
-		"M06: plaintext server": {"mcp: {servers: [{name: a, address: \"192.0.2.1:15010\"}]}\n",
-			"mcp.servers[0].address: 192.0.2.1:15010 is plaintext"},
-		"M06: two servers": {"mcp: {servers: [{name: a, address: \"localhost:1\"}, {name: a, address: \"localhost:2\"}]}\n",
-			"mcp.servers[1].name"},
+		"M06: plaintext server": {
+			"mcp: {servers: [{name: a, address: \"192.0.2.1:15010\"}]}\n",
+			"mcp.servers[0].address: 192.0.2.1:15010 is plaintext",
+		},
+		"M06: two servers": {
+			"mcp: {servers: [{name: a, address: \"localhost:1\"}, {name: a, address: \"localhost:2\"}]}\n",
+			"mcp.servers[1].name",
+		},
 		"M06: server without port": {"mcp: {servers: [{name: a, address: x}]}\n", "mcp.servers[0].address"},
 		"U13: client without name": {"debug: {clients: [\"\"]}\n", "debug.clients[0]"},
 		"U13: no cluster ID":       {"debug: {tokenCluster: ../c1}\n", "debug.tokenCluster"},
 		"R48: alias of a space":    {cluster + "  aliases: [a b]\n", "clusters[0].aliases[0]"},
-		"R48: alias of two": {cluster + "  aliases: [Kubernetes]\n- id: c2\n  provider: Mock\n  aliases: [Kubernetes]\n",
-			"clusters[1].aliases[0]: \"Kubernetes\" already names the cluster c1"},
+		"R48: alias of two": {
+			cluster + "  aliases: [Kubernetes]\n- id: c2\n  provider: Mock\n  aliases: [Kubernetes]\n",
+			"clusters[1].aliases[0]: \"Kubernetes\" already names the cluster c1",
+		},
 		"R48: alias that is an ID":  {cluster + "clusterAliases: {c2: [c1]}\n", "clusterAliases.c2[0]"},
 		"all problems of a cluster": {"clusters:\n- id: C1\n  provider: Mock\n  precedence: -1\n", "precedence"},
 	} {
@@ -200,8 +212,10 @@ func FuzzParseConfig(f *testing.F) {
 }
 
 func TestIDOfTheHubIsTaken(t *testing.T) {
-	for _, content := range []string{"clusters:\n- {id: hub, provider: Mock}\n",
-		"clusterID: east\nclusters:\n- {id: east, provider: Mock}\n"} {
+	for _, content := range []string{
+		"clusters:\n- {id: hub, provider: Mock}\n",
+		"clusterID: east\nclusters:\n- {id: east, provider: Mock}\n",
+	} {
 		file := writeConfig(t, filepath.Join(t.TempDir(), "x.yaml"), content)
 		if _, err := Resolve(Flags{Dev: true, Config: file}); err == nil || !strings.Contains(err.Error(), "clusters[0].id") {
 			t.Errorf("%q: %v", content, err)

@@ -14,8 +14,10 @@ import (
 // alone, has no count, instead of one that is always zero.
 func TestNoProxiesAreCountedForWhatTheyDoNotHave(t *testing.T) {
 	kinds := []federation.Kind{federation.ClusterKind, federation.NetworkKind}
-	for _, name := range []string{"Gateway", "GatewayClass", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute",
-		"ReferenceGrant", "BackendTLSPolicy"} {
+	for _, name := range []string{
+		"Gateway", "GatewayClass", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute",
+		"ReferenceGrant", "BackendTLSPolicy",
+	} {
 		kinds = append(kinds, federation.Kind{Group: "gateway.networking.k8s.io", Name: name})
 	}
 	for _, k := range kinds {

@@ -54,7 +54,8 @@ func (s *Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, 
 
 // findings are Findings of the snapshot that the reader reads.
 func (s *Objects) findings(snapshot *federation.Snapshot, r *federation.Reader, proxies *fleet.Value,
-	key federation.ObjectKey) []apply.Finding {
+	key federation.ObjectKey,
+) []apply.Finding {
 	found := append([]apply.Finding{}, apply.References(r, key)...)
 	for _, p := range s.index.of(snapshot, s.Hub, key) {
 		if p.Code != notHonoured {

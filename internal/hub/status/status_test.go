@@ -21,8 +21,10 @@ func (noReasons) ServiceReasons(federation.ServiceKey) []envoy.Reason { return n
 func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
 	mesh := federation.NewAggregate(nil)
 	writer := mesh.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
-	object := &federation.Object{Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "ServiceEntry", Namespace: "shop", Name: "web"},
-		Spec: &networking.ServiceEntry{}}
+	object := &federation.Object{
+		Key:  federation.ObjectKey{Group: "networking.istio.io", Kind: "ServiceEntry", Namespace: "shop", Name: "web"},
+		Spec: &networking.ServiceEntry{},
+	}
 	before := mesh.Latest()
 	writer.Update(federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{
 		"web": {Code: notHonoured, Object: object.Key.Title(), Field: "spec.ports", Message: "it has no effect"},
@@ -57,13 +59,17 @@ func TestR42FindingsDoNotCountProxies(t *testing.T) {
 	status := &Objects{Hub: "hub", Proxies: askedForObjects{asked: &asked}}
 	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService", Namespace: "shop", Name: "web"}
 	stream := proxies.Connect(fleet.Proxy{NodeID: "a", Served: true})
-	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {Groups: []fleet.Group{1},
-		Open: []fleet.OpenResource{{Number: 1, State: fleet.Waiting}}}})
+	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {
+		Groups: []fleet.Group{1},
+		Open:   []fleet.OpenResource{{Number: 1, State: fleet.Waiting}},
+	}})
 	if status.Findings(federation.Empty(), proxies.Latest(), key); asked != 0 {
 		t.Errorf("without a refusal the proxies of the object were asked for %d times", asked)
 	}
-	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {Groups: []fleet.Group{1},
-		Open: []fleet.OpenResource{{Number: 1, State: fleet.Accepted, Refused: true}}}})
+	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {
+		Groups: []fleet.Group{1},
+		Open:   []fleet.OpenResource{{Number: 1, State: fleet.Accepted, Refused: true}},
+	}})
 	if status.Findings(federation.Empty(), proxies.Latest(), key); asked != 1 {
 		t.Errorf("with a refusal the proxies of the object were asked for %d times", asked)
 	}

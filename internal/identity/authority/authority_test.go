@@ -37,8 +37,10 @@ func TestACertificateIsForOneWorkloadOfOneCluster(t *testing.T) {
 
 func TestLifetimesAreBounded(t *testing.T) {
 	r := newRig(t, nil)
-	for asked, want := range map[time.Duration]time.Duration{0: time.Hour, time.Minute: time.Minute,
-		48 * time.Hour: time.Hour, -time.Hour: time.Hour} {
+	for asked, want := range map[time.Duration]time.Duration{
+		0: time.Hour, time.Minute: time.Minute,
+		48 * time.Hour: time.Hour, -time.Hour: time.Hour,
+	} {
 		if got := r.issue(Order{For: asked}).NotAfter.Sub(r.now); got != want {
 			t.Errorf("asked for %s it lives %s, want %s", asked, got, want)
 		}

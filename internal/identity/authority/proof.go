@@ -44,8 +44,10 @@ func (t *Trust) Verify(presented []*x509.Certificate) (Proof, error) {
 		return Proof{}, err
 	}
 	own := slices.ContainsFunc(chains, t.signedHere)
-	return Proof{Workload: w, Clusters: t.clustersOf(w, presented[0], chains), Ends: presented[0].NotAfter,
-		Proven: lastProof(presented[0], own)}, nil
+	return Proof{
+		Workload: w, Clusters: t.clustersOf(w, presented[0], chains), Ends: presented[0].NotAfter,
+		Proven: lastProof(presented[0], own),
+	}, nil
 }
 
 func mayAuthenticate(leaf *x509.Certificate) bool {

@@ -132,8 +132,10 @@ func TestIntermediatesThatCannotBeUsed(t *testing.T) {
 		"no key":         {Files{Certificate: good.Certificate, Root: good.Root}, "ca-key.pem is no PEM key"},
 		"no root":        {Files{Certificate: good.Certificate, Key: good.Key}, "root-cert.pem holds no PEM"},
 		"another's key":  {Files{Certificate: good.Certificate, Key: other.Key, Root: good.Root}, "not the key of"},
-		"another's root": {Files{Certificate: good.Certificate, Key: good.Key, Root: newOuter(t, o.at).files(t, nil).Root},
-			"does not lead to a root"},
+		"another's root": {
+			Files{Certificate: good.Certificate, Key: good.Key, Root: newOuter(t, o.at).files(t, nil).Root},
+			"does not lead to a root",
+		},
 		"a leaf": {o.files(t, func(c *x509.Certificate) {
 			c.IsCA, c.MaxPathLenZero, c.KeyUsage = false, false, x509.KeyUsageDigitalSignature
 		}), "may not sign"},

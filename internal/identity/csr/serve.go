@@ -21,8 +21,10 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 	istio := security.IstioCertificateService_ServiceDesc
 	r.RegisterService(&grpc.ServiceDesc{
 		ServiceName: istio.ServiceName, HandlerType: (*any)(nil), Metadata: istio.Metadata,
-		Streams: []grpc.StreamDesc{{StreamName: istio.Methods[0].MethodName,
-			Handler: func(_ any, stream grpc.ServerStream) error { return s.serve(stream) }}},
+		Streams: []grpc.StreamDesc{{
+			StreamName: istio.Methods[0].MethodName,
+			Handler:    func(_ any, stream grpc.ServerStream) error { return s.serve(stream) },
+		}},
 	}, s)
 }
 

@@ -99,9 +99,12 @@ const impersonates = "ImpersonatedIdentity"
 // certificate is logged, without what is secret; a caller can repeat what is refused
 // without end, so that the lines about it are bounded.
 func (s *Service) create(ctx context.Context, caller access.Identity,
-	r *security.IstioCertificateRequest) (*security.IstioCertificateResponse, error) {
-	who := []any{slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod),
-		slog.String("address", from(ctx))}
+	r *security.IstioCertificateRequest,
+) (*security.IstioCertificateResponse, error) {
+	who := []any{
+		slog.String("method", "csr"), slog.String("workload", caller.Workload.String()), slog.String("pod", caller.Pod),
+		slog.String("address", from(ctx)),
+	}
 	cluster, leaf, err := s.sign(caller, r)
 	if err != nil {
 		outcome, code := judge(err)

@@ -149,8 +149,10 @@ func reviewer() *fake.Clientset {
 	client.PrependReactor("create", "tokenreviews", func(a kubetesting.Action) (bool, runtime.Object, error) {
 		asked := a.(kubetesting.CreateAction).GetObject().(*authenticationv1.TokenReview).Spec.Token
 		name := asked[strings.LastIndexByte(asked, '.')+1:]
-		answer := &authenticationv1.TokenReview{Status: authenticationv1.TokenReviewStatus{Authenticated: name != "forged",
-			Audiences: []string{"isthmus"}}}
+		answer := &authenticationv1.TokenReview{Status: authenticationv1.TokenReviewStatus{
+			Authenticated: name != "forged",
+			Audiences:     []string{"isthmus"},
+		}}
 		answer.Status.User.Username = "system:serviceaccount:shop:" + name
 		return true, answer, nil
 	})
@@ -261,8 +263,10 @@ func TestS02CertificatesForWhatWasProvenOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := testbed.NewAuthority(t, "stranger").TLS(testbed.Subject{Name: "x",
-		Hosts: []string{"spiffe://mesh.example/ns/shop/sa/admin"}}).Certificates[0]
+	stranger := testbed.NewAuthority(t, "stranger").TLS(testbed.Subject{
+		Name:  "x",
+		Hosts: []string{"spiffe://mesh.example/ns/shop/sa/admin"},
+	}).Certificates[0]
 	for name, c := range map[string]struct {
 		caller
 		request *security.IstioCertificateRequest
@@ -272,14 +276,22 @@ func TestS02CertificatesForWhatWasProvenOnly(t *testing.T) {
 		"another's":              {web, &security.IstioCertificateRequest{Csr: others}, codes.PermissionDenied},
 		"another's, by metadata": {web, &security.IstioCertificateRequest{Csr: own, Metadata: impersonating}, codes.InvalidArgument},
 		"nobody":                 {caller{}, &security.IstioCertificateRequest{Csr: own}, codes.Unauthenticated},
-		"a forged token": {caller{token: token("forged"), cluster: "c1"}, &security.IstioCertificateRequest{Csr: own},
-			codes.Unauthenticated},
-		"an unknown cluster": {caller{token: token("web"), cluster: "c2"}, &security.IstioCertificateRequest{Csr: own},
-			codes.Unauthenticated},
+		"a forged token": {
+			caller{token: token("forged"), cluster: "c1"},
+			&security.IstioCertificateRequest{Csr: own},
+			codes.Unauthenticated,
+		},
+		"an unknown cluster": {
+			caller{token: token("web"), cluster: "c2"},
+			&security.IstioCertificateRequest{Csr: own},
+			codes.Unauthenticated,
+		},
 		"a strange certificate": {caller{pair: &stranger}, &security.IstioCertificateRequest{Csr: own}, codes.Unauthenticated},
 		"no request":            {web, &security.IstioCertificateRequest{}, codes.InvalidArgument},
-		"a request that is large": {web, &security.IstioCertificateRequest{Csr: strings.Repeat("x", authority.MaxRequest+1)},
-			codes.InvalidArgument},
+		"a request that is large": {
+			web, &security.IstioCertificateRequest{Csr: strings.Repeat("x", authority.MaxRequest+1)},
+			codes.InvalidArgument,
+		},
 	} {
 		if chain, err := h.create(c.caller, c.request); status.Code(err) != c.want || (len(chain) > 0) != (err == nil) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)

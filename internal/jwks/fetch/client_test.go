@@ -88,8 +88,10 @@ func TestK11WhatServersSayIsBounded(t *testing.T) {
 		{"/status", "the server answers with status 418", false},
 		{"/loop", "there are more than 5 redirects", false},
 		{"/metadata", "a redirect leads to http://169.254.169.254/latest/meta-data: the address 169.254.169.254 is a link-local address", false},
-		{"/cloud", "a redirect leads to http://metadata.google.internal/: the host metadata.google.internal names a cloud metadata service",
-			false},
+		{
+			"/cloud", "a redirect leads to http://metadata.google.internal/: the host metadata.google.internal names a cloud metadata service",
+			false,
+		},
 		{"/file", "a redirect leads to file:///etc/passwd: it is not a URL of http or https", false},
 		{"/odd", "a redirect leads to http://2852039166/: the host 2852039166 ends in a number, as addresses do", false},
 		{"/issuer/.well-known/openid-configuration", "", true},

@@ -76,8 +76,10 @@ func (m *mesh) Sources(fresh, stale, missing int) { m.counted = fmt.Sprint(fresh
 
 func open(t *testing.T) *mesh {
 	a := federation.NewAggregate(nil)
-	m := &mesh{t: t, aggregate: a, issuers: &issuers{answers: map[string]string{}},
-		operator: a.Open(federation.ShardKey{Provider: federation.Operator})}
+	m := &mesh{
+		t: t, aggregate: a, issuers: &issuers{answers: map[string]string{}},
+		operator: a.Open(federation.ShardKey{Provider: federation.Operator}),
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	keeper := New(Options{

@@ -26,8 +26,10 @@ func isWatch(request *http.Request) bool { return request.URL.Query().Get("watch
 
 // endless is a page of a list that goes on with that token.
 func endless(token string) *http.Response {
-	return listwatchtest.JSON(http.StatusOK, corev1.SecretList{ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: token},
-		Items: []corev1.Secret{*secret("x", "9")}})
+	return listwatchtest.JSON(http.StatusOK, corev1.SecretList{
+		ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: token},
+		Items:    []corev1.Secret{*secret("x", "9")},
+	})
 }
 
 // relists has everything listed while the server answers so.
@@ -91,8 +93,10 @@ var faults = map[string]struct {
 			if !isList(r) {
 				return nil, nil
 			}
-			return listwatchtest.JSON(http.StatusOK, corev1.SecretList{ListMeta: metav1.ListMeta{ResourceVersion: "9"},
-				Items: []corev1.Secret{*secret("x", strings.Repeat("x", 1001))}}), nil
+			return listwatchtest.JSON(http.StatusOK, corev1.SecretList{
+				ListMeta: metav1.ListMeta{ResourceVersion: "9"},
+				Items:    []corev1.Secret{*secret("x", strings.Repeat("x", 1001))},
+			}), nil
 		}),
 		says: "more than 1000 bytes, its limit",
 	},
@@ -194,8 +198,10 @@ var faults = map[string]struct {
 			relists(func(r *http.Request) (*http.Response, error) {
 				if isList(r) {
 					w.Become("u2")
-					return listwatchtest.JSON(http.StatusOK, corev1.SecretList{ListMeta: metav1.ListMeta{ResourceVersion: "500"},
-						Items: []corev1.Secret{*secret("foreign", "9")}}), nil
+					return listwatchtest.JSON(http.StatusOK, corev1.SecretList{
+						ListMeta: metav1.ListMeta{ResourceVersion: "500"},
+						Items:    []corev1.Secret{*secret("foreign", "9")},
+					}), nil
 				}
 				return nil, nil
 			})(w)
@@ -218,8 +224,10 @@ var faults = map[string]struct {
 					return nil, nil
 				}
 				first = false
-				mark := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-					ObjectMeta: metav1.ObjectMeta{ResourceVersion: "777"}}
+				mark := &corev1.Secret{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+					ObjectMeta: metav1.ObjectMeta{ResourceVersion: "777"},
+				}
 				return events(listwatchtest.Event("BOOKMARK", mark)), nil
 			})(w)
 		},

@@ -20,8 +20,10 @@ type Store struct {
 
 // Put is part of probe.Store.
 func (s Store) Put(ctx context.Context, health probe.Health, ttl time.Duration) error {
-	o, err := config.NewGatewayHealth(s.Hub, federation.GatewayHealth{Observer: health.Observer,
-		Reachable: health.Reachable, Since: health.Since})
+	o, err := config.NewGatewayHealth(s.Hub, federation.GatewayHealth{
+		Observer:  health.Observer,
+		Reachable: health.Reachable, Since: health.Since,
+	})
 	if err == nil {
 		_, err = s.Leases.Register(ctx, *o, ttl)
 	}

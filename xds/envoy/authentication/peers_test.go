@@ -28,8 +28,10 @@ func snapshotOf(all []said) *federation.Snapshot {
 	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey,
 		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{}}}
 	for i, of := range all {
-		spec := &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: of.mode},
-			PortLevelMtls: map[uint32]*security.PeerAuthentication_MutualTLS{}}
+		spec := &security.PeerAuthentication{
+			Mtls:          &security.PeerAuthentication_MutualTLS{Mode: of.mode},
+			PortLevelMtls: map[uint32]*security.PeerAuthentication_MutualTLS{},
+		}
 		if of.labels != nil {
 			spec.Selector = &selection.WorkloadSelector{MatchLabels: of.labels}
 		}
@@ -58,37 +60,68 @@ func TestK05TheClosestOldestModeCounts(t *testing.T) {
 	}{
 		"nothing":  {all: Permissive, on80: Permissive, deciding80: -1},
 		"the mesh": {said: []said{{at: "istio-system", mode: Strict}}, all: Strict, on80: Strict},
-		"of the mesh the oldest": {said: []said{{at: "istio-system", mode: Strict, age: 1}, {at: "istio-system", mode: Disable, age: 2}},
-			all: Disable, on80: Disable, deciding80: 1},
-		"the namespace before the mesh": {said: []said{{at: "istio-system", mode: Strict, age: 9}, {at: "shop", mode: Disable}},
-			all: Disable, on80: Disable, deciding80: 1},
-		"an unset mode is that above": {said: []said{{at: "istio-system", mode: Strict}, {at: "shop", mode: unset}},
-			all: Strict, on80: Strict},
-		"the oldest although unset": {said: []said{{at: "shop", mode: unset, age: 2}, {at: "shop", mode: Strict, age: 1}}, all: Permissive,
-			on80: Permissive, deciding80: -1},
-		"the workload before all": {said: []said{{at: "istio-system", mode: Strict}, {at: "shop", mode: Strict},
-			{at: "shop", labels: web, mode: Disable}}, all: Disable, on80: Disable, deciding80: 2},
-		"a port before the workload": {said: []said{{at: "shop", labels: web, mode: Strict, ports: map[uint32]Mode{80: Disable}}},
-			all: Strict, on80: Disable},
-		"a port alone": {said: []said{{at: "shop", mode: Strict},
-			{at: "shop", labels: web, ports: map[uint32]Mode{80: Permissive}}}, all: Strict, on80: Permissive, deciding80: 1},
-		"a port that is unset": {said: []said{{at: "shop", labels: web, mode: Strict, ports: map[uint32]Mode{80: unset}}},
-			all: Strict, on80: Strict},
-		"other labels": {said: []said{{at: "shop", labels: map[string]string{"app": "web", "v": "1"}, mode: Strict}},
-			all: Permissive, on80: Permissive, deciding80: -1},
-		"another namespace": {said: []said{{at: "bank", mode: Strict}, {at: "bank", labels: web, mode: Disable}}, all: Permissive,
-			on80: Permissive, deciding80: -1},
-		"a selector in the root": {said: []said{{at: "istio-system", labels: web, mode: Strict}}, all: Permissive,
-			on80: Permissive, deciding80: -1},
-		"a workload in the root": {at: "istio-system", said: []said{{at: "istio-system", mode: Strict},
-			{at: "istio-system", labels: web, mode: Disable}}, all: Strict, on80: Strict},
-		"of two for one workload": {said: []said{{at: "shop", labels: web, mode: Strict, age: 1, ports: map[uint32]Mode{80: Disable}},
-			{at: "shop", labels: map[string]string{"v": "2"}, mode: Disable, age: 2}}, all: Disable, on80: Disable, deciding80: 1},
+		"of the mesh the oldest": {
+			said: []said{{at: "istio-system", mode: Strict, age: 1}, {at: "istio-system", mode: Disable, age: 2}},
+			all:  Disable, on80: Disable, deciding80: 1,
+		},
+		"the namespace before the mesh": {
+			said: []said{{at: "istio-system", mode: Strict, age: 9}, {at: "shop", mode: Disable}},
+			all:  Disable, on80: Disable, deciding80: 1,
+		},
+		"an unset mode is that above": {
+			said: []said{{at: "istio-system", mode: Strict}, {at: "shop", mode: unset}},
+			all:  Strict, on80: Strict,
+		},
+		"the oldest although unset": {
+			said: []said{{at: "shop", mode: unset, age: 2}, {at: "shop", mode: Strict, age: 1}}, all: Permissive,
+			on80: Permissive, deciding80: -1,
+		},
+		"the workload before all": {said: []said{
+			{at: "istio-system", mode: Strict},
+			{at: "shop", mode: Strict},
+			{at: "shop", labels: web, mode: Disable},
+		}, all: Disable, on80: Disable, deciding80: 2},
+		"a port before the workload": {
+			said: []said{{at: "shop", labels: web, mode: Strict, ports: map[uint32]Mode{80: Disable}}},
+			all:  Strict, on80: Disable,
+		},
+		"a port alone": {said: []said{
+			{at: "shop", mode: Strict},
+			{at: "shop", labels: web, ports: map[uint32]Mode{80: Permissive}},
+		}, all: Strict, on80: Permissive, deciding80: 1},
+		"a port that is unset": {
+			said: []said{{at: "shop", labels: web, mode: Strict, ports: map[uint32]Mode{80: unset}}},
+			all:  Strict, on80: Strict,
+		},
+		"other labels": {
+			said: []said{{at: "shop", labels: map[string]string{"app": "web", "v": "1"}, mode: Strict}},
+			all:  Permissive, on80: Permissive, deciding80: -1,
+		},
+		"another namespace": {
+			said: []said{{at: "bank", mode: Strict}, {at: "bank", labels: web, mode: Disable}}, all: Permissive,
+			on80: Permissive, deciding80: -1,
+		},
+		"a selector in the root": {
+			said: []said{{at: "istio-system", labels: web, mode: Strict}}, all: Permissive,
+			on80: Permissive, deciding80: -1,
+		},
+		"a workload in the root": {at: "istio-system", said: []said{
+			{at: "istio-system", mode: Strict},
+			{at: "istio-system", labels: web, mode: Disable},
+		}, all: Strict, on80: Strict},
+		"of two for one workload": {said: []said{
+			{at: "shop", labels: web, mode: Strict, age: 1, ports: map[uint32]Mode{80: Disable}},
+			{at: "shop", labels: map[string]string{"v": "2"}, mode: Disable, age: 2},
+		}, all: Disable, on80: Disable, deciding80: 1},
 		"of the workload's cluster": {said: []said{{at: "shop", mode: Disable, of: "c1"}}, all: Disable, on80: Disable},
-		"of another cluster": {said: []said{{at: "shop", mode: Disable, of: "c2"}}, all: Permissive,
-			on80: Permissive, deciding80: -1},
-		"a port that cannot be, and this": {said: []said{{at: "shop", labels: web, ports: map[uint32]Mode{65616: Strict, 80: Disable}}},
-			all: Permissive, on80: Disable},
+		"of another cluster": {
+			said: []said{{at: "shop", mode: Disable, of: "c2"}}, all: Permissive,
+			on80: Permissive, deciding80: -1,
+		},
+		"a port that cannot be, and this": {
+			said: []said{{at: "shop", labels: web, ports: map[uint32]Mode{65616: Strict, 80: Disable}}},
+			all:  Permissive, on80: Disable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := "shop"

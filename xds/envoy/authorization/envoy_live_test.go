@@ -25,8 +25,10 @@ import (
 
 // answering is a listener that answers the requests that the policies let pass.
 func answering(port int, p *Policies) *listenerv3.Listener {
-	everything := &routev3.Route{Match: resource.AnyPath(),
-		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusOK}}}
+	everything := &routev3.Route{
+		Match:  resource.AnyPath(),
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusOK}},
+	}
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:  "test",
 		HttpFilters: []*hcmv3.HttpFilter{resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
@@ -133,8 +135,15 @@ func TestK04OddValuesAreNoneThatEnvoyRefuses(t *testing.T) {
 		for _, text := range odd {
 			v := []string{text}
 			for _, s := range []*security.Source{
-				{Principals: v}, {Namespaces: v}, {ServiceAccounts: v}, {TrustDomains: v}, {IpBlocks: v}, {RemoteIpBlocks: v},
-				{RequestPrincipals: v}, {NotNamespaces: v}, nil,
+				{Principals: v},
+				{Namespaces: v},
+				{ServiceAccounts: v},
+				{TrustDomains: v},
+				{IpBlocks: v},
+				{RemoteIpBlocks: v},
+				{RequestPrincipals: v},
+				{NotNamespaces: v},
+				nil,
 			} {
 				spec.Rules = append(spec.Rules, &security.Rule{From: []*security.Rule_From{{Source: s}}})
 			}

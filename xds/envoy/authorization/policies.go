@@ -221,8 +221,10 @@ func (p *Policies) lacksProvider(of policy) bool {
 // compile makes a policy of Envoy of each rule, under Istio's names. One that allows and
 // has no rules matches nothing, so that it has everything denied.
 func (p *Policies) compile(from policy, tcp bool) map[string]*rbacv3.Policy {
-	c := &compiler{allows: from.spec.GetAction() == allow, tcp: tcp, namespace: from.object.Key.Namespace,
-		domains: p.domains, unverified: p.unverified}
+	c := &compiler{
+		allows: from.spec.GetAction() == allow, tcp: tcp, namespace: from.object.Key.Namespace,
+		domains: p.domains, unverified: p.unverified,
+	}
 	compiled := map[string]*rbacv3.Policy{}
 	for i, rule := range from.spec.GetRules() {
 		if of := c.rule(fmt.Sprintf("rules[%d]", i), rule); of != nil {

@@ -217,12 +217,15 @@ const serverName = "connection.sni"
 
 // conditions are the fields of operations and of sources that conditions look at.
 func (c *compiler) conditions(at string, when []*security.Condition) (of []field[*rbacv3.Permission],
-	from []field[*rbacv3.Principal], sound bool) {
+	from []field[*rbacv3.Principal], sound bool,
+) {
 	sound = true
 	for i, condition := range when {
 		at := fmt.Sprintf("%s.when[%d]", at, i)
-		operation := field[*rbacv3.Permission]{at: at + ".values", notAt: at + ".notValues", values: condition.GetValues(),
-			other: condition.GetNotValues()}
+		operation := field[*rbacv3.Permission]{
+			at: at + ".values", notAt: at + ".notValues", values: condition.GetValues(),
+			other: condition.GetNotValues(),
+		}
 		source := field[*rbacv3.Principal]{at: operation.at, notAt: operation.notAt, values: operation.values, other: operation.other}
 		switch key := condition.GetKey(); {
 		case len(operation.values)+len(operation.other) == 0:

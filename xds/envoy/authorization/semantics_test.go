@@ -365,10 +365,14 @@ func contains(block *corev3.CidrRange, addr string) bool {
 
 // The values that are drawn, malformed ones among them.
 var (
-	peers = []string{"", "td.example/ns/web/sa/front", "old.example/ns/web/sa/front", "c2.example/ns/web/sa/front",
-		"cluster.local/ns/web/sa/front", "td.example/ns/webs/sa/back"}
-	principalV = append([]string{"*", "*/sa/front", "td.example/*", "*.example/ns/web/sa/*", "*/ns/web/sa/front",
-		"spiffe://td.example/ns/web/sa/front", "td.example/ns/web/sa/*"}, peers...)
+	peers = []string{
+		"", "td.example/ns/web/sa/front", "old.example/ns/web/sa/front", "c2.example/ns/web/sa/front",
+		"cluster.local/ns/web/sa/front", "td.example/ns/webs/sa/back",
+	}
+	principalV = append([]string{
+		"*", "*/sa/front", "td.example/*", "*.example/ns/web/sa/*", "*/ns/web/sa/front",
+		"spiffe://td.example/ns/web/sa/front", "td.example/ns/web/sa/*",
+	}, peers...)
 	namespaceV = []string{"web", "web*", "*", "*s", "shop", ""}
 	accountV   = []string{"front", "web/front", "webs/back", "w*b/front"}
 	domainV    = []string{"td.example", "*.example", "c2*", "*", "other"}
@@ -436,14 +440,18 @@ func drawRule(t *rapid.T) *security.Rule {
 func drawPolicies(t *rapid.T) []policy {
 	var all []policy
 	for range rapid.IntRange(1, 3).Draw(t, "policies") {
-		spec := &security.AuthorizationPolicy{Action: rapid.SampledFrom([]security.AuthorizationPolicy_Action{allow, allow, deny, deny, deny,
-			audit, custom}).Draw(t, "action")}
+		spec := &security.AuthorizationPolicy{Action: rapid.SampledFrom([]security.AuthorizationPolicy_Action{
+			allow, allow, deny, deny, deny,
+			audit, custom,
+		}).Draw(t, "action")}
 		for range rapid.IntRange(0, 2).Draw(t, "rules") {
 			spec.Rules = append(spec.Rules, drawRule(t))
 		}
 		name := strconv.Itoa(len(all))
-		all = append(all, policy{&federation.Object{Key: federation.ObjectKey{Namespace: "web", Name: name},
-			DryRun: rapid.IntRange(0, 5).Draw(t, "dry run") == 0}, spec})
+		all = append(all, policy{&federation.Object{
+			Key:    federation.ObjectKey{Namespace: "web", Name: name},
+			DryRun: rapid.IntRange(0, 5).Draw(t, "dry run") == 0,
+		}, spec})
 	}
 	return all
 }

@@ -25,7 +25,9 @@ func setDynamic(v *facet.View, c *clusterv3.Cluster, d destination.Destination, 
 		}),
 	}}
 	if d.Policy.GetLoadBalancer() != nil {
-		destination.ReportIgnored(v, d, []destinationrule.Ignored{{Field: "loadBalancer",
-			Why: "the name that the caller asks for decides where connections go"}})
+		destination.ReportIgnored(v, d, []destinationrule.Ignored{{
+			Field: "loadBalancer",
+			Why:   "the name that the caller asks for decides where connections go",
+		}})
 	}
 }

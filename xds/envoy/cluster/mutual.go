@@ -43,8 +43,10 @@ func setMutualByAddress(v *facet.View, c *clusterv3.Cluster, d destination.Desti
 	if !d.DemandsMutual() {
 		plain := endpoint.FirstPlain(v, d)
 		if plain != nil && len(d.Service.Peers) > 0 {
-			v.LeaveOut(resource.Reason{Code: resource.ReasonNoMutualTLS, Cause: d.Rule(), Service: d.Service.Key,
-				Message: fmt.Sprintf("%s: callers choose the endpoint by its address, and %s does not take mutual TLS, so that all connections to the service are plain text; give it a sidecar, or add a DestinationRule with tls.mode ISTIO_MUTUAL", d.Title(), plain.Address)})
+			v.LeaveOut(resource.Reason{
+				Code: resource.ReasonNoMutualTLS, Cause: d.Rule(), Service: d.Service.Key,
+				Message: fmt.Sprintf("%s: callers choose the endpoint by its address, and %s does not take mutual TLS, so that all connections to the service are plain text; give it a sidecar, or add a DestinationRule with tls.mode ISTIO_MUTUAL", d.Title(), plain.Address),
+			})
 		}
 		if plain != nil || len(d.Service.Peers) == 0 {
 			return

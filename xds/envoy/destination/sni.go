@@ -43,6 +43,8 @@ func (d Destination) SNIConflict(name, taken string, first federation.ObjectKey)
 	if first != (federation.ObjectKey{}) && first != d.Rule() {
 		related = append(related, first)
 	}
-	return resource.Reason{Code: resource.ReasonSNIConflict, Cause: d.Rule(), Service: d.Service.Key, Related: related,
-		Message: fmt.Sprintf("%s: connections to it would ask for %s, as those to %s do, which comes first; give one of them another name; until then nothing is sent to the former", d.Title(), name, taken)}
+	return resource.Reason{
+		Code: resource.ReasonSNIConflict, Cause: d.Rule(), Service: d.Service.Key, Related: related,
+		Message: fmt.Sprintf("%s: connections to it would ask for %s, as those to %s do, which comes first; give one of them another name; until then nothing is sent to the former", d.Title(), name, taken),
+	}
 }

@@ -102,8 +102,10 @@ func setTable(c *clusterv3.Cluster, size uint64) []Ignored {
 	switch {
 	case size == 0:
 	case !check.IsTableSize(size):
-		return []Ignored{{"loadBalancer.consistentHash.maglev.tableSize",
-			fmt.Sprintf("a table has a prime number of places, at most %d", check.MaxTableSize)}}
+		return []Ignored{{
+			"loadBalancer.consistentHash.maglev.tableSize",
+			fmt.Sprintf("a table has a prime number of places, at most %d", check.MaxTableSize),
+		}}
 	default:
 		c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(size)}}
 	}

@@ -33,8 +33,10 @@ func TestK22EndpointsWarmUp(t *testing.T) {
 			cluster := &clusterv3.Cluster{}
 			ignored := SetBalancing(cluster, policyFrom(t, `{"loadBalancer": `+c.balancer+`}`), false)
 			got := ""
-			for _, slow := range []*clusterv3.Cluster_SlowStartConfig{cluster.GetRoundRobinLbConfig().GetSlowStartConfig(),
-				cluster.GetLeastRequestLbConfig().GetSlowStartConfig()} {
+			for _, slow := range []*clusterv3.Cluster_SlowStartConfig{
+				cluster.GetRoundRobinLbConfig().GetSlowStartConfig(),
+				cluster.GetLeastRequestLbConfig().GetSlowStartConfig(),
+			} {
 				if slow != nil {
 					got = slow.GetSlowStartWindow().AsDuration().String()
 				}

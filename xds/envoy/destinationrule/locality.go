@@ -64,8 +64,10 @@ func IgnoredLocalities(policy *networking.TrafficPolicy, eds bool) (without []Ig
 	case !eds && zones != nil:
 		return []Ignored{{"loadBalancer.zoneAwareLbSetting", byDNS}}
 	case zones != nil && LocalitiesOf(policy, nil).Regions:
-		return []Ignored{{"loadBalancer.zoneAwareLbSetting, within a region,",
-			"requests are spread over its zones, because proxies do not know where their own service is; use localityLbSetting to prefer a zone"}}
+		return []Ignored{{
+			"loadBalancer.zoneAwareLbSetting, within a region,",
+			"requests are spread over its zones, because proxies do not know where their own service is; use localityLbSetting to prefer a zone",
+		}}
 	case !eds && len(set.GetDistribute())+len(set.GetFailover())+len(set.GetFailoverPriority()) > 0:
 		return []Ignored{{"loadBalancer.localityLbSetting", byDNS}}
 	}

@@ -27,8 +27,10 @@ func SetOutlierDetection(c *clusterv3.Cluster, o *networking.OutlierDetection) {
 		return
 	}
 	never, always := wrapperspb.UInt32(0), wrapperspb.UInt32(100)
-	d := &clusterv3.OutlierDetection{EnforcingSuccessRate: never, Interval: positive(o.GetInterval()),
-		BaseEjectionTime: positive(o.GetBaseEjectionTime())}
+	d := &clusterv3.OutlierDetection{
+		EnforcingSuccessRate: never, Interval: positive(o.GetInterval()),
+		BaseEjectionTime: positive(o.GetBaseEjectionTime()),
+	}
 	// What is ejected for longer than the default limit has that limit.
 	if base := d.GetBaseEjectionTime(); base.AsDuration() > defaultMaxEjection {
 		d.MaxEjectionTime = base

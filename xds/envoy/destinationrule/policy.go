@@ -24,8 +24,10 @@ type Ruling struct {
 func RulingOn(s *federation.Service, c Callers, reader *federation.Reader) (r Ruling, reasons []resource.Reason) {
 	r.Rules = For(s, c, reader)
 	ignore := func(o *federation.Object, field, why string) {
-		reasons = append(reasons, resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key,
-			Message: fmt.Sprintf("%s: %s has no effect: %s", o.Key, field, why)})
+		reasons = append(reasons, resource.Reason{
+			Code: resource.ReasonRuleIgnored, Cause: o.Key,
+			Message: fmt.Sprintf("%s: %s has no effect: %s", o.Key, field, why),
+		})
 	}
 	for _, o := range r.Rules {
 		rule, _ := Spec(o)

@@ -130,10 +130,12 @@ func countedErrors(o *networking.OutlierDetection) *upstreamhttpv3.HttpProtocolO
 	if len(codes) == 0 {
 		return nil
 	}
-	status := &routev3.HeaderMatcher{Name: ":status",
+	status := &routev3.HeaderMatcher{
+		Name: ":status",
 		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
 			MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: strings.Join(codes, "|")}},
-		}}}
+		}},
+	}
 	return &upstreamhttpv3.HttpProtocolOptions_OutlierDetection{ErrorMatcher: &commonmatcherv3.MatchPredicate{
 		Rule: &commonmatcherv3.MatchPredicate_HttpResponseHeadersMatch{
 			HttpResponseHeadersMatch: &commonmatcherv3.HttpHeadersMatch{Headers: []*routev3.HeaderMatcher{status}},

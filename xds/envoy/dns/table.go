@@ -42,7 +42,8 @@ var (
 
 func newNameTable() protoreflect.MessageType {
 	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type, label descriptorpb.FieldDescriptorProto_Label,
-		message string) *descriptorpb.FieldDescriptorProto {
+		message string,
+	) *descriptorpb.FieldDescriptorProto {
 		f := &descriptorpb.FieldDescriptorProto{Name: &name, Number: &number, Type: &kind, Label: &label}
 		if message != "" {
 			f.TypeName = &message

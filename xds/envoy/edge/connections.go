@@ -67,14 +67,18 @@ func gatewayTCP(v *facet.View, p *listenPort, s *Server) []*listenerv3.Filter {
 			}
 		}
 	}
-	v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key,
-		Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them"})
+	v.LeaveOut(resource.Reason{
+		Code: resource.ReasonNoDestination, Cause: s.object.Key,
+		Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them",
+	})
 	return nil
 }
 
 func (r *boundRule) cannot(err error) {
-	r.View.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key,
-		Message: fmt.Sprintf("%s is left out for port %d: %v", r.Object.Key, r.Port, err)})
+	r.View.LeaveOut(resource.Reason{
+		Code: resource.ReasonInvalidRule, Cause: r.Object.Key,
+		Message: fmt.Sprintf("%s is left out for port %d: %v", r.Object.Key, r.Port, err),
+	})
 }
 
 // passThrough routes TLS by the name of the server and does not end it. Of
@@ -100,8 +104,10 @@ func passThrough(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterCh
 		}
 	}
 	if len(chains) == 0 {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key,
-			Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them"})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonNoDestination, Cause: s.object.Key,
+			Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them",
+		})
 	}
 	return chains
 }

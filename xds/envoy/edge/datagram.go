@@ -58,12 +58,14 @@ func datagramListener(v *facet.View, p *listenPort) *listenerv3.Listener {
 		return nil
 	}
 	l := newDatagrams(v, p.listener(), p.bind, p.number)
-	proxy := resource.Any(&udpproxyv3.UdpProxyConfig{StatPrefix: p.listener(),
+	proxy := resource.Any(&udpproxyv3.UdpProxyConfig{
+		StatPrefix: p.listener(),
 		RouteSpecifier: &udpproxyv3.UdpProxyConfig_Matcher{Matcher: &matcherv3.Matcher{
 			OnNoMatch: &matcherv3.Matcher_OnMatch{OnMatch: &matcherv3.Matcher_OnMatch_Action{Action: &corev3.TypedExtensionConfig{
 				Name: "route", TypedConfig: resource.Any(&udpproxyv3.Route{Cluster: resource.DatagramCluster(to.Service.Key.Hostname, to.Port.Number)}),
 			}}},
-		}}})
+		}},
+	})
 	filter := &listenerv3.ListenerFilter{Name: udpProxy, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: proxy}}
 	l.ListenerFilters = []*listenerv3.ListenerFilter{filter}
 	v.CausedBy(p.servers[0].object, filter)

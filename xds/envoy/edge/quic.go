@@ -129,8 +129,10 @@ func (p *listenPort) reportQUIC(v *facet.View) {
 			why = "its hosts include one of a server that verifies clients"
 		}
 		if _, err := s.ends(); err == nil {
-			v.LeaveOut(resource.Reason{Code: resource.ReasonRuleIgnored, Cause: s.object.Key,
-				Message: fmt.Sprintf("%s offers no HTTP/3: %s", s.title(), why)})
+			v.LeaveOut(resource.Reason{
+				Code: resource.ReasonRuleIgnored, Cause: s.object.Key,
+				Message: fmt.Sprintf("%s offers no HTTP/3: %s", s.title(), why),
+			})
 		}
 	}
 }

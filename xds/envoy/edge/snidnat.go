@@ -31,8 +31,10 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 			continue
 		}
 		p.passed[name] = true
-		match := &listenerv3.FilterChainMatch{TransportProtocol: "tls", ServerNames: []string{name},
-			ApplicationProtocols: transport.MeshProtocols()}
+		match := &listenerv3.FilterChainMatch{
+			TransportProtocol: "tls", ServerNames: []string{name},
+			ApplicationProtocols: transport.MeshProtocols(),
+		}
 		tcp := resource.NewTCP(name)
 		tcp.StatPrefix = p.listener()
 		chains = append(chains, &listenerv3.FilterChain{
@@ -40,8 +42,10 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 		})
 	}
 	if len(chains) == 0 {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: s.object.Key,
-			Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them"})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonNoDestination, Cause: s.object.Key,
+			Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them",
+		})
 	}
 	return chains
 }

@@ -19,8 +19,11 @@ func TestU26WorkloadsHaveTheNameOfTheirController(t *testing.T) {
 		{"shop/job-abcde", nil, "job-abcde;shop;job-abcde;;c1"},
 		{"shop/web", map[string]string{"pod-template-hash": "5c9f"}, "web;shop;web;;c1"},
 		{"shop/-0", map[string]string{"controller-revision-hash": "7"}, "-0;shop;-0;;c1"},
-		{"shop/vm", map[string]string{"service.istio.io/canonical-name": "a", "app": "b", "service.istio.io/canonical-revision": "latest"},
-			"vm;shop;a;;c1"},
+		{
+			"shop/vm",
+			map[string]string{"service.istio.io/canonical-name": "a", "app": "b", "service.istio.io/canonical-revision": "latest"},
+			"vm;shop;a;;c1",
+		},
 		{"", map[string]string{"app": "a"}, ";own;a;;c1"},
 	} {
 		of := &federation.Service{Key: federation.ServiceKey{Namespace: "own", Hostname: "a.own.svc.cluster.local"}}

@@ -35,8 +35,10 @@ func Added(v *facet.View, name string) proto.Message {
 		}
 		v.LeaveOut(resource.Reason{Code: resource.ReasonPatchMatched, Cause: a.Object, Message: a.Field()})
 		if err := validAdded(a.value); err != nil {
-			v.LeaveOut(resource.Reason{Code: resource.ReasonPatchInvalid, Cause: a.Object,
-				Message: fmt.Sprintf("%s is left out: %v", a.Field(), err)})
+			v.LeaveOut(resource.Reason{
+				Code: resource.ReasonPatchInvalid, Cause: a.Object,
+				Message: fmt.Sprintf("%s is left out: %v", a.Field(), err),
+			})
 			continue
 		}
 		return proto.Clone(a.value)

@@ -23,8 +23,10 @@ func outboundListener(chains int) *listenerv3.Listener {
 	l := &listenerv3.Listener{Name: "10.96.0.1_3306", Address: resource.SocketAddress("10.96.0.1", 3306)}
 	for i := range chains {
 		match := &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(3306 + i))}
-		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{FilterChainMatch: match,
-			Filters: []*listenerv3.Filter{resource.TCPProxy("db")}})
+		l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: match,
+			Filters:          []*listenerv3.Filter{resource.TCPProxy("db")},
+		})
 	}
 	return l
 }
@@ -55,8 +57,10 @@ func TestK73WhatPatchesAddToManyResourcesIsBounded(t *testing.T) {
 		"of a named listener":      {outboundListener(1), large("LISTENER", filters, 200), ""},
 		"of what there is once":    {inboundListener(), large("LISTENER", "{}", 200), ""},
 		"of what is removed":       {webCluster(), large("CLUSTER", "{}", 17) + "- {applyTo: CLUSTER, patch: {operation: REMOVE}}\n", ""},
-		"less instead of more later": {webCluster(),
-			large("CLUSTER", "{}", 12) + "- {applyTo: CLUSTER, patch: {operation: MERGE, value: {alt_stat_name: a}}}\n", ""},
+		"less instead of more later": {
+			webCluster(),
+			large("CLUSTER", "{}", 12) + "- {applyTo: CLUSTER, patch: {operation: MERGE, value: {alt_stat_name: a}}}\n", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, outcomes := Patched(c.before, patchesIn(t, c.patches))

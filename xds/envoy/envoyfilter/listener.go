@@ -150,7 +150,8 @@ func patchHTTPFilters(j *job, m proto.Message) (proto.Message, bool, error) {
 // eachManager has the function change the managers of HTTP connections in the chains that the
 // patch is about.
 func (j *job) eachManager(m proto.Message, name string, change func(*hcmv3.HttpConnectionManager) (bool, error)) (proto.Message,
-	bool, error) {
+	bool, error,
+) {
 	return j.eachChain(m, func(chain *listenerv3.FilterChain) (found bool, err error) {
 		for _, f := range chain.GetFilters() {
 			if !isNamed(f, name) || !f.GetTypedConfig().MessageIs((*hcmv3.HttpConnectionManager)(nil)) {

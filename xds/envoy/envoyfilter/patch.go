@@ -66,8 +66,10 @@ var subjects = map[api.EnvoyFilter_ApplyTo]subject{
 	api.EnvoyFilter_HTTP_FILTER:         {&hcmv3.HttpFilter{}, ofLists, patchHTTPFilters},
 	api.EnvoyFilter_ROUTE_CONFIGURATION: {&routev3.RouteConfiguration{}, []operation{merge, mergeReplace}, patchRouteConfiguration},
 	api.EnvoyFilter_VIRTUAL_HOST:        {&routev3.VirtualHost{}, ofSets, patchHosts},
-	api.EnvoyFilter_HTTP_ROUTE: {&routev3.Route{}, []operation{merge, mergeReplace, add, remove, insertBefore, insertAfter,
-		insertFirst}, patchHTTPRoutes},
+	api.EnvoyFilter_HTTP_ROUTE: {&routev3.Route{}, []operation{
+		merge, mergeReplace, add, remove, insertBefore, insertAfter,
+		insertFirst,
+	}, patchHTTPRoutes},
 }
 
 // job is a patch that was read.

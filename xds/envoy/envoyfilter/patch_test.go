@@ -44,8 +44,10 @@ func patchesIn(t testing.TB, text string) []Patch {
 func inboundListener() *listenerv3.Listener {
 	manager := &hcmv3.HttpConnectionManager{
 		StatPrefix: "inbound_8080",
-		HttpFilters: []*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}),
-			resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
+		HttpFilters: []*hcmv3.HttpFilter{
+			resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}),
+			resource.InHTTP(resource.RouterFilter, &routerv3.Router{}),
+		},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: "inbound_8080", VirtualHosts: []*routev3.VirtualHost{resource.Everything("inbound_8080", resource.ForwardTo("here"))},
 		}},
@@ -64,8 +66,10 @@ func inboundListener() *listenerv3.Listener {
 func webRoutes() *routev3.RouteConfiguration {
 	web := resource.Everything("web.shop:80", resource.ForwardTo("outbound|80||web.shop"))
 	web.Domains, web.Routes[0].Name = []string{"web.shop"}, "main"
-	return &routev3.RouteConfiguration{Name: "80", VirtualHosts: []*routev3.VirtualHost{web,
-		resource.Everything("others", resource.ForwardTo("PassthroughCluster"))}}
+	return &routev3.RouteConfiguration{Name: "80", VirtualHosts: []*routev3.VirtualHost{
+		web,
+		resource.Everything("others", resource.ForwardTo("PassthroughCluster")),
+	}}
 }
 
 func webCluster() *clusterv3.Cluster {
@@ -149,79 +153,127 @@ func TestK30EachOperation(t *testing.T) {
 	)
 	for _, c := range []struct{ applyTo, match, operation, value, want, err string }{
 		{"LISTENER", "{}", "MERGE", `value: {per_connection_buffer_limit_bytes: 5}`, unchangedListener + " limit", ""},
-		{"LISTENER", "{listener: {portNumber: 15006}}", "MERGE", `value: {per_connection_buffer_limit_bytes: 5}`,
-			unchangedListener + " limit", ""},
+		{
+			"LISTENER", "{listener: {portNumber: 15006}}", "MERGE", `value: {per_connection_buffer_limit_bytes: 5}`,
+			unchangedListener + " limit", "",
+		},
 		{"LISTENER", "{listener: {name: other}}", "MERGE", `value: {per_connection_buffer_limit_bytes: 5}`, "", ""},
 		{"LISTENER", "{}", "REMOVE", "", "", "cannot be removed"},
 		{"LISTENER", "{}", "MERGE", `value: {address: {socket_address: {port_value: 1}}}`, "", "address: it cannot change"},
 		{"FILTER_CHAIN", "{listener: {portNumber: 8080}}", "REMOVE", "", "original_dst tls_inspector 0[tcp_proxy]", ""},
 		{"FILTER_CHAIN", "{listener: {filterChain: {destinationPort: 8080}}}", "MERGE", `value: {name: named}`, unchangedListener, ""},
 		{"FILTER_CHAIN", "{listener: {filterChain: {sni: web.shop}}}", "REMOVE", "", "", ""},
-		{"FILTER_CHAIN", "{}", "ADD", chain,
-			"original_dst tls_inspector 8080[http_connection_manager<fault router>inbound_8080()] 9[tcp] 0[tcp_proxy]", ""},
+		{
+			"FILTER_CHAIN", "{}", "ADD", chain,
+			"original_dst tls_inspector 8080[http_connection_manager<fault router>inbound_8080()] 9[tcp] 0[tcp_proxy]", "",
+		},
 		{"FILTER_CHAIN", "{}", "REMOVE", "", "", "filter_chains"},
 		{"LISTENER_FILTER", "{}", "ADD", finder, strings.Replace(unchangedListener, "tls_inspector", "tls_inspector finder", 1), ""},
-		{"LISTENER_FILTER", "{listener: {listenerFilter: envoy.filters.listener.tls_inspector}}", "INSERT_BEFORE", finder,
-			strings.Replace(unchangedListener, "tls_inspector", "finder tls_inspector", 1), ""},
-		{"LISTENER_FILTER", "{listener: {listenerFilter: envoy.filters.listener.tls_inspector}}", "REMOVE", "",
-			strings.Replace(unchangedListener, "tls_inspector ", "", 1), ""},
-		{"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}", "INSERT_BEFORE", rbac,
-			strings.Replace(unchangedListener, "[tcp_proxy", "[rbac tcp_proxy", 1), ""},
+		{
+			"LISTENER_FILTER", "{listener: {listenerFilter: envoy.filters.listener.tls_inspector}}", "INSERT_BEFORE", finder,
+			strings.Replace(unchangedListener, "tls_inspector", "finder tls_inspector", 1), "",
+		},
+		{
+			"LISTENER_FILTER", "{listener: {listenerFilter: envoy.filters.listener.tls_inspector}}", "REMOVE", "",
+			strings.Replace(unchangedListener, "tls_inspector ", "", 1), "",
+		},
+		{
+			"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}", "INSERT_BEFORE", rbac,
+			strings.Replace(unchangedListener, "[tcp_proxy", "[rbac tcp_proxy", 1), "",
+		},
 		{"NETWORK_FILTER", "{listener: {portNumber: 8080}}", "ADD", rbac, strings.Replace(unchangedListener, "[http", "[rbac http", 1), ""},
-		{"NETWORK_FILTER", "{listener: {portNumber: 8080}}", "INSERT_FIRST", rbac,
-			strings.Replace(unchangedListener, "[http", "[rbac http", 1), ""},
-		{"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}", "INSERT_AFTER",
-			rbac, "", "must be the last one"},
-		{"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}", "REPLACE", echo,
-			strings.Replace(unchangedListener, "tcp_proxy", "echo", 1), ""},
-		{"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}",
-			"REMOVE", "", "", "there is no filter"},
-		{"NETWORK_FILTER", "{" + hcm + "}}}}", "MERGE",
-			`value: {typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, xff_num_trusted_hops: 2}}`, strings.Replace(unchangedListener, "()]", "() hops]", 1), ""},
-		{"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.http_connection_manager}}}}", "MERGE",
-			`value: {typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: a, cluster: here}}`, "", "the value has the type"},
-		{"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.router}}}}}", "INSERT_BEFORE", lua,
-			strings.Replace(unchangedListener, "<fault router", "<fault lua router", 1), ""},
-		{"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.fault}}}}}", "INSERT_AFTER", lua,
-			strings.Replace(unchangedListener, "<fault router", "<fault lua router", 1), ""},
+		{
+			"NETWORK_FILTER", "{listener: {portNumber: 8080}}", "INSERT_FIRST", rbac,
+			strings.Replace(unchangedListener, "[http", "[rbac http", 1), "",
+		},
+		{
+			"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}", "INSERT_AFTER",
+			rbac, "", "must be the last one",
+		},
+		{
+			"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}", "REPLACE", echo,
+			strings.Replace(unchangedListener, "tcp_proxy", "echo", 1), "",
+		},
+		{
+			"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}",
+			"REMOVE", "", "", "there is no filter",
+		},
+		{
+			"NETWORK_FILTER", "{" + hcm + "}}}}", "MERGE",
+			`value: {typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, xff_num_trusted_hops: 2}}`, strings.Replace(unchangedListener, "()]", "() hops]", 1), "",
+		},
+		{
+			"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.http_connection_manager}}}}", "MERGE",
+			`value: {typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: a, cluster: here}}`, "", "the value has the type",
+		},
+		{
+			"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.router}}}}}", "INSERT_BEFORE", lua,
+			strings.Replace(unchangedListener, "<fault router", "<fault lua router", 1), "",
+		},
+		{
+			"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.fault}}}}}", "INSERT_AFTER", lua,
+			strings.Replace(unchangedListener, "<fault router", "<fault lua router", 1), "",
+		},
 		{"HTTP_FILTER", "{" + hcm + "}}}}", "INSERT_BEFORE", lua, strings.Replace(unchangedListener, "<fault", "<lua fault", 1), ""},
 		{"HTTP_FILTER", "{}", "INSERT_AFTER", lua, strings.Replace(unchangedListener, " router", " lua router", 1), ""},
 		{"HTTP_FILTER", "{}", "ADD", lua, strings.Replace(unchangedListener, " router", " lua router", 1), ""},
 		{"HTTP_FILTER", "{}", "INSERT_FIRST", lua, strings.Replace(unchangedListener, "<fault", "<lua fault", 1), ""},
 		{"HTTP_FILTER", "{" + hcm + ", subFilter: {name: nope}}}}}", "INSERT_FIRST", lua, "", ""},
-		{"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.fault}}}}}", "REPLACE", lua,
-			strings.Replace(unchangedListener, "<fault", "<lua", 1), ""},
-		{"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.fault}}}}}", "REMOVE", "",
-			strings.Replace(unchangedListener, "<fault ", "<", 1), ""},
-		{"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.fault}}}}}", "MERGE",
-			`value: {name: delay, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, max_active_faults: 1}}`, strings.Replace(unchangedListener, "<fault", "<delay", 1), ""},
+		{
+			"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.fault}}}}}", "REPLACE", lua,
+			strings.Replace(unchangedListener, "<fault", "<lua", 1), "",
+		},
+		{
+			"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.fault}}}}}", "REMOVE", "",
+			strings.Replace(unchangedListener, "<fault ", "<", 1), "",
+		},
+		{
+			"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.fault}}}}}", "MERGE",
+			`value: {name: delay, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, max_active_faults: 1}}`, strings.Replace(unchangedListener, "<fault", "<delay", 1), "",
+		},
 		{"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.filters.http.router}}}}}", "REMOVE", "", "", "must be there"},
 		{"HTTP_FILTER", "{" + hcm + ", subFilter: {name: envoy.router}}}}}", "INSERT_AFTER", lua, "", "the last one"},
-		{"ROUTE_CONFIGURATION", "{routeConfiguration: {name: 'inbound|8080||'}}", "MERGE", `value: {most_specific_header_mutations_wins: true}`,
-			unchangedListener, ""},
+		{
+			"ROUTE_CONFIGURATION", "{routeConfiguration: {name: 'inbound|8080||'}}", "MERGE", `value: {most_specific_header_mutations_wins: true}`,
+			unchangedListener, "",
+		},
 		{"HTTP_ROUTE", "{routeConfiguration: {portNumber: 8080}}", "INSERT_FIRST", route, strings.Replace(unchangedListener, "inbound_8080()",
 			"inbound_8080(added )", 1), ""},
-		{"ROUTE_CONFIGURATION", "{routeConfiguration: {name: '80'}}", "MERGE", `value: {request_headers_to_add: [{header: {key: a, value: b}}]}`,
-			"web.shop:80(main) others() adds headers", ""},
-		{"ROUTE_CONFIGURATION", "{routeConfiguration: {portNumber: 81}}", "MERGE",
-			`value: {request_headers_to_add: [{header: {key: a, value: b}}]}`, "", ""},
+		{
+			"ROUTE_CONFIGURATION", "{routeConfiguration: {name: '80'}}", "MERGE", `value: {request_headers_to_add: [{header: {key: a, value: b}}]}`,
+			"web.shop:80(main) others() adds headers", "",
+		},
+		{
+			"ROUTE_CONFIGURATION", "{routeConfiguration: {portNumber: 81}}", "MERGE",
+			`value: {request_headers_to_add: [{header: {key: a, value: b}}]}`, "", "",
+		},
 		{"VIRTUAL_HOST", "{}", "ADD", host, "web.shop:80(main) others() added(r)", ""},
 		{"VIRTUAL_HOST", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "REMOVE", "", "others()", ""},
-		{"VIRTUAL_HOST", "{routeConfiguration: {vhost: {domainName: web.shop}}}", "MERGE", `value: {name: renamed}`,
-			"renamed(main) others()", ""},
+		{
+			"VIRTUAL_HOST", "{routeConfiguration: {vhost: {domainName: web.shop}}}", "MERGE", `value: {name: renamed}`,
+			"renamed(main) others()", "",
+		},
 		{"VIRTUAL_HOST", "{routeConfiguration: {vhost: {domainName: web.shop}}}", "MERGE", `value: {domains: ["*"]}`, "", "there twice"},
 		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "ADD", route, "web.shop:80(main added) others()", ""},
-		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80', route: {name: main}}}}", "INSERT_BEFORE", route,
-			"web.shop:80(added main) others()", ""},
-		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80', route: {action: ROUTE}}}}", "INSERT_AFTER", route,
-			"web.shop:80(main added) others()", ""},
+		{
+			"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80', route: {name: main}}}}", "INSERT_BEFORE", route,
+			"web.shop:80(added main) others()", "",
+		},
+		{
+			"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80', route: {action: ROUTE}}}}", "INSERT_AFTER", route,
+			"web.shop:80(main added) others()", "",
+		},
 		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {route: {action: REDIRECT}}}}", "MERGE", `value: {name: x}`, "", ""},
 		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "MERGE", `value: {name: x}`, "web.shop:80(x) others()", ""},
 		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "REMOVE", "", "", "no domain or no route"},
-		{"CLUSTER", "{}", "MERGE", `value: {connect_timeout: 1s, circuit_breakers: {thresholds: [{max_connections: 1}]}}`,
-			"timeout=1s breakers=1 stat=before", ""},
-		{"CLUSTER", "{cluster: {service: web.shop, portNumber: 80, subset: v1}}", "MERGE", `value: {alt_stat_name: after}`,
-			"timeout=5s breakers=0 stat=after", ""},
+		{
+			"CLUSTER", "{}", "MERGE", `value: {connect_timeout: 1s, circuit_breakers: {thresholds: [{max_connections: 1}]}}`,
+			"timeout=1s breakers=1 stat=before", "",
+		},
+		{
+			"CLUSTER", "{cluster: {service: web.shop, portNumber: 80, subset: v1}}", "MERGE", `value: {alt_stat_name: after}`,
+			"timeout=5s breakers=0 stat=after", "",
+		},
 		{"CLUSTER", "{cluster: {service: web.shop, subset: v2}}", "MERGE", `value: {alt_stat_name: after}`, "", ""},
 		{"CLUSTER", "{cluster: {name: 'outbound|80|v1|web.shop'}}", "REMOVE", "", "removed", ""},
 		{"CLUSTER", "{context: SIDECAR_INBOUND}", "MERGE", `value: {alt_stat_name: after}`, "", ""},
@@ -328,19 +380,27 @@ func TestK31OnePatchAloneIsLeftOut(t *testing.T) {
 // hub's own.
 func TestK36WhatNoPatchMayDo(t *testing.T) {
 	for name, c := range map[string]struct{ applyTo, operation, value, want string }{
-		"a file": {"HTTP_ROUTE", "ADD",
-			`{match: {prefix: /}, direct_response: {status: 200, body: {filename: /var/run/secrets/token}}}`, "filename: reading a file"},
-		"the environment": {"HTTP_ROUTE", "ADD", `{match: {prefix: /}, direct_response: {status: 200, body: {environmentVariable: TOKEN}}}`,
-			"reading the environment"},
-		"within extensions": {"HTTP_FILTER", "ADD",
+		"a file": {
+			"HTTP_ROUTE", "ADD",
+			`{match: {prefix: /}, direct_response: {status: 200, body: {filename: /var/run/secrets/token}}}`, "filename: reading a file",
+		},
+		"the environment": {
+			"HTTP_ROUTE", "ADD", `{match: {prefix: /}, direct_response: {status: 200, body: {environmentVariable: TOKEN}}}`,
+			"reading the environment",
+		},
+		"within extensions": {
+			"HTTP_FILTER", "ADD",
 			`{name: lua, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, source_codes: {a: {filename: /x}}}}`,
-			"reading a file"},
+			"reading a file",
+		},
 		"a watched file":     {"CLUSTER", "MERGE", `{eds_cluster_config: {eds_config: {path_config_source: {path: /x}}}}`, "reading a file"},
 		"an old watched one": {"CLUSTER", "MERGE", `{eds_cluster_config: {eds_config: {path: /x}}}`, "reading a file"},
 		"a service's name":   {"CLUSTER", "ADD", `{name: "outbound|80||web.shop", type: STATIC}`, "the hub gives itself"},
 		"a listener's name":  {"LISTENER", "ADD", `{name: 0.0.0.0_80}`, "the hub gives itself"},
-		"endpoints": {"CLUSTER", "ADD", `{name: mine, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}`,
-			"the hub has no endpoints"},
+		"endpoints": {
+			"CLUSTER", "ADD", `{name: mine, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}`,
+			"the hub has no endpoints",
+		},
 		"the bootstrap":     {"BOOTSTRAP", "MERGE", `{}`, "BOOTSTRAP is not supported"},
 		"extension configs": {"EXTENSION_CONFIG", "ADD", `{}`, "EXTENSION_CONFIG is not supported"},
 		"unknown fields":    {"CLUSTER", "MERGE", `{no_such_field: 1}`, "unknown field"},

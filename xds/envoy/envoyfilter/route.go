@@ -101,8 +101,10 @@ func patchRouteConfiguration(j *job, m proto.Message) (proto.Message, bool, erro
 
 func patchHosts(j *job, m proto.Message) (proto.Message, bool, error) {
 	return j.eachRoutes(m, func(c *routev3.RouteConfiguration) (matched bool, err error) {
-		c.VirtualHosts, matched, err = edit(j, list[*routev3.VirtualHost]{items: c.GetVirtualHosts(), match: j.meetsHost,
-			end: len(c.GetVirtualHosts())})
+		c.VirtualHosts, matched, err = edit(j, list[*routev3.VirtualHost]{
+			items: c.GetVirtualHosts(), match: j.meetsHost,
+			end: len(c.GetVirtualHosts()),
+		})
 		return matched, err
 	})
 }
@@ -113,8 +115,10 @@ func patchHTTPRoutes(j *job, m proto.Message) (proto.Message, bool, error) {
 			if !j.meetsHost(host) {
 				continue
 			}
-			routes, matched, err := edit(j, list[*routev3.Route]{items: host.GetRoutes(), named: j.named(),
-				match: j.meetsRoute, end: len(host.GetRoutes())})
+			routes, matched, err := edit(j, list[*routev3.Route]{
+				items: host.GetRoutes(), named: j.named(),
+				match: j.meetsRoute, end: len(host.GetRoutes()),
+			})
 			if err != nil {
 				return true, err
 			}

@@ -97,8 +97,10 @@ func namesFor(namespace string, m proto.Message) []string {
 	case *routev3.RouteConfiguration:
 		return []string{name(federation.PatchedRoutes, "*"), name(federation.PatchedRoutes, m.GetName())}
 	case *listenerv3.Listener:
-		names := []string{name(federation.PatchedListener, "*"), name(federation.PatchedListener, m.GetName()),
-			name(federation.PatchedRoutes, "*")}
+		names := []string{
+			name(federation.PatchedListener, "*"), name(federation.PatchedListener, m.GetName()),
+			name(federation.PatchedRoutes, "*"),
+		}
 		for _, inline := range inlineRoutes(m) {
 			names = append(names, name(federation.PatchedRoutes, inline))
 		}

@@ -71,8 +71,10 @@ func wildPatch(t *rapid.T, i int) Patch {
 			FilterChain: &api.EnvoyFilter_ListenerMatch_FilterChainMatch{Filter: &api.EnvoyFilter_ListenerMatch_FilterMatch{
 				Name: rapid.SampledFrom([]string{"envoy.filters.network.http_connection_manager", "envoy.filters.network.tcp_proxy"}).Draw(t,
 					"filter"),
-				SubFilter: &api.EnvoyFilter_ListenerMatch_SubFilterMatch{Name: rapid.SampledFrom([]string{"", "envoy.filters.http.router",
-					"envoy.filters.http.fault"}).Draw(t, "sub filter")},
+				SubFilter: &api.EnvoyFilter_ListenerMatch_SubFilterMatch{Name: rapid.SampledFrom([]string{
+					"", "envoy.filters.http.router",
+					"envoy.filters.http.fault",
+				}).Draw(t, "sub filter")},
 			}},
 		}}}
 	}

@@ -69,8 +69,10 @@ func listed(v *facet.View, o *federation.Object, spec *networking.Sidecar) workl
 			p.limits = spec.GetInboundConnectionPool()
 		}
 		say := func(what string) {
-			w.vain = append(w.vain, resource.Reason{Code: resource.ReasonRuleIgnored, Cause: o.Key,
-				Message: fmt.Sprintf("%s ingress[%d] %s", o.Key.Title(), i, what)})
+			w.vain = append(w.vain, resource.Reason{
+				Code: resource.ReasonRuleIgnored, Cause: o.Key,
+				Message: fmt.Sprintf("%s ingress[%d] %s", o.Key.Title(), i, what),
+			})
 		}
 		number := uint16(in.GetPort().GetNumber())
 		if uint32(number) != in.GetPort().GetNumber() {

@@ -30,8 +30,10 @@ type server struct {
 }
 
 func newServer(v *facet.View) server {
-	s := server{view: v, policies: authorization.For(v), modes: authentication.ModesOf(v), tokens: authentication.TokensOf(v),
-		workload: workloadOf(v)}
+	s := server{
+		view: v, policies: authorization.For(v), modes: authentication.ModesOf(v), tokens: authentication.TokensOf(v),
+		workload: workloadOf(v),
+	}
 	for number, p := range s.ports {
 		if !p.plainly() {
 			s.numbers = append(s.numbers, number)
@@ -63,8 +65,10 @@ func (s server) requestsTo(number uint16, certified bool) *listenerv3.Filter {
 	s.policies.Requests(m, s.tokens.Requests)
 	if certified { // as in Istio: what gateways say about their clients stays before what the caller's certificate says
 		m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_APPEND_FORWARD
-		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Subject: wrapperspb.Bool(true),
-			Uri: true, Dns: true}
+		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
+			Subject: wrapperspb.Bool(true),
+			Uri:     true, Dns: true,
+		}
 	}
 	return resource.Filter(resource.HTTPFilter, m)
 }

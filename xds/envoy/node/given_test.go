@@ -18,8 +18,10 @@ func TestU22ProxiesWhoseClusterIsGiven(t *testing.T) {
 		n.Name != "web-sidecar-proxy.shop" || len(n.Addresses) != 1 || n.Addresses[0] != given.Address {
 		t.Errorf("it is %+v, %v", n, err)
 	}
-	said, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": "c2", "NAMESPACE": "bank", "SERVICE_ACCOUNT": "ledger",
-		"INSTANCE_IPS": "10.0.0.8"})
+	said, err := structpb.NewStruct(map[string]any{
+		"CLUSTER_ID": "c2", "NAMESPACE": "bank", "SERVICE_ACCOUNT": "ledger",
+		"INSTANCE_IPS": "10.0.0.8",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

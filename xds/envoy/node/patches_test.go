@@ -16,7 +16,8 @@ import (
 
 // filter is an EnvoyFilter with a patch of clusters, as configuration indexes it.
 func filter(namespace, name string, priority int32, label string, proxy *networking.EnvoyFilter_ProxyMatch,
-	gateways ...string) *federation.Object {
+	gateways ...string,
+) *federation.Object {
 	spec := &networking.EnvoyFilter{Priority: priority, ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{{
 		ApplyTo: networking.EnvoyFilter_CLUSTER, Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{Proxy: proxy},
 		Patch: &networking.EnvoyFilter_Patch{Operation: networking.EnvoyFilter_Patch_MERGE},

@@ -140,8 +140,10 @@ func (n Node) podFacets(c effectiveConfig) []Facet {
 	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity {
 		return nil
 	}
-	return []Facet{{Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
-		Identity: true, Agent: n.Agent}}
+	return []Facet{{
+		Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
+		Identity: true, Agent: n.Agent,
+	}}
 }
 
 // passedFacets are those of a router in sni-dnat mode for what it passes on.

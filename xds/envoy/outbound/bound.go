@@ -118,8 +118,10 @@ func (e egress) connections(v *facet.View) route.Connections {
 	}
 	c.Named = named.all
 	if len(c.Named)+len(c.Rest) == 0 {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Cause: e.by.Key,
-			Message: e.title() + ": no host has a TCP port of that number; connections are closed"})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonNoDestination, Cause: e.by.Key,
+			Message: e.title() + ": no host has a TCP port of that number; connections are closed",
+		})
 	}
 	if len(c.Rest) == 0 {
 		c.Rest = []*listenerv3.Filter{resource.TCPProxy(resource.BlackHoleCluster)}

@@ -127,8 +127,10 @@ func reportNotInGRPC(v *facet.View, d destination.Destination) {
 		{"connectionPool.tcp", "connections are the client's own", pool.GetTcp() != nil},
 		{"connectionPool.http", "only http2MaxRequests is known", proto.Size(http) > 0},
 		{"outlierDetection", "failures in a row are not counted", d.Policy.GetOutlierDetection() != nil},
-		{"loadBalancer.localityLbSetting", "localities have the weights of their endpoints",
-			d.Policy.GetLoadBalancer().GetLocalityLbSetting() != nil},
+		{
+			"loadBalancer.localityLbSetting", "localities have the weights of their endpoints",
+			d.Policy.GetLoadBalancer().GetLocalityLbSetting() != nil,
+		},
 		{"loadBalancer.warmup", "new endpoints get their whole share at once", d.Policy.GetLoadBalancer().GetWarmup() != nil ||
 			d.Policy.GetLoadBalancer().GetWarmupDurationSecs() != nil},
 		{"proxyProtocol", "connections are the client's own", d.Policy.GetProxyProtocol() != nil},

@@ -79,8 +79,10 @@ func (g grpcRoute) retries(in *routev3.RetryPolicy) *routev3.RetryPolicy {
 		return nil
 	}
 	slices.Sort(known)
-	out := &routev3.RetryPolicy{RetryOn: strings.Join(slices.Compact(known), ","),
-		NumRetries: wrapperspb.UInt32(in.GetNumRetries().GetValue())}
+	out := &routev3.RetryPolicy{
+		RetryOn:    strings.Join(slices.Compact(known), ","),
+		NumRetries: wrapperspb.UInt32(in.GetNumRetries().GetValue()),
+	}
 	if backoff := in.GetRetryBackOff(); backoff.GetBaseInterval().AsDuration() > 0 {
 		out.RetryBackOff = backoff
 	}

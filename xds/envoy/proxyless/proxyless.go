@@ -120,8 +120,10 @@ func Listener(v *facet.View, name string) proto.Message {
 		return nil
 	}
 	for _, other := range found[1:] {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonDomainTaken, Service: other.ServiceKey(),
-			Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", name, other.Name(), found[0].Name())})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonDomainTaken, Service: other.ServiceKey(),
+			Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", name, other.Name(), found[0].Name()),
+		})
 	}
 	return apiListener(name, resource.TargetName(string(found[0].Host), number))
 }
@@ -129,8 +131,10 @@ func Listener(v *facet.View, name string) proto.Message {
 func apiListener(name, routes string) *listenerv3.Listener {
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix: routes,
-		HttpFilters: []*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}),
-			resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
+		HttpFilters: []*hcmv3.HttpFilter{
+			resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}),
+			resource.InHTTP(resource.RouterFilter, &routerv3.Router{}),
+		},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}},
 	}
 	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: resource.Any(m)}}

@@ -93,8 +93,10 @@ type grpcRoute struct {
 }
 
 func (g grpcRoute) ignored(what, why string) {
-	g.View.LeaveOut(resource.Reason{Code: resource.ReasonProxyless, Cause: g.cause, Service: g.service,
-		Message: g.where + ": " + what + ": " + why})
+	g.View.LeaveOut(resource.Reason{
+		Code: resource.ReasonProxyless, Cause: g.cause, Service: g.service,
+		Message: g.where + ": " + what + ": " + why,
+	})
 }
 
 // adapt makes one route, or several where one cannot say it, or none.
@@ -151,8 +153,10 @@ func (g grpcRoute) matches(in *routev3.RouteMatch) []*routev3.RouteMatch {
 		g.ignored("a match on queryParams", "a call has no query: the route is left out")
 		return nil
 	}
-	base := &routev3.RouteMatch{PathSpecifier: in.GetPathSpecifier(), CaseSensitive: in.GetCaseSensitive(),
-		RuntimeFraction: in.GetRuntimeFraction()}
+	base := &routev3.RouteMatch{
+		PathSpecifier: in.GetPathSpecifier(), CaseSensitive: in.GetCaseSensitive(),
+		RuntimeFraction: in.GetRuntimeFraction(),
+	}
 	all := []*routev3.RouteMatch{base}
 	doubled := 0
 	for _, h := range in.GetHeaders() {

@@ -46,8 +46,10 @@ func DynamicNames(policy federation.AddressPolicy) *dynamicv3.DnsCacheConfig {
 		DnsRefreshRate: durationpb.New(dynamicRefresh), DnsMinRefreshRate: durationpb.New(dynamicLeast),
 		DnsQueryTimeout: durationpb.New(dynamicLookup),
 		HostTtl:         durationpb.New(dynamicNameUnused), MaxHosts: wrapperspb.UInt32(mostDynamicNames),
-		DnsFailureRefreshRate: &clusterv3.Cluster_RefreshRate{BaseInterval: durationpb.New(time.Second),
-			MaxInterval: durationpb.New(dynamicLeast * 2)},
+		DnsFailureRefreshRate: &clusterv3.Cluster_RefreshRate{
+			BaseInterval: durationpb.New(time.Second),
+			MaxInterval:  durationpb.New(dynamicLeast * 2),
+		},
 		DnsCacheCircuitBreaker: &dynamicv3.DnsCacheCircuitBreakers{MaxPendingRequests: wrapperspb.UInt32(mostDynamicLookups)},
 		ResolvedAddressFilter:  &matcherv3.AddressMatcher{Ranges: refusedRanges(policy)},
 	}

@@ -68,8 +68,10 @@ func claim(v *facet.View, c domainClaims, h *Host, domain string) {
 	switch {
 	case name == "*": // is for what has no host of its own
 	case owner != nil && owner != h:
-		v.LeaveOut(resource.Reason{Code: resource.ReasonDomainTaken, Service: h.ServiceKey(),
-			Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.Name(), owner.Name())})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonDomainTaken, Service: h.ServiceKey(),
+			Message: fmt.Sprintf("%q does not lead to %s: %s has the better claim; use the full name", domain, h.Name(), owner.Name()),
+		})
 	case c.owners[name] == nil:
 		c.owners[name] = h
 		h.Domains = append(h.Domains, domain)

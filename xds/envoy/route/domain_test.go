@@ -33,8 +33,10 @@ func TestShortNames(t *testing.T) {
 
 // Of hosts with the same short name, that of the proxy's own namespace has it.
 func TestDomainsAreClaimed(t *testing.T) {
-	own := &Host{Host: "web.shop.svc.cluster.local", Number: 80,
-		Service: &federation.Service{Key: federation.ServiceKey{Hostname: "web.shop.svc.cluster.local", Namespace: "shop"}}}
+	own := &Host{
+		Host: "web.shop.svc.cluster.local", Number: 80,
+		Service: &federation.Service{Key: federation.ServiceKey{Hostname: "web.shop.svc.cluster.local", Namespace: "shop"}},
+	}
 	external := &Host{Host: "web", Number: 80, Service: &federation.Service{Key: federation.ServiceKey{Hostname: "web", Namespace: "other"}}}
 	v := viewOf(node.Facet{Scope: node.ScopeRoutes, Namespace: "shop", Domain: "shop.svc.cluster.local"})
 	claimDomains(v, []*Host{external, own}, func(domain string, _ uint16) []string { return []string{domain} })

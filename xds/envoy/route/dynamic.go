@@ -57,8 +57,10 @@ func guarded(v *facet.View, route *routev3.Route, targets []target) []*routev3.R
 		askFor(route, host)
 		return []*routev3.Route{route}
 	}
-	refused := &routev3.Route{Name: route.GetName(), Match: proto.CloneOf(route.GetMatch()), Metadata: route.GetMetadata(),
-		Action: misdirected(resolve)}
+	refused := &routev3.Route{
+		Name: route.GetName(), Match: proto.CloneOf(route.GetMatch()), Metadata: route.GetMetadata(),
+		Action: misdirected(resolve),
+	}
 	for _, t := range resolve {
 		route.Match.Headers = append(route.Match.Headers, authority(t.hosts(v)))
 	}
@@ -92,10 +94,12 @@ func askFor(route *routev3.Route, host string) {
 }
 
 func authority(hosts string) *routev3.HeaderMatcher {
-	return &routev3.HeaderMatcher{Name: ":authority",
+	return &routev3.HeaderMatcher{
+		Name: ":authority",
 		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
 			MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: hosts}},
-		}}}
+		}},
+	}
 }
 
 func misdirected(targets []target) *routev3.Route_DirectResponse {

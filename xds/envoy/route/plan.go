@@ -107,8 +107,10 @@ func planDetected(v *facet.View, host federation.Hostname, number uint16) *Plan 
 
 // noService refuses the requests that are for no service.
 func noService() *routev3.VirtualHost {
-	return resource.Everything("block_all", &routev3.Route{Match: resource.AnyPath(),
-		Action: resource.Refuse(http.StatusBadGateway, "no such service")})
+	return resource.Everything("block_all", &routev3.Route{
+		Match:  resource.AnyPath(),
+		Action: resource.Refuse(http.StatusBadGateway, "no such service"),
+	})
 }
 
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
@@ -154,8 +156,10 @@ func withoutDestination(v *facet.View, hosts []*Host) []*Host {
 func needsDestination(v *facet.View, h *Host) bool {
 	needs := h.Service != nil && h.Service.Resolution == federation.Passthrough
 	if needs {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonNoDestination, Service: h.ServiceKey(),
-			Message: h.Name() + " cannot be reached through a port of the proxy: its callers choose the instance by address; call it directly"})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonNoDestination, Service: h.ServiceKey(),
+			Message: h.Name() + " cannot be reached through a port of the proxy: its callers choose the instance by address; call it directly",
+		})
 	}
 	return needs
 }

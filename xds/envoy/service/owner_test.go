@@ -72,8 +72,10 @@ func TestFirstOwner(t *testing.T) {
 }
 
 func TestIsClusterLocal(t *testing.T) {
-	settings := &federation.MeshSettings{ClusterLocalHosts: []string{"*.private.svc.cluster.local"},
-		ClusterLocalExceptions: []string{"open.private.svc.cluster.local", "kubernetes.default.svc.cluster.local"}}
+	settings := &federation.MeshSettings{
+		ClusterLocalHosts:      []string{"*.private.svc.cluster.local"},
+		ClusterLocalExceptions: []string{"open.private.svc.cluster.local", "kubernetes.default.svc.cluster.local"},
+	}
 	for _, test := range []struct {
 		host     federation.Hostname
 		settings *federation.MeshSettings

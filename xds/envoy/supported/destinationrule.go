@@ -15,8 +15,10 @@ var _ = add(row{kind: destinationrule.Kind, table: destinationRuleFields()})
 
 // destinationRuleFields says the same of every place where a policy may stand.
 func destinationRuleFields() *table {
-	t := &table{fields: []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"},
-		refused: map[string]string{}, values: refusedPolicies}
+	t := &table{
+		fields:  []string{"host", "exportTo", "workloadSelector", "subsets.name", "subsets.labels"},
+		refused: map[string]string{}, values: refusedPolicies,
+	}
 	for _, policy := range []string{"trafficPolicy", "subsets.trafficPolicy"} {
 		t.fields = append(t.fields, policy+".retryBudget", policy+".tunnel", policy+".proxyProtocol", policy+".portLevelSettings.port")
 		for _, at := range []string{policy, policy + ".portLevelSettings"} {
@@ -62,8 +64,10 @@ func refusedPolicies(spec proto.Message) []Field {
 	for i, subset := range rule.GetSubsets() {
 		for _, earlier := range rule.GetSubsets()[:i] {
 			if a, b := earlier.GetName(), subset.GetName(); a != b && strings.EqualFold(a, b) {
-				found = append(found, Field{fmt.Sprintf("subsets[%d].name", i),
-					fmt.Sprintf("%q differs from the subset %q by case alone, and mutual TLS cannot tell them apart: proxies with an identity send nothing to it; give it another name", b, a)})
+				found = append(found, Field{
+					fmt.Sprintf("subsets[%d].name", i),
+					fmt.Sprintf("%q differs from the subset %q by case alone, and mutual TLS cannot tell them apart: proxies with an identity send nothing to it; give it another name", b, a),
+				})
 				break
 			}
 		}

@@ -34,8 +34,10 @@ func envoyFilterFields() *table {
 			"filterChain.applicationProtocols",
 			"filterChain.destinationPort", "filterChain.filter.name", "filterChain.filter.subFilter.name",
 		},
-		"routeConfiguration": {"name", "portNumber", "portName", "gateway", "vhost.name", "vhost.domainName",
-			"vhost.route.name", "vhost.route.action"},
+		"routeConfiguration": {
+			"name", "portNumber", "portName", "gateway", "vhost.name", "vhost.domainName",
+			"vhost.route.name", "vhost.route.action",
+		},
 		"cluster": {"name", "portNumber", "service", "subset"},
 	} {
 		for _, field := range fields {

@@ -37,5 +37,7 @@ var (
 )
 
 // A kind without an effect.
-var _ = add(row{kind: federation.ServiceImportKind,
-	idle: "the hub derives imports from the ServiceExports of clusters: every proxy knows the names of exported services"})
+var _ = add(row{
+	kind: federation.ServiceImportKind,
+	idle: "the hub derives imports from the ServiceExports of clusters: every proxy knows the names of exported services",
+})

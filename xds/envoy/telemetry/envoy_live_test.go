@@ -50,8 +50,10 @@ var samples = map[string]string{
 // TestK27EnvoyAcceptsWhatTheCheckAccepts: each function and operator that the check lets pass is one
 // that a real Envoy has, for requests and for connections.
 func TestK27EnvoyAcceptsWhatTheCheckAccepts(t *testing.T) {
-	l := &listenerv3.Listener{Name: "all", Address: resource.SocketAddress("127.0.0.1", 1),
-		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{resource.TCPProxy("none")}}}}
+	l := &listenerv3.Listener{
+		Name: "all", Address: resource.SocketAddress("127.0.0.1", 1),
+		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{resource.TCPProxy("none")}}},
+	}
 	var logs []logger
 	for _, name := range functions {
 		if samples[name] == "" {
@@ -97,8 +99,10 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 	at := netip.MustParseAddrPort(collector.Listener.Addr().String())
 	loopback := netip.MustParseAddr("127.0.0.1")
 	port := testbed.FreePort(t, nil, loopback)
-	answer := &routev3.Route{Match: resource.AnyPath(),
-		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusTeapot}}}
+	answer := &routev3.Route{
+		Match:  resource.AnyPath(),
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusTeapot}},
+	}
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix: "test", HttpFilters: []*hcmv3.HttpFilter{resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{{Name: "all", Domains: []string{"*"}, Routes: []*routev3.Route{answer}}}}},
@@ -115,11 +119,17 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 	config, err := protojson.Marshal(&bootstrapv3.Bootstrap{
 		Node: &corev3.Node{Id: "n", Cluster: "web.shop"},
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
-			Clusters: []*clusterv3.Cluster{{Name: "zipkin", ConnectTimeout: durationpb.New(time.Second),
-				LoadAssignment: &endpointv3.ClusterLoadAssignment{ClusterName: "zipkin",
-					Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{to}}}}}},
-			Listeners: []*listenerv3.Listener{{Name: "l", Address: resource.SocketAddress("127.0.0.1", uint16(port)),
-				FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}}},
+			Clusters: []*clusterv3.Cluster{{
+				Name: "zipkin", ConnectTimeout: durationpb.New(time.Second),
+				LoadAssignment: &endpointv3.ClusterLoadAssignment{
+					ClusterName: "zipkin",
+					Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{to}}},
+				},
+			}},
+			Listeners: []*listenerv3.Listener{{
+				Name: "l", Address: resource.SocketAddress("127.0.0.1", uint16(port)),
+				FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}},
+			}},
 		},
 	})
 	if err != nil {
@@ -164,8 +174,10 @@ func logOf(t *testing.T, format, expression string) logger {
 
 // TestK27WhatEnvoyRefusesDoesNotPass: mistakes, and what proxies do not have.
 func TestK27WhatEnvoyRefusesDoesNotPass(t *testing.T) {
-	for _, text := range []string{"(", "a b", "[1].exists(x, x == 1)", "[1].map(x, x)", "{'a': 1}", "string(1) == '1'", "nope(1)", "a.nope()",
-		"bytes('a') == b'a'", "type(1) == int", "A{b: 1}", strings.Repeat("(", 10000), "\x00"} {
+	for _, text := range []string{
+		"(", "a b", "[1].exists(x, x == 1)", "[1].map(x, x)", "{'a': 1}", "string(1) == '1'", "nope(1)", "a.nope()",
+		"bytes('a') == b'a'", "type(1) == int", "A{b: 1}", strings.Repeat("(", 10000), "\x00",
+	} {
 		if CheckExpression(text) == nil {
 			t.Errorf("the expression %.40q passes", text)
 		}

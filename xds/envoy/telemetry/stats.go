@@ -57,8 +57,10 @@ func (s stats) chain(chain *listenerv3.FilterChain, last *listenerv3.Filter) {
 		chain.Filters = slices.Insert(slices.Clone(chain.GetFilters()), len(chain.GetFilters())-1, counter)
 	}
 	if s.inbound {
-		exchange := &listenerv3.Filter{Name: resource.ExchangeFilter,
-			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: resource.Exchange()}}
+		exchange := &listenerv3.Filter{
+			Name:       resource.ExchangeFilter,
+			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: resource.Exchange()},
+		}
 		chain.Filters = slices.Insert(slices.Clone(chain.GetFilters()), 0, exchange)
 	}
 }

@@ -115,8 +115,10 @@ func (s *settings) report(name string, err error) {
 	if len(s.objects) > 0 {
 		cause = s.objects[len(s.objects)-1].Key
 	}
-	s.view.LeaveOut(resource.Reason{Code: resource.ReasonNoProvider, Cause: cause,
-		Message: fmt.Sprintf("%s: %v; nothing is sent to it", cause.Title(), err)})
+	s.view.LeaveOut(resource.Reason{
+		Code: resource.ReasonNoProvider, Cause: cause,
+		Message: fmt.Sprintf("%s: %v; nothing is sent to it", cause.Title(), err),
+	})
 }
 
 // logging is what objects say about one provider.

@@ -102,8 +102,10 @@ func tagOf(name string, tag *api.Tracing_CustomTag) *tagv3.CustomTag {
 			Environment: &tagv3.CustomTag_Environment{Name: of.Environment.GetName(), DefaultValue: of.Environment.GetDefaultValue()},
 		}
 	case *api.Tracing_CustomTag_Header:
-		out.Type = &tagv3.CustomTag_RequestHeader{RequestHeader: &tagv3.CustomTag_Header{Name: of.Header.GetName(),
-			DefaultValue: of.Header.GetDefaultValue()}}
+		out.Type = &tagv3.CustomTag_RequestHeader{RequestHeader: &tagv3.CustomTag_Header{
+			Name:         of.Header.GetName(),
+			DefaultValue: of.Header.GetDefaultValue(),
+		}}
 	case *api.Tracing_CustomTag_Formatter:
 		out.Type = &tagv3.CustomTag_Value{Value: of.Formatter.GetValue()}
 	}

@@ -55,8 +55,10 @@ func setClientFiles(common *tlsv3.CommonTlsContext, tls *networking.ClientTLSSet
 		}
 	}
 	if !tls.GetInsecureSkipVerify().GetValue() {
-		check := &tlsv3.CertificateValidationContext{TrustedCa: authorities(tls.GetCaCertificates()),
-			MatchTypedSubjectAltNames: serverNames(names)}
+		check := &tlsv3.CertificateValidationContext{
+			TrustedCa:                 authorities(tls.GetCaCertificates()),
+			MatchTypedSubjectAltNames: serverNames(names),
+		}
 		if tls.GetCaCrl() != "" {
 			check.Crl = resource.FileSource(tls.GetCaCrl())
 		}

@@ -19,8 +19,10 @@ func SendProxyProtocol(c *clusterv3.Cluster, p *networking.TrafficPolicy_ProxyPr
 	}
 	wrap := func(inner *corev3.TransportSocket) *corev3.TransportSocket {
 		if inner == nil {
-			inner = &corev3.TransportSocket{Name: "envoy.transport_sockets.raw_buffer",
-				ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: resource.Any(&rawbufferv3.RawBuffer{})}}
+			inner = &corev3.TransportSocket{
+				Name:       "envoy.transport_sockets.raw_buffer",
+				ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: resource.Any(&rawbufferv3.RawBuffer{})},
+			}
 		}
 		return &corev3.TransportSocket{
 			Name: "envoy.transport_sockets.upstream_proxy_protocol",

@@ -26,8 +26,10 @@ func OverQUIC(socket *corev3.TransportSocket) *corev3.TransportSocket {
 	}
 	common := context.GetCommonTlsContext()
 	common.AlpnProtocols = []string{"h3"}
-	common.TlsParams = &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
-		TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3}
+	common.TlsParams = &tlsv3.TlsParameters{
+		TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+		TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+	}
 	return &corev3.TransportSocket{Name: quicTransport, ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: resource.Any(&quicv3.QuicDownstreamTransport{DownstreamTlsContext: context}),
 	}}

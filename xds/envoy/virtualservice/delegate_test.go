@@ -22,36 +22,52 @@ func TestK23DelegatesAreWithinTheRoute(t *testing.T) {
 		"no matches":           {`{}`, `{}`, `{}`},
 		"the root's match":     {`{"match": [{"uri": {"prefix": "/a"}}]}`, `{}`, `{"match": [{"uri": {"prefix": "/a"}}]}`},
 		"the delegate's match": {`{}`, `{"match": [{"uri": {"prefix": "/a"}}]}`, `{"match": [{"uri": {"prefix": "/a"}}]}`},
-		"a longer prefix": {`{"match": [{"uri": {"prefix": "/a"}}]}`, `{"match": [{"uri": {"prefix": "/a/b"}}]}`,
-			`{"match": [{"uri": {"prefix": "/a/b"}}]}`},
-		"exact within prefix": {`{"match": [{"uri": {"prefix": "/a"}}]}`, `{"match": [{"uri": {"exact": "/a/b"}}]}`,
-			`{"match": [{"uri": {"exact": "/a/b"}}]}`},
+		"a longer prefix": {
+			`{"match": [{"uri": {"prefix": "/a"}}]}`, `{"match": [{"uri": {"prefix": "/a/b"}}]}`,
+			`{"match": [{"uri": {"prefix": "/a/b"}}]}`,
+		},
+		"exact within prefix": {
+			`{"match": [{"uri": {"prefix": "/a"}}]}`, `{"match": [{"uri": {"exact": "/a/b"}}]}`,
+			`{"match": [{"uri": {"exact": "/a/b"}}]}`,
+		},
 		"another prefix":      {`{"match": [{"uri": {"prefix": "/a"}}]}`, `{"match": [{"uri": {"prefix": "/b"}}]}`, ""},
 		"a wider prefix":      {`{"match": [{"uri": {"prefix": "/a/b"}}]}`, `{"match": [{"uri": {"prefix": "/a"}}]}`, ""},
 		"prefix within exact": {`{"match": [{"uri": {"exact": "/a"}}]}`, `{"match": [{"uri": {"prefix": "/a"}}]}`, ""},
 		"regex within prefix": {`{"match": [{"uri": {"prefix": "/a"}}]}`, `{"match": [{"uri": {"regex": "/a.*"}}]}`, ""},
 		"the same regex":      {`{"match": [{"uri": {"regex": "/a"}}]}`, `{"match": [{"uri": {"regex": "/a"}}]}`, ""},
-		"one of two roots": {`{"match": [{"uri": {"prefix": "/a"}}, {"uri": {"prefix": "/b"}}]}`,
-			`{"match": [{"uri": {"prefix": "/b/c"}}]}`, `{"match": [{"uri": {"prefix": "/b/c"}}]}`},
-		"one of two does not": {`{"match": [{"uri": {"prefix": "/a"}}]}`,
-			`{"match": [{"uri": {"prefix": "/a/b"}}, {"uri": {"prefix": "/c"}}]}`, ""},
-		"parts of both": {`{"match": [{"uri": {"prefix": "/a"}, "headers": {"x": {"exact": "1"}}}]}`,
+		"one of two roots": {
+			`{"match": [{"uri": {"prefix": "/a"}}, {"uri": {"prefix": "/b"}}]}`,
+			`{"match": [{"uri": {"prefix": "/b/c"}}]}`, `{"match": [{"uri": {"prefix": "/b/c"}}]}`,
+		},
+		"one of two does not": {
+			`{"match": [{"uri": {"prefix": "/a"}}]}`,
+			`{"match": [{"uri": {"prefix": "/a/b"}}, {"uri": {"prefix": "/c"}}]}`, "",
+		},
+		"parts of both": {
+			`{"match": [{"uri": {"prefix": "/a"}, "headers": {"x": {"exact": "1"}}}]}`,
 			`{"match": [{"headers": {"y": {"exact": "2"}}, "port": 80}]}`,
-			`{"match": [{"uri": {"prefix": "/a"}, "headers": {"x": {"exact": "1"}, "y": {"exact": "2"}}, "port": 80}]}`},
+			`{"match": [{"uri": {"prefix": "/a"}, "headers": {"x": {"exact": "1"}, "y": {"exact": "2"}}, "port": 80}]}`,
+		},
 		"another header's value": {`{"match": [{"headers": {"x": {"exact": "1"}}}]}`, `{"match": [{"headers": {"x": {"exact": "2"}}}]}`, ""},
 		"another port":           {`{"match": [{"port": 80}]}`, `{"match": [{"port": 81}]}`, ""},
 		"another source":         {`{"match": [{"sourceLabels": {"a": "1"}}]}`, `{"match": [{"sourceLabels": {"a": "2"}}]}`, ""},
 		"a gateway beside":       {`{"match": [{"gateways": ["a/b"]}]}`, `{"match": [{"gateways": ["mesh"]}]}`, ""},
-		"a gateway of its own": {`{}`, `{"match": [{"gateways": ["g", "mesh", "a/b"]}]}`,
-			`{"match": [{"gateways": ["far/g", "mesh", "a/b"]}]}`},
+		"a gateway of its own": {
+			`{}`, `{"match": [{"gateways": ["g", "mesh", "a/b"]}]}`,
+			`{"match": [{"gateways": ["far/g", "mesh", "a/b"]}]}`,
+		},
 		"names": {
 			`{"name": "a", "match": [{"name": "m", "uri": {"prefix": "/"}}]}`, `{"name": "b", "match": [{"name": "n"}]}`,
 			`{"name": "a-b", "match": [{"name": "m-n", "uri": {"prefix": "/"}}]}`,
 		},
-		"what the delegate says": {`{"timeout": "1s", "retries": {"attempts": 1}}`, `{"timeout": "2s"}`,
-			`{"timeout": "2s", "retries": {"attempts": 1}}`},
-		"case": {`{"match": [{"uri": {"prefix": "/A"}, "ignoreUriCase": true}]}`, `{"match": [{"port": 80}]}`,
-			`{"match": [{"uri": {"prefix": "/A"}, "ignoreUriCase": true, "port": 80}]}`},
+		"what the delegate says": {
+			`{"timeout": "1s", "retries": {"attempts": 1}}`, `{"timeout": "2s"}`,
+			`{"timeout": "2s", "retries": {"attempts": 1}}`,
+		},
+		"case": {
+			`{"match": [{"uri": {"prefix": "/A"}, "ignoreUriCase": true}]}`, `{"match": [{"port": 80}]}`,
+			`{"match": [{"uri": {"prefix": "/A"}, "ignoreUriCase": true, "port": 80}]}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, delegate := httpRoute(t, c.root), httpRoute(t, c.delegate)

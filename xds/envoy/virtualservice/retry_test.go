@@ -21,8 +21,10 @@ func TestK67HashedRequestsAreTriedAgainWhereTheHashLeads(t *testing.T) {
 		"no hash":              {&routev3.RouteAction{ClusterSpecifier: one}, "", true},
 		"a hash":               {&routev3.RouteAction{ClusterSpecifier: one, HashPolicy: hash}, "", false},
 		"a hash, and attempts": {&routev3.RouteAction{ClusterSpecifier: one, HashPolicy: hash}, `{"attempts": 3}`, false},
-		"a hash, and other hosts": {&routev3.RouteAction{ClusterSpecifier: one, HashPolicy: hash},
-			`{"attempts": 3, "retryIgnorePreviousHosts": true}`, true},
+		"a hash, and other hosts": {
+			&routev3.RouteAction{ClusterSpecifier: one, HashPolicy: hash},
+			`{"attempts": 3, "retryIgnorePreviousHosts": true}`, true,
+		},
 		"no hash, and the same host": {&routev3.RouteAction{ClusterSpecifier: one}, `{"attempts": 3, "retryIgnorePreviousHosts": false}`, false},
 		"several destinations":       {&routev3.RouteAction{ClusterSpecifier: split, HashPolicy: hash}, "", true},
 	} {

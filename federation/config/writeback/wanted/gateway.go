@@ -57,8 +57,10 @@ func listening(m Mesh, o Object, status gatewayapi.Status, delivered Condition) 
 			lacking++
 			conditions = withoutSecret(conditions, missing)
 		}
-		s.Listeners = append(s.Listeners, Listener{Name: l.Name, Attached: l.Attached, Kinds: kinds,
-			Conditions: append(conditions, conflict(l.Conditions))})
+		s.Listeners = append(s.Listeners, Listener{
+			Name: l.Name, Attached: l.Attached, Kinds: kinds,
+			Conditions: append(conditions, conflict(l.Conditions)),
+		})
 	}
 	s.Conditions = withLacking(s.Conditions, lacking, len(s.Listeners))
 	return s

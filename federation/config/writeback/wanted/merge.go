@@ -109,8 +109,10 @@ func (m merging) condition(now any, want Condition) any {
 	if want.Pending && before != nil && before["observedGeneration"] == m.want.Generation {
 		return before
 	}
-	after := map[string]any{"type": want.Type, "status": want.Status, "reason": want.Reason, "message": want.Message,
-		"lastTransitionTime": m.now}
+	after := map[string]any{
+		"type": want.Type, "status": want.Status, "reason": want.Reason, "message": want.Message,
+		"lastTransitionTime": m.now,
+	}
 	if m.want.Generation != 0 {
 		after["observedGeneration"] = m.want.Generation
 	}

@@ -39,23 +39,33 @@ func TestG53MissingSecrets(t *testing.T) {
 	}
 	cert, roots := gatewayapi.Secret{Namespace: "shop", Name: "cert"}, gatewayapi.Secret{Namespace: "shop", Name: "roots", Authorities: true}
 	fine := []string{"Accepted True Accepted", "Conflicted False NoConflicts", "Programmed True Programmed", "ResolvedRefs True ResolvedRefs"}
-	lacks := []string{"Accepted True Accepted", "Conflicted False NoConflicts", "Programmed False Invalid",
-		"ResolvedRefs False InvalidCertificateRef"}
+	lacks := []string{
+		"Accepted True Accepted", "Conflicted False NoConflicts", "Programmed False Invalid",
+		"ResolvedRefs False InvalidCertificateRef",
+	}
 	for name, test := range map[string]struct {
 		listeners []gatewayapi.ListenerStatus
 		missing   gatewayapi.Secret
 		want      []string
 		each      [][]string
 	}{
-		"none": {[]gatewayapi.ListenerStatus{listener(cert)}, roots, []string{"Accepted True Accepted", "Programmed True Programmed"},
-			[][]string{fine}},
+		"none": {
+			[]gatewayapi.ListenerStatus{listener(cert)},
+			roots,
+			[]string{"Accepted True Accepted", "Programmed True Programmed"},
+			[][]string{fine},
+		},
 		"that of the only listener": {
-			[]gatewayapi.ListenerStatus{listener(cert)}, cert, []string{"Accepted True ListenersNotValid", "Programmed False Invalid"},
+			[]gatewayapi.ListenerStatus{listener(cert)},
+			cert,
+			[]string{"Accepted True ListenersNotValid", "Programmed False Invalid"},
 			[][]string{lacks},
 		},
 		"that of one listener": {
-			[]gatewayapi.ListenerStatus{listener(), listener(cert, roots)}, roots, []string{"Accepted True ListenersNotValid",
-				"Programmed True Programmed"}, [][]string{fine, lacks},
+			[]gatewayapi.ListenerStatus{listener(), listener(cert, roots)}, roots, []string{
+				"Accepted True ListenersNotValid",
+				"Programmed True Programmed",
+			}, [][]string{fine, lacks},
 		},
 	} {
 		for _, kind := range []string{"Gateway", "ListenerSet"} {

@@ -176,8 +176,10 @@ func (s *Server) RoundTrip(request *http.Request) (*http.Response, error) {
 	case request.URL.Path == "/api/v1/namespaces":
 		s.proofs++
 		system := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(s.uid)}}
-		return JSON(http.StatusOK, corev1.NamespaceList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)},
-			Items: []corev1.Namespace{system}}), nil
+		return JSON(http.StatusOK, corev1.NamespaceList{
+			ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)},
+			Items:    []corev1.Namespace{system},
+		}), nil
 	case len(segments) == 6 && segments[4] == "secrets":
 		if i := s.find(segments[3], segments[5]); i >= 0 {
 			return JSON(http.StatusOK, s.secrets[i]), nil
