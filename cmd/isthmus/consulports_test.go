@@ -54,25 +54,31 @@ func (h *hubUnderTest) servedPorts(hostname string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
+// connectSidecar opens a delta stream as the sidecar of web-1; end closes it.
+func (h *hubUnderTest) connectSidecar(ctx context.Context) (client *xdstest.Client, end func(), err error) {
+	conn, err := grpc.NewClient("unix:"+filepath.Join(h.dir, "xds"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, nil, err
+	}
+	node := &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"}
+	client, err = xdstest.Open(ctx, conn, xdstest.Options{Delta: true, Node: node})
+	if err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return client, func() { client.Close(); conn.Close() }, nil
+}
+
 // routesTo asks as a sidecar for the routes of the ports and returns those that have
 // the text, by port.
 func (h *hubUnderTest) routesTo(t *testing.T, texts map[string]string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	conn, err := grpc.NewClient("unix:"+filepath.Join(h.dir, "xds"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, end, err := h.connectSidecar(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{
-		Delta: true,
-		Node:  &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"},
-	})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+	defer end()
 	left := maps.Clone(texts)
 	if err := client.Send(xdstest.Request{Type: xdstest.RDS, Names: []string{"8080", "8081", "9090"}}); err != nil {
 		return err

@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"isthmus.dev/isthmus/xds/xdstest"
 )
@@ -32,19 +27,11 @@ func newConnected() *connected {
 // follow connects to the hub and takes what comes until the stream or the context
 // ends.
 func (p *connected) follow(ctx context.Context, h *hubUnderTest) error {
-	conn, err := grpc.NewClient("unix:"+filepath.Join(h.dir, "xds"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, end, err := h.connectSidecar(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	client, err := xdstest.Open(ctx, conn, xdstest.Options{
-		Delta: true,
-		Node:  &corev3.Node{Id: "sidecar~10.1.0.9~web-1.shop~shop.svc.cluster.local"},
-	})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+	defer end()
 	p.mu.Lock()
 	known := map[string]map[string]string{xdstest.CDS: maps.Clone(p.versions[xdstest.CDS]), xdstest.EDS: maps.Clone(p.versions[xdstest.EDS])}
 	p.mu.Unlock()
