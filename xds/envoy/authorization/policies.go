@@ -32,10 +32,8 @@ const (
 	custom = security.AuthorizationPolicy_CUSTOM
 )
 
-// The names of the filters, and Istio's prefixes of their statistics.
+// Istio's prefixes of the filters' statistics, and of rules.
 const (
-	httpFilter  = "envoy.filters.http.rbac"
-	tcpFilter   = "envoy.filters.network.rbac"
 	tcpPrefix   = "tcp."
 	triedPrefix = "istio_dry_run_"
 	noProvider  = "deny-all-without-provider"
@@ -98,7 +96,7 @@ func (p *Policies) find(v *facet.View, by policy) {
 // build makes the filters.
 func (p *Policies) build() *Policies {
 	for _, e := range p.engines(false) {
-		rbac := resource.InHTTP(httpFilter, &httprbacv3.RBAC{Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix})
+		rbac := resource.InHTTP(resource.RBACFilter, &httprbacv3.RBAC{Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix})
 		if a, asks := p.providers[e.asks]; asks {
 			p.asked = append(p.asked, rbac, a.http)
 		} else {
@@ -110,7 +108,7 @@ func (p *Policies) build() *Policies {
 		if asks && a.tcp == nil {
 			continue // as with Istio
 		}
-		p.tcp = append(p.tcp, resource.Filter(tcpFilter, &tcprbacv3.RBAC{
+		p.tcp = append(p.tcp, resource.Filter(resource.TCPRBACFilter, &tcprbacv3.RBAC{
 			StatPrefix: tcpPrefix, Rules: e.rules, ShadowRules: e.tried, ShadowRulesStatPrefix: e.prefix,
 		}))
 		if asks {

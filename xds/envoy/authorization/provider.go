@@ -26,11 +26,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-const (
-	httpAsk   = "envoy.filters.http.ext_authz"
-	tcpAsk    = "envoy.filters.network.ext_authz"
-	askPrefix = "istio_ext_authz_"
-)
+const askPrefix = "istio_ext_authz_"
 
 // patience is how long a provider may take, as with Istio.
 const patience = 600 * time.Second
@@ -95,7 +91,7 @@ type decider interface {
 func filterFor(name string, p decider) (*httpauthzv3.ExtAuthz, error) {
 	f := &httpauthzv3.ExtAuthz{
 		TransportApiVersion: corev3.ApiVersion_V3, FailureModeAllow: p.GetFailOpen(), ClearRouteCache: p.GetClearRouteCache(),
-		FilterEnabledMetadata: onceMatched(httpFilter, name),
+		FilterEnabledMetadata: onceMatched(resource.RBACFilter, name),
 	}
 	if text := p.GetStatusOnError(); text != "" {
 		code, err := strconv.Atoi(text)
@@ -133,9 +129,9 @@ func overGRPC(v *facet.View, name string, p *mesh.MeshConfig_ExtensionProvider_E
 		Timeout:         timeout(p),
 	}
 	f.Services = &httpauthzv3.ExtAuthz_GrpcService{GrpcService: server}
-	return asking{http: resource.InHTTP(httpAsk, f), tcp: resource.Filter(tcpAsk, &tcpauthzv3.ExtAuthz{
+	return asking{http: resource.InHTTP(resource.ProviderFilter, f), tcp: resource.Filter(resource.TCPProviderFilter, &tcpauthzv3.ExtAuthz{
 		StatPrefix: tcpPrefix, GrpcService: server, FailureModeAllow: p.GetFailOpen(), TransportApiVersion: corev3.ApiVersion_V3,
-		FilterEnabledMetadata: onceMatched(tcpFilter, name),
+		FilterEnabledMetadata: onceMatched(resource.TCPRBACFilter, name),
 	})}, nil
 }
 
@@ -166,7 +162,7 @@ func overHTTP(v *facet.View, name string, p *mesh.MeshConfig_ExtensionProvider_E
 	}}
 	f.AllowedHeaders = headerNames(slices.Concat(p.GetIncludeRequestHeadersInCheck(),
 		p.GetIncludeHeadersInCheck())) //nolint:staticcheck // deprecated, and in use
-	return asking{http: resource.InHTTP(httpAsk, f)}, nil
+	return asking{http: resource.InHTTP(resource.ProviderFilter, f)}, nil
 }
 
 // fixedHeaders are added to requests to the provider as they are written: % is no operator.

@@ -29,6 +29,7 @@ func readAll(patches []Patch) []*job {
 	var jobs []*job
 	for _, p := range patches {
 		if j, err := read(p); err == nil {
+			j.earlier = jobs
 			jobs = append(jobs, j)
 		}
 	}

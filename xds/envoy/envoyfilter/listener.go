@@ -129,7 +129,7 @@ func patchNetworkFilters(j *job, m proto.Message) (proto.Message, bool, error) {
 	name := j.Spec.GetMatch().GetListener().GetFilterChain().GetFilter().GetName()
 	return j.eachChain(m, func(chain *listenerv3.FilterChain) (matched bool, err error) {
 		chain.Filters, matched, err = edit(j, list[*listenerv3.Filter]{
-			items: chain.GetFilters(), named: j.named(), end: beforeLast(chain.GetFilters(), isTerminal),
+			items: chain.GetFilters(), named: j.named(), end: end(j, chain.GetFilters(), isTerminal),
 			match: func(f *listenerv3.Filter) bool { return isNamed(f, name) },
 		})
 		return matched, err
@@ -140,7 +140,7 @@ func patchHTTPFilters(j *job, m proto.Message) (proto.Message, bool, error) {
 	want := j.Spec.GetMatch().GetListener().GetFilterChain().GetFilter()
 	return j.eachManager(m, want.GetName(), func(manager *hcmv3.HttpConnectionManager) (matched bool, err error) {
 		manager.HttpFilters, matched, err = edit(j, list[*hcmv3.HttpFilter]{
-			items: manager.GetHttpFilters(), named: j.named(), end: beforeLast(manager.GetHttpFilters(), isRouter),
+			items: manager.GetHttpFilters(), named: j.named(), end: end(j, manager.GetHttpFilters(), isRouter),
 			match: func(f *hcmv3.HttpFilter) bool { return isNamed(f, want.GetSubFilter().GetName()) },
 		})
 		return matched, err

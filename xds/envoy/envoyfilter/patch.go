@@ -78,6 +78,7 @@ type job struct {
 	subject subject
 	op      operation
 	value   proto.Message // nil for REMOVE; not to be changed
+	earlier []*job        // those that are applied before it
 }
 
 // read reads a patch. An error means that it never has an effect.

@@ -35,13 +35,14 @@ func (j *job) understood() error {
 	if !slices.Contains(j.subject.operations, j.op) {
 		return fmt.Errorf("patch.operation: %s is not for %s", j.op, j.Spec.GetApplyTo())
 	}
+	if err := j.placed(); err != nil {
+		return err
+	}
 	switch {
 	case match.GetContext() == api.EnvoyFilter_WAYPOINT || match.GetWaypoint() != nil:
 		return fmt.Errorf("match: there are no waypoints")
 	case match.GetListener().GetPortName() != "":
-		return fmt.Errorf("match.listener.portName is not supported: write the portNumber")
-	case j.Spec.GetPatch().GetFilterClass() != api.EnvoyFilter_Patch_UNSPECIFIED:
-		return fmt.Errorf("patch.filterClass is not supported: write INSERT_BEFORE or INSERT_AFTER and the filter")
+		return fmt.Errorf("match.listener.portName is not supported, nor implemented by Istio: write the portNumber")
 	case j.op == replace && !j.named():
 		return fmt.Errorf("match: REPLACE is for a filter that match names")
 	}

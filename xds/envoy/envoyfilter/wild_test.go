@@ -61,7 +61,10 @@ func wildObject(t *rapid.T, depth int) *structpb.Struct {
 func wildPatch(t *rapid.T, i int) Patch {
 	p := &api.EnvoyFilter_EnvoyConfigObjectPatch{
 		ApplyTo: api.EnvoyFilter_ApplyTo(rapid.IntRange(0, 12).Draw(t, "applyTo")),
-		Patch:   &api.EnvoyFilter_Patch{Operation: operation(rapid.IntRange(0, 9).Draw(t, "operation"))},
+		Patch: &api.EnvoyFilter_Patch{
+			Operation:   operation(rapid.IntRange(0, 9).Draw(t, "operation")),
+			FilterClass: filterClass(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 9}).Draw(t, "class")),
+		},
 	}
 	if rapid.Bool().Draw(t, "has a value") {
 		p.Patch.Value = wildObject(t, 4)

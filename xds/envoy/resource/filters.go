@@ -29,6 +29,14 @@ const (
 	setFilterState    = "envoy.filters.network.set_filter_state"
 )
 
+// The names of the filters of authorization: for requests and connections, by rules and by a provider.
+const (
+	RBACFilter        = "envoy.filters.http.rbac"
+	ProviderFilter    = "envoy.filters.http.ext_authz"
+	TCPRBACFilter     = "envoy.filters.network.rbac"
+	TCPProviderFilter = "envoy.filters.network.ext_authz"
+)
+
 // tcpConnectAttempts is how many endpoints a TCP connection tries.
 const tcpConnectAttempts = 3
 

@@ -18,13 +18,12 @@ func envoyFilterFields() *table {
 		fields: []string{
 			"workloadSelector.labels", "targetRefs.group", "targetRefs.kind", "targetRefs.name", "priority", "configPatches.applyTo",
 			"configPatches.match.context", "configPatches.match.proxy.proxyVersion", "configPatches.match.proxy.metadata",
-			"configPatches.patch.operation", "configPatches.patch.value",
+			"configPatches.patch.operation", "configPatches.patch.value", "configPatches.patch.filterClass",
 		},
 		refused: map[string]string{
 			"targetRefs.namespace":                  ownTargets,
-			"configPatches.match.listener.portName": "write the portNumber",
+			"configPatches.match.listener.portName": "Istio does not implement it either; write the portNumber",
 			"configPatches.match.waypoint":          "there are no waypoints",
-			"configPatches.patch.filterClass":       "write INSERT_BEFORE or INSERT_AFTER and the filter",
 		},
 		values: envoyFilterValues,
 	}
