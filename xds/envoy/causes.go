@@ -56,7 +56,7 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 
 // patchedParts adds the EnvoyFilters whose patches changed a part.
 func patchedParts(v *facet.View, t resource.Type, name string, parts []string, found map[string][]federation.ObjectKey) {
-	if v.Facet.Patches == "" || !HasParts(t) {
+	if v.Facet.Extras().Patches == "" || !HasParts(t) {
 		return
 	}
 	envoyfilter.Steps(v, scopeOf(v.Facet).build[t](v, name), func(p envoyfilter.Patch, before, after proto.Message) {

@@ -47,7 +47,7 @@ type Assembled struct {
 // exist.
 func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts) (*Assembled, []resource.Reason, error) {
 	v := facet.Open(f, r)
-	if f.Scope == node.ScopeGateway || f.GRPC || f.Patches != "" {
+	if f.Scope == node.ScopeGateway || f.GRPC || f.Extras().Patches != "" {
 		return whole(v, name)
 	}
 	plan := route.PlanFor(v, name)

@@ -21,7 +21,7 @@ import (
 // where they change nothing, nil where they remove it. It notes which patches matched, and which
 // ones were left out.
 func Apply(v *facet.View, m proto.Message) proto.Message {
-	if v.Facet.Patches == "" || v.Facet.Scope == node.ScopePatched || m == nil {
+	if v.Facet.Extras().Patches == "" || v.Facet.Scope == node.ScopePatched || m == nil {
 		return m
 	}
 	now, outcomes := Patched(m, patchesFor(v, m))
@@ -42,7 +42,7 @@ func Apply(v *facet.View, m proto.Message) proto.Message {
 
 // Steps tells of each patch that changes the resource, with the resource before and after it.
 func Steps(v *facet.View, m proto.Message, tell func(p Patch, before, after proto.Message)) {
-	if v.Facet.Patches != "" && m != nil {
+	if v.Facet.Extras().Patches != "" && m != nil {
 		oneByOne(m, readAll(patchesFor(v, m)), tell)
 	}
 }

@@ -22,7 +22,7 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	if t == resource.ListenerType && !f.Uncaptured {
 		names = append(names, resource.VirtualInbound)
 	}
-	if f.Sidecar == "" {
+	if f.Extras().Sidecar == "" {
 		return names
 	}
 	ports := workloadOf(facet.Open(f, r)).ports

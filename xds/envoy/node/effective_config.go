@@ -88,7 +88,7 @@ func (f Facet) label(key string) (string, bool) {
 // PriorityLabel is the proxy's label where it is one by which endpoints are ordered; else
 // empty.
 func (f Facet) PriorityLabel(key string) string {
-	value, _ := labelIn(f.Priority, key)
+	value, _ := labelIn(f.Extras().Priority, key)
 	return value
 }
 

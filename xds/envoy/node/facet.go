@@ -22,14 +22,10 @@ type Facet struct {
 	Domain    string
 	Addresses string // sorted, joined by commas
 	Port      uint16
-	Ports     string              // where gateways listen for ports of their services: PORT=TARGET, sorted, joined by commas
-	QUIC      string              // where datagrams reach gateways that offer HTTP/3: as Ports; * where a port of TCP is; empty: nowhere
-	Datagrams string              // as Ports, for datagrams that are not of HTTP/3
 	IPv6      bool                // the proxies have IPv6 addresses
 	GRPC      bool                // there is no proxy: the client's own gRPC asks
 	Place     string              // near, far, or empty where places do not matter
 	Locality  federation.Locality // of the proxies
-	Priority  string              // those of the proxy's labels by which endpoints are ordered: KEY=VALUE, sorted, joined by commas
 	Identity  bool                // the proxies have an identity of the mesh
 	Agent     bool                // it comes from Istio's agent beside them
 	Stats     bool                // they have Istio's filters for metrics and for the exchange of metadata
@@ -44,19 +40,13 @@ type Facet struct {
 	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound federation.OutboundMode // empty: ALLOW_ANY
 	Onward   string                  // the cluster to which connections to unknown hosts go; empty: where the caller wanted
-	// Sidecar names the one that says how the workload is reached, or which listeners it has for what it sends: NAMESPACE/NAME;
-	// empty: none does. Uncaptured: connections are not redirected to the proxies.
-	Sidecar    string
+	// Uncaptured: connections are not redirected to the proxies.
 	Uncaptured bool
-	// Telemetry has the objects that say what is logged and traced: NAMESPACE/NAME, joined by
-	// commas, the closest last. Traced is what the workload is called in traces; empty: it is not.
-	Telemetry, Traced string
-	// Patches has the patches of EnvoyFilters for the proxies, in their order (PatchesOf).
-	Patches string
+	extras     extrasRef
 }
 
 func (f Facet) String() string {
-	parts := []string{string(f.Scope)}
+	parts, e := []string{string(f.Scope)}, f.Extras()
 	for _, p := range []struct{ key, value string }{
 		{"cluster", string(f.Cluster)},
 		{"network", string(f.Network)},
@@ -67,16 +57,16 @@ func (f Facet) String() string {
 		{"labels", f.Labels},
 		{"outbound", string(f.Outbound)},
 		{"onward", f.Onward},
-		{"sidecar", f.Sidecar},
+		{"sidecar", e.Sidecar},
 		{"objects", string(f.Objects)},
-		{"telemetry", f.Telemetry},
-		{"traced", f.Traced},
-		{"patches", f.Patches},
-		{"ports", f.Ports},
-		{"quic", f.QUIC},
-		{"datagrams", f.Datagrams},
+		{"telemetry", e.Telemetry},
+		{"traced", e.Traced},
+		{"patches", e.Patches},
+		{"ports", e.Ports},
+		{"quic", e.QUIC},
+		{"datagrams", e.Datagrams},
 		{"place", f.Place},
-		{"priority", f.Priority},
+		{"priority", e.Priority},
 		{"locality", strings.TrimRight(f.Locality.String(), "/")},
 	} {
 		if p.value != "" {

@@ -83,18 +83,21 @@ func pairs(targets map[uint16]uint16) string {
 }
 
 // ListensAt is the port at which the facet's proxies listen for a server's.
-func (f Facet) ListensAt(port uint16) uint16 { return cmp.Or(targetIn(f.Ports, port), port) }
+func (f Facet) ListensAt(port uint16) uint16 { return cmp.Or(targetIn(f.Extras().Ports, port), port) }
 
 // DatagramsAt is the same for datagrams.
-func (f Facet) DatagramsAt(port uint16) uint16 { return cmp.Or(targetIn(f.Datagrams, port), port) }
+func (f Facet) DatagramsAt(port uint16) uint16 {
+	return cmp.Or(targetIn(f.Extras().Datagrams, port), port)
+}
 
 // QUICAt is the port at which datagrams for a server's port reach the facet's proxies, if they offer
 // HTTP/3; 0: none do.
 func (f Facet) QUICAt(port uint16) uint16 {
-	if f.QUIC == anyPort {
+	quic := f.Extras().QUIC
+	if quic == anyPort {
 		return f.ListensAt(port)
 	}
-	return targetIn(f.QUIC, port)
+	return targetIn(quic, port)
 }
 
 // targetIn is the target port in a list of PORT=TARGET; 0: it is not in it.

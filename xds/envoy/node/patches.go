@@ -46,13 +46,15 @@ func (p *patchLists) of(t resource.Type, scope Scope) string {
 // patched adds to the facets which patches are for them, and the facet of what is added.
 func (p *patchLists) patched(t resource.Type, facets []Facet) []Facet {
 	for i := range facets {
-		facets[i].Patches = p.of(t, facets[i].Scope)
+		if patches := p.of(t, facets[i].Scope); patches != "" {
+			facets[i].edit(func(e *Extras) { e.Patches = patches })
+		}
 	}
 	added := map[resource.Type]string{resource.ClusterType: p.newClusters, resource.ListenerType: p.newListeners}[t]
 	if added == "" {
 		return facets
 	}
-	return append(facets, Facet{Scope: ScopePatched, Patches: added})
+	return append(facets, Facet{Scope: ScopePatched, extras: Extras{Patches: added}.ref()})
 }
 
 // PatchRef names patches of one EnvoyFilter by their index.
@@ -64,7 +66,7 @@ type PatchRef struct {
 // PatchesOf are the patches for the facet's proxies, in the order in which they are applied.
 func PatchesOf(f Facet) []PatchRef {
 	var refs []PatchRef
-	for text := range strings.SplitSeq(f.Patches, ",") {
+	for text := range strings.SplitSeq(f.Extras().Patches, ",") {
 		object, indexes, ok := strings.Cut(text, ":")
 		namespace, name, _ := strings.Cut(object, "/")
 		if !ok {

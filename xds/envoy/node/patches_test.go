@@ -78,18 +78,18 @@ func TestK32WhoseEnvoyFiltersAProxyGets(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range Facets(resource.ClusterType, n, s) {
-			if f.Patches != want {
-				t.Errorf("%s, %s:\n%s, want\n%s", id, f.Scope, f.Patches, want)
+			if f.Extras().Patches != want {
+				t.Errorf("%s, %s:\n%s, want\n%s", id, f.Scope, f.Extras().Patches, want)
 			}
 		}
 		for _, of := range []resource.Type{resource.ListenerType, resource.RouteType, resource.EndpointType} {
 			for _, f := range Facets(of, n, s) {
-				if f.Patches != "" {
+				if f.Extras().Patches != "" {
 					t.Errorf("patches of clusters are part of %s of %s", f, of)
 				}
 			}
 		}
-		if got := fmt.Sprint(len(PatchesOf(Facet{Patches: want}))); got == "0" {
+		if got := fmt.Sprint(len(PatchesOf(Facet{extras: Extras{Patches: want}.ref()}))); got == "0" {
 			t.Errorf("%q has no patches", want)
 		}
 	}

@@ -86,7 +86,7 @@ func (v View) Facets(t resource.Type) []Facet {
 	facets = withStats(v.node, t, facets)
 	facets = v.config.patches.patched(t, facets)
 	for i := range facets {
-		if facets[i].Scope != ScopeStatic || facets[i].Patches != "" {
+		if facets[i].Scope != ScopeStatic || facets[i].Extras().Patches != "" {
 			facets[i].Objects = v.config.objects
 		}
 	}
@@ -129,9 +129,9 @@ func (n Node) gatewayFacets(c effectiveConfig) []Facet {
 		return nil
 	}
 	return []Facet{{
-		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, Ports: c.ports.tcp, QUIC: c.ports.quic,
-		Datagrams: c.ports.udp, IPv6: n.hasIPv6(),
+		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6(),
 		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
+		extras: Extras{Ports: c.ports.tcp, QUIC: c.ports.quic, Datagrams: c.ports.udp}.ref(),
 	}}
 }
 
@@ -183,7 +183,7 @@ func (n Node) balancing(c effectiveConfig, base Facet, of func(Node, effectiveCo
 func (n Node) byPlace(c effectiveConfig, base Facet) []Facet {
 	here, everywhere := base, base
 	here.Place, here.Cluster, here.Locality = Near, n.Cluster, n.Locality
-	here.Priority = c.priority
+	here.edit(func(e *Extras) { e.Priority = c.priority })
 	everywhere.Place = far
 	// The order of scopes holds whatever the place: two owners of one hostname may
 	// have different ones.

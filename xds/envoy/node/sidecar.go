@@ -28,13 +28,16 @@ func inboundFacets(n Node, c effectiveConfig) []Facet {
 	return []Facet{{
 		Scope: ScopeInbound, Cluster: n.inboundCluster(), Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace,
 		Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Labels: c.labels, Egress: c.egress,
-		Sidecar: c.inbound, Uncaptured: !n.Capture,
+		Uncaptured: !n.Capture, extras: Extras{Sidecar: c.inbound}.ref(),
 	}}
 }
 
 // captureFacet is that of the entry of captured connections, which says what of a Sidecar cannot be.
 func captureFacet(n Node, c effectiveConfig) Facet {
-	f := Facet{Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound, Onward: c.onward.cluster, Sidecar: cmp.Or(c.bound, c.onward.lost)}
+	f := Facet{
+		Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound, Onward: c.onward.cluster,
+		extras: Extras{Sidecar: cmp.Or(c.bound, c.onward.lost)}.ref(),
+	}
 	if c.bound != "" {
 		f.Port = n.HTTPProxyPort
 	}
@@ -51,13 +54,13 @@ func boundFacets(n Node, c effectiveConfig) []Facet {
 		Domain: n.Domain, Port: n.HTTPProxyPort,
 		IPv6: n.hasIPv6(), Agent: n.Agent, Labels: c.labels, Egress: c.egress, Outbound: c.outbound,
 		Onward: c.onward.cluster, Automatic: n.DNSCapture,
-		Sidecar: c.bound, Uncaptured: !n.Capture,
+		Uncaptured: !n.Capture, extras: Extras{Sidecar: c.bound}.ref(),
 	}}
 }
 
 // SidecarIn is the Sidecar that the facet names; nil: it names none.
 func SidecarIn(f Facet, r *federation.Reader) *federation.Object {
-	namespace, name, named := strings.Cut(f.Sidecar, "/")
+	namespace, name, named := strings.Cut(f.Extras().Sidecar, "/")
 	if !named {
 		return nil
 	}

@@ -76,7 +76,7 @@ func oldestTelemetry(all iter.Seq[*federation.Object], labels map[string]string)
 // the workload.
 func TelemetryKeys(f Facet) []federation.ObjectKey {
 	var keys []federation.ObjectKey
-	for text := range strings.SplitSeq(f.Telemetry, ",") {
+	for text := range strings.SplitSeq(f.Extras().Telemetry, ",") {
 		if namespace, name, ok := strings.Cut(text, "/"); ok {
 			keys = append(keys, federation.ObjectKey{Group: TelemetryKind.Group, Kind: TelemetryKind.Name, Namespace: namespace, Name: name})
 		}
@@ -108,7 +108,7 @@ func (n Node) withTelemetry(c effectiveConfig, facets []Facet) []Facet {
 		case ScopeCapture, ScopeHTTPProxy:
 			facets[i].Namespace, facets[i].Egress = n.Namespace, c.egress
 		}
-		facets[i].Telemetry, facets[i].Traced = c.telemetry, c.traced
+		facets[i].edit(func(e *Extras) { e.Telemetry, e.Traced = c.telemetry, c.traced })
 	}
 	return facets
 }

@@ -18,11 +18,12 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
-// addRanges adds chains for the connections to the CIDR blocks of services. Of
+// addRanges adds chains for the connections to the CIDR blocks of the services, few, that have any. Of
 // services with the same block, the first in the order of hostnames has it.
 func addRanges(v *facet.View, l *listenerv3.Listener, number uint16) {
 	taken := map[netip.Prefix]*federation.Service{}
-	for group := range service.ByHostname(v.Reader.SpecsOnPort(number)) {
+	services := v.Reader.SelectOnPort(number, service.HasRanges)
+	for group := range service.ByHostname(slices.Values(services)) {
 		owner, _ := service.OwnerAmong(v, v.Reader.ByHostname(group[0].Key.Hostname), number)
 		if owner.Service == nil || !v.Exposes(owner.Service, number) || owner.Port.Protocol.IsHTTP() || service.IsAlias(v, owner.Service) {
 			continue

@@ -61,6 +61,16 @@ func singleAddresses(to []netip.Addr, vips []netip.Prefix) []netip.Addr {
 // the block. Envoy looks at the destination first: what else the port has is not for
 // connections into a block.
 
+// HasRanges reports whether the service has CIDR blocks, for whichever proxies.
+func HasRanges(s *federation.Service) bool {
+	for _, prefixes := range s.ClusterVIPs.All() {
+		if slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return !p.IsSingleIP() }) {
+			return true
+		}
+	}
+	return false
+}
+
 // RangesOf are the CIDR blocks at which a proxy of the cluster catches the service's
 // TCP connections, in order; IPv6 ones are for proxies that have such an address.
 func RangesOf(s *federation.Service, f node.Facet) []netip.Prefix {

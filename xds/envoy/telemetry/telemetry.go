@@ -29,10 +29,10 @@ type settings struct {
 
 // Apply adds logs, traces and metrics to a listener. What has none stays as it is.
 func Apply(v *facet.View, l *listenerv3.Listener) {
-	if v.Facet.Telemetry != "" {
+	if v.Facet.Extras().Telemetry != "" {
 		applyLogs(v, l)
 	}
-	if v.Facet.Telemetry != "" || v.Facet.Stats {
+	if v.Facet.Extras().Telemetry != "" || v.Facet.Stats {
 		applyStats(v, l)
 	}
 }

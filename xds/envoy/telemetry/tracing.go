@@ -41,7 +41,7 @@ func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing
 		o := p.GetOpentelemetry()
 		var at extension.Server
 		at, err = extension.ServerOf(v, o)
-		t = tracer("envoy.tracers.opentelemetry", &tracev3.OpenTelemetryConfig{GrpcService: grpcTo(at), ServiceName: v.Facet.Traced},
+		t = tracer("envoy.tracers.opentelemetry", &tracev3.OpenTelemetryConfig{GrpcService: grpcTo(at), ServiceName: v.Facet.Extras().Traced},
 			o.GetMaxTagLength())
 	default:
 		err = errors.New("it does not trace: use zipkin or opentelemetry")
