@@ -116,6 +116,7 @@ func drawNode(t *rapid.T) envoy.Node {
 		"IDENTITY_SOURCE":               rapid.SampledFrom([]string{"", "ads"}).Draw(t, "identity"),
 		"DNS_CAPTURE":                   rapid.Bool().Draw(t, "names"),
 		"WORKLOAD_IDENTITY_SOCKET_FILE": rapid.SampledFrom([]string{"", "./socket"}).Draw(t, "agent"),
+		"PROXY_CONFIG":                  map[string]any{"discoveryAddress": rapid.SampledFrom([]string{"", "hub:15012"}).Draw(t, "older agent")},
 		"ROUTER_MODE":                   rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
 		"INTERCEPTION_MODE":             rapid.SampledFrom([]string{"", "", "NONE"}).Draw(t, "interception"),
 		"LABELS":                        map[string]any{"istio": "ingress"},

@@ -206,6 +206,37 @@ func TestR34TheAgentsIdentityIsUsed(t *testing.T) {
 	}
 }
 
+// TestU42OlderAgentsAreKnown: such an agent of Istio does not name its socket. The control plane
+// that it uses tells of it; other settings of a proxy do not.
+func TestU42OlderAgentsAreKnown(t *testing.T) {
+	of := func(proxyConfig map[string]any) map[string]any {
+		return map[string]any{
+			"CLUSTER_ID": "c1", "NAMESPACE": "ns", "ISTIO_VERSION": "1.13.3", "ENVOY_PROMETHEUS_PORT": 15090, "ENVOY_STATUS_PORT": 15021,
+			"PILOT_SAN": []any{"hub.isthmus.svc"}, "PROV_CERT": "var/run/secrets/istio/root-cert.pem", "DNS_CAPTURE": "true",
+			"INSTANCE_IPS": "10.0.0.1,fe80::1", "PROXY_CONFIG": proxyConfig,
+		}
+	}
+	const id = "sidecar~10.0.0.1~app.ns~ns.svc.cluster.local"
+	old := of(map[string]any{"discoveryAddress": "hub.isthmus.svc:15012", "concurrency": 2})
+	if n := parse(t, id, old); !n.Agent || !n.Identity || !n.AgentNames {
+		t.Errorf("an older agent is not known: %+v", n)
+	}
+	for name, metadata := range map[string]map[string]any{
+		"without settings":                 of(nil),
+		"with settings of a workload":      of(map[string]any{"readinessProbe": map[string]any{"httpGet": map[string]any{"port": 80}}}),
+		"with an address that is no text":  of(map[string]any{"discoveryAddress": 15012}),
+		"with an address that is not said": of(map[string]any{"discoveryAddress": ""}),
+	} {
+		if n := parse(t, id, metadata); n.Agent || n.Identity || n.AgentNames {
+			t.Errorf("a proxy %s is one of an agent", name)
+		}
+	}
+	old["IDENTITY_SOURCE"] = "ads"
+	if n := parse(t, id, old); n.Agent || !n.Identity {
+		t.Errorf("IDENTITY_SOURCE does not count: %+v", n)
+	}
+}
+
 func FuzzParseNode(f *testing.F) {
 	f.Add("sidecar~10.60.1.6~pod.ns~ns.svc.cluster.local", "INSTANCE_IPS", "10.0.0.1,::")
 	f.Fuzz(func(t *testing.T, id, key, value string) {

@@ -49,6 +49,7 @@ func TestU24IstiosFiltersAreForProxiesThatListThem(t *testing.T) {
 		"without the exchange": {true, []string{"istio.stats"}, false},
 		"without the counters": {true, []string{"istio.metadata_exchange"}, false},
 		"without an agent":     {false, []string{"istio.stats", "istio.metadata_exchange"}, false},
+		"of an old proxy":      {true, []string{"istio.stats", "envoy.filters.network.metadata_exchange"}, false},
 		"of another name":      {true, []string{"istio.stats.v2", "istio.metadata_exchange"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

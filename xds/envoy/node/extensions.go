@@ -8,10 +8,11 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// The filters of Istio's proxies, each by the name of its extension and by that which Istio gives it.
+// The filters of Istio's proxies, each by the name of its extension and by that which Istio gives it. Proxies that have the
+// one for connections (envoy.filters.network.metadata_exchange) alone are too old for the one for requests.
 var (
 	statsExtensions    = []string{"envoy.filters.http.istio_stats", "istio.stats"}
-	metadataExtensions = []string{"envoy.filters.http.peer_metadata", "envoy.filters.network.metadata_exchange", "istio.metadata_exchange"}
+	metadataExtensions = []string{"envoy.filters.http.peer_metadata", "istio.metadata_exchange"}
 )
 
 // hasStats reports whether a proxy that is built with the extensions can count as Istio does, and learn with whom

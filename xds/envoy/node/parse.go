@@ -159,8 +159,10 @@ func (p *nodeParser) text(key string) string {
 const identityFromHub = "ads"
 
 // fromAgent reports whether Istio's agent started the proxy. The agent says where it serves
-// the proxy's identity.
-func (p *nodeParser) fromAgent() bool { return p.text("WORKLOAD_IDENTITY_SOCKET_FILE") != "" }
+// the proxy's identity; older agents tell only which control plane they use (ADR 182).
+func (p *nodeParser) fromAgent() bool {
+	return p.text("WORKLOAD_IDENTITY_SOCKET_FILE") != "" || p.fields("PROXY_CONFIG")["discoveryAddress"].GetStringValue() != ""
+}
 
 // readIdentity takes up where the proxy has its identity from: the hub, or the agent
 // of Istio that started it, which serves it at a socket and says so. Without either
