@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
@@ -21,29 +22,35 @@ const fieldsPage = "kinds/fields.md"
 
 const aboutFields = `# Fields, one by one
 
-The hub's own table of fields, as text: what proxies get of each field of the kinds whose
-objects are compiled for them, or become services and workloads that proxies get. The page of a kind explains how to use them, and names values
+The hub's own table of fields, as text. The page of a kind explains how to use them, and names values
 that a supported field cannot have.
 
-A field includes all fields below it, in every item of a list. "The hub" means that the hub acts by the field, and no
-proxy gets it. A field without an effect is stored and shown, and ` + "`status.findings`" + ` of the object
-says so with the reason given here.
+A field includes all fields below it, in every item of a list. "Yes" means that proxies get it, or what the hub derives
+of it. "The hub" means that the hub acts by the field, and no proxy gets it. A "text" is for people, and means nothing else. A field without an
+effect is stored and shown, and the status of the object says so, with the reason given here or a longer one.
 
 <!-- Written by: go test ./docs -run TestFieldsPage -update -->
 `
 
 // TestFieldsPage: the page has what the table of supported fields has.
 func TestFieldsPage(t *testing.T) {
+	set, err := schema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
 	page := strings.Builder{}
 	page.WriteString(aboutFields)
 	for _, k := range supported.Kinds() {
-		yes, no := supported.Fields(k)
-		if len(yes)+len(no) == 0 {
+		if kind.Internal(k) {
 			continue
 		}
-		fmt.Fprintf(&page, "\n## %s\n\n[%[1]s](%s.md), `%s`.\n\n| field | effect |\n|---|---|\n", k.Name, pageOf(k), k.Group)
+		fmt.Fprintf(&page, "\n## %s\n\n[%s](%s.md), `%s`.\n\n| field | effect |\n|---|---|\n", headOf(k), k.Name, pageOf(k), k.Group)
 		f := fieldTable{kind: k, written: map[string]string{}}
-		page.WriteString(f.rows(specOf(t, k).ProtoReflect().Descriptor(), ""))
+		if yes, no := supported.Fields(k); len(yes)+len(no) == 0 {
+			page.WriteString("| all | none: " + supported.Idle(k) + " |\n")
+			continue
+		}
+		page.WriteString(f.rows(fieldsOfSpec(t, set, k), ""))
 	}
 	if *update {
 		if err := os.WriteFile(fieldsPage, []byte(page.String()), 0o644); err != nil { //nolint:gosec // a page of the docs
@@ -55,58 +62,94 @@ func TestFieldsPage(t *testing.T) {
 	}
 }
 
-// specOf is an empty spec of the kind.
-func specOf(t *testing.T, k federation.Kind) proto.Message {
-	t.Helper()
-	if spec, ok := registryKinds[pageOf(k)].(proto.Message); ok && supported.Merged(k) {
-		return spec // the snapshot has services and workloads instead
+// headOf is the head of a kind's section; two groups have a Gateway.
+func headOf(k federation.Kind) string {
+	if pageOf(k) == strings.ToLower(k.Name) {
+		return k.Name
 	}
-	key := federation.ObjectKey{Group: k.Group, Kind: k.Name, Namespace: "shop", Name: "n"}
-	manifest := fmt.Sprintf(`{"kind":%q,"metadata":{"name":"n","namespace":"shop"},"spec":{}}`, k.Name)
-	_, edit := config.NewState(config.Options{Hub: "hub"}).Next([]config.Event{{New: &config.Object{Key: key, Manifest: []byte(manifest)}}}, 1)
-	object := edit.Objects.Set[key]
-	if object == nil {
-		t.Fatalf("there is no %s", k)
-	}
-	spec, ok := object.Spec.(proto.Message)
-	if !ok {
-		t.Fatalf("the spec of %s is a %T", k, object.Spec)
-	}
-	return spec
+	return k.Name + " (Gateway API)"
 }
 
-// fieldTable writes the rows of a kind. A message whose fields all have the verdicts that
+// specField is a field of a spec, and what it holds.
+type specField struct {
+	name, holds string // holds names a type; fields that hold the same type have the same fields below
+	below       func() []specField
+}
+
+// fieldsOfSpec are those of Istio's message, or else of the schema.
+func fieldsOfSpec(t *testing.T, set *schema.Set, k federation.Kind) []specField {
+	t.Helper()
+	spec, err := kind.Decode(k, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message, is := spec.(proto.Message); is {
+		return fieldsOfMessage(message.ProtoReflect().Descriptor())
+	}
+	fields, err := set.Fields(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fieldsOfSchema(fields)
+}
+
+func fieldsOfMessage(m protoreflect.MessageDescriptor) (all []specField) {
+	for i := range m.Fields().Len() {
+		field := m.Fields().Get(i)
+		f := specField{name: field.JSONName()}
+		if field.Message() != nil && !field.IsMap() {
+			f.holds = string(field.Message().FullName())
+			f.below = func() []specField { return fieldsOfMessage(field.Message()) }
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func fieldsOfSchema(fields []schema.Field) (all []specField) {
+	for _, field := range fields {
+		f := specField{name: field.Name}
+		if len(field.Below) > 0 {
+			f.below = func() []specField { return fieldsOfSchema(field.Below) }
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// fieldTable writes the rows of a kind. A field whose fields all have the verdicts that
 // they have elsewhere refers to that place.
 type fieldTable struct {
 	kind    federation.Kind
-	written map[string]string // the place, by the message and its rows
+	written map[string]string // the place, by what it holds and its rows
 }
 
-func (f *fieldTable) rows(m protoreflect.MessageDescriptor, at string) string {
+func (f *fieldTable) rows(fields []specField, at string) string {
 	var text strings.Builder
-	for i := range m.Fields().Len() {
-		field := m.Fields().Get(i)
-		path := strings.TrimPrefix(at+"."+field.JSONName(), ".")
-		switch verdict, why := supported.Says(f.kind, path, field); verdict {
+	for _, field := range fields {
+		path := strings.TrimPrefix(at+"."+field.name, ".")
+		switch verdict, why := supported.Says(f.kind, path, field.below != nil); verdict {
 		case supported.Yes:
 			row(&text, path, "yes")
 		case supported.ByHub:
 			row(&text, path, "the hub")
+		case supported.Text:
+			row(&text, path, "text")
 		case supported.No:
 			row(&text, path, "none: "+why)
 		case supported.Partly:
-			text.WriteString(f.below(field.Message(), path))
+			text.WriteString(f.below(field, path))
 		}
 	}
 	return text.String()
 }
 
-func (f *fieldTable) below(m protoreflect.MessageDescriptor, path string) string {
-	text := f.rows(m, path)
+func (f *fieldTable) below(field specField, path string) string {
+	text := f.rows(field.below(), path)
 	if strings.Count(text, "| yes |\n") == strings.Count(text, "\n") {
 		return fmt.Sprintf("| `%s` | yes |\n", path)
 	}
-	same := string(m.FullName()) + strings.ReplaceAll(text, "`"+path+".", "`")
+	same := field.holds + strings.ReplaceAll(text, "`"+path+".", "`")
 	if other := f.written[same]; other != "" && strings.Count(text, "\n") > 1 {
 		return fmt.Sprintf("| `%s` | as `%s` |\n", path, other)
 	}

@@ -33,11 +33,23 @@ func (s *Scenario) applyConfig(t testing.TB) {
 		}
 		events = append(events, config.Event{Old: old})
 	}
+	s.configure(events)
+}
+
+func (s *Scenario) configure(events []config.Event) {
 	if len(events) == 0 {
 		return
 	}
 	s.Config, s.Edit = s.Config.Next(events, s.Config.Revision()+1)
 	s.say(s.Edit)
+}
+
+// Configure adds an object to the present step, or replaces the one of its key.
+func (s *Scenario) Configure(o *config.Object) {
+	old, _ := s.Config.Object(o.Key)
+	s.configure([]config.Event{{Old: old, New: o}})
+	s.applyIngresses()
+	s.applyGatewayAPI()
 }
 
 // say is an edit of the configuration.
@@ -79,8 +91,11 @@ func (s *Scenario) manifest(t testing.TB, text string, of federation.ClusterID) 
 	if err := json.Unmarshal(data, &head); err != nil {
 		t.Fatalf("%s: %v in\n%s", s.Name, err, text)
 	}
-	group, _, versioned := strings.Cut(head.APIVersion, "/")
-	if !versioned || head.Kind == "" || head.Metadata.Name == "" {
+	group, _, grouped := strings.Cut(head.APIVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	if head.APIVersion == "" || head.Kind == "" || head.Metadata.Name == "" {
 		t.Fatalf("%s: a manifest needs apiVersion, kind and metadata.name:\n%s", s.Name, text)
 	}
 	return &config.Object{

@@ -69,6 +69,9 @@ func sectionOf(ref gateway.LocalPolicyTargetReferenceWithSectionName) string {
 // say why.
 func (p *tlsPolicy) tls(r *federation.Reader, s *Status, why *faults) object {
 	in, field := p.spec.Validation, "spec.validation"
+	if len(p.spec.Options) > 0 {
+		s.unsupported("spec.options", noOptions)
+	}
 	names := []any{}
 	for _, name := range in.SubjectAltNames {
 		if name.Type == gateway.URISubjectAltNameType {
@@ -94,9 +97,6 @@ func (p *tlsPolicy) tls(r *federation.Reader, s *Status, why *faults) object {
 		why.add(accepted, string(gateway.BackendTLSPolicyReasonNoValidCACertificate), field+".caCertificateRefs",
 			"there is no authority that could verify the servers; requests of routes for them get 500")
 		return nil
-	}
-	for i := range p.spec.Options {
-		s.unsupported(fmt.Sprintf("spec.options[%s]", i), "options of TLS are not supported")
 	}
 	tls["caCertificates"] = authorities
 	return tls

@@ -38,6 +38,8 @@ const nameLabel = "gateway.networking.k8s.io/gateway-name"
 
 const anyHost = "*"
 
+const noOptions = "options of TLS are not supported"
+
 // gatewayView is a Gateway as its routes see it.
 type gatewayView struct {
 	*federation.Object
@@ -75,6 +77,21 @@ func serves(r *federation.Reader, class string) (controller gateway.GatewayContr
 	}
 	controller, ours = Controls(o)
 	return controller, ours, true
+}
+
+// statusOfClass is the status of a GatewayClass, of which conditions are computed elsewhere.
+func statusOfClass(r *federation.Reader, key federation.ObjectKey) Status {
+	s := Status{Object: key}
+	o, exists := r.Object(key)
+	if !exists || o.Key != key {
+		return s
+	}
+	s.Digest = o.Digest
+	spec, _ := o.Spec.(*gateway.GatewayClassSpec)
+	if _, ours := Controls(o); ours && spec.ParametersRef != nil {
+		s.unsupported("spec.parametersRef", "the hub deploys no proxies, and its classes have no parameters")
+	}
+	return s
 }
 
 // Controls is the controller of a GatewayClass, and whether the hub is that controller.
@@ -139,6 +156,9 @@ func (g *gatewayView) listener(r *federation.Reader, in gateway.Listener, i int,
 	if l.Hostname != nil && *l.Hostname != "" {
 		l.host = strings.ToLower(string(*l.Hostname))
 	}
+	if l.TLS != nil && len(l.TLS.Options) > 0 {
+		l.notes.unsupported(l.field+".tls.options", noOptions)
+	}
 	switch l.Protocol {
 	case gateway.HTTPProtocolType:
 		l.kinds = []string{httpKind.Name, grpcKind.Name}
@@ -202,9 +222,6 @@ func (g *gatewayView) readTLS(r *federation.Reader, l *listener) {
 		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), l.field+".tls.certificateRefs",
 			"the listener names no certificate; nothing listens")
 		return
-	}
-	if len(l.TLS.Options) > 0 {
-		l.notes.unsupported(l.field+".tls.options", "options of TLS are not supported")
 	}
 	if l.TLS.Mode != nil && *l.TLS.Mode != gateway.TLSModeTerminate {
 		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedValue), l.field+".tls.mode",

@@ -98,7 +98,7 @@ func given(view *config.View) bool {
 func hasUnits(snapshot *federation.Snapshot) bool {
 	return slices.ContainsFunc(unitKinds, func(of federation.Kind) bool {
 		for range snapshot.Objects().Of(of) {
-			return true
+			return of != classKind // a class alone needs nothing of clusters
 		}
 		return false
 	})
@@ -165,7 +165,7 @@ func newTranslations(kept *statuses) *translations {
 }
 
 // unitKinds are the kinds of objects that are translated or have a status.
-var unitKinds = append([]federation.Kind{gatewayKind, setKind, tlsPolicyKind}, routeKinds...)
+var unitKinds = append([]federation.Kind{classKind, gatewayKind, setKind, tlsPolicyKind}, routeKinds...)
 
 // dirty are the objects that are to be translated again.
 func (b *translations) dirty(changes federation.ChangeSet, s *federation.Snapshot) []federation.ObjectKey {

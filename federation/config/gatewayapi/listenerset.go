@@ -25,7 +25,7 @@ func (g *gatewayView) readSets(r *federation.Reader) {
 	allowed := g.allowedListeners(r)
 	for o := range r.Objects().Named(setKind, kind.GatewayName(g.Key.Namespace, g.Key.Name)) {
 		spec, ok := o.Spec.(*gateway.ListenerSetSpec)
-		if ok && o.Key.Cluster == g.Key.Cluster && GatewayNamed(o.Key, spec.ParentRef.Namespace, spec.ParentRef.Name) == g.Key {
+		if ok && gatewayOfSet(o.Key, spec) == g.Key {
 			g.sets = append(g.sets, &setView{
 				Object: o, spec: spec, allowed: allowed.selects(g.Key.Namespace, o.Key.Namespace), status: Status{Object: o.Key, Digest: o.Digest},
 			})
@@ -71,6 +71,15 @@ func (s *setView) refuse(reason gateway.ListenerSetConditionReason, format strin
 	s.status.Conditions = why.conditions(accepted, programmed)
 }
 
+// gatewayOfSet is the Gateway that a ListenerSet names; no key for a parent of another kind.
+func gatewayOfSet(set federation.ObjectKey, spec *gateway.ListenerSetSpec) federation.ObjectKey {
+	ref := spec.ParentRef
+	if ref.Group != nil && *ref.Group != gateway.GroupName || ref.Kind != nil && string(*ref.Kind) != gatewayKind.Name {
+		return federation.ObjectKey{}
+	}
+	return GatewayNamed(set, ref.Namespace, ref.Name)
+}
+
 // GatewayNamed is the Gateway that a reference in the object means: one of its own namespace
 // where the reference names none.
 func GatewayNamed(in federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
@@ -106,7 +115,7 @@ func gatewayOf(r *federation.Reader, parent federation.ObjectKey) *gatewayView {
 		if !ok {
 			return nil
 		}
-		key = GatewayNamed(o.Key, spec.ParentRef.Namespace, spec.ParentRef.Name)
+		key = gatewayOfSet(o.Key, spec)
 	}
 	if g := view(r, key); g != nil && g.Key == key {
 		return g

@@ -77,6 +77,11 @@ func TestG28ListenerSets(t *testing.T) {
 				"REF_NOT_PERMITTED ListenerSet.gateway.networking.k8s.io other/more spec.listeners[1].tls.certificateRefs[0]",
 			},
 		},
+		"a ListenerSet of a parent of another kind": {
+			strings.Replace(open+listenerSet("other", "more", "  - {name: http, port: 8080, protocol: HTTP}\n"), "parentRef: {name: edge,",
+				"parentRef: {group: example.com, kind: Bucket, name: edge,", 1),
+			[]string{server, "NO_MATCHING_PARENT ListenerSet.gateway.networking.k8s.io other/more spec.parentRef"},
+		},
 		"a ListenerSet of no Gateway": {
 			strings.Replace(open+listenerSet("other", "more", "  - {name: http, port: 8080, protocol: HTTP}\n"), "parentRef: {name: edge,",
 				"parentRef: {name: none,", 1) + ofSet("r", "more") + ofSet("s", "none"),

@@ -33,6 +33,8 @@ func translate(r *federation.Reader, key federation.ObjectKey) made {
 		if g := view(r, key); g != nil && g.Key == key {
 			return g.translate(r)
 		}
+	case classKind:
+		return made{status: statusOfClass(r, key)}
 	case setKind:
 		return made{status: statusOfSet(r, key)}
 	case tlsPolicyKind:

@@ -28,7 +28,7 @@ var _ = add(of[federation.MeshSettings]{
 		add(priorityLabels(s.LocalityLoadBalancing.FailoverPriority))
 	},
 	translate: func(d Decoded, s *federation.MeshSettings) Meaning {
-		problems := unused(d, append(slices.Clone(MeshSettingsFields), settingsOfSources...), "this setting has no effect yet")
+		problems := unused(d, slices.Concat(MeshSettingsFields, MeshSettingsOfSources), UnusedSetting)
 		return Meaning{Problems: append(problems, labelsOfNodes(d, s.LocalityLoadBalancing.FailoverPriority)...)}
 	},
 })
@@ -45,8 +45,11 @@ func labelsOfNodes(d Decoded, labels []string) []federation.Problem {
 	return found
 }
 
-// settingsOfSources are those that say what the hub reads of clusters.
-var settingsOfSources = []string{"sources", "ingressControllerMode", "ingressClass", "ingressService", "ingressSelector", "ingressStatus"}
+// UnusedSetting is why other fields of MeshSettings are reported.
+const UnusedSetting = "this setting has no effect yet"
+
+// MeshSettingsOfSources are those that say what the hub reads of clusters.
+var MeshSettingsOfSources = []string{"sources", "ingressControllerMode", "ingressClass", "ingressService", "ingressSelector", "ingressStatus"}
 
 // MeshSettingsFields are the fields of MeshSettings that proxies are configured by.
 var MeshSettingsFields = []string{

@@ -16,12 +16,19 @@ var _ = add(of[multicluster.ServiceExportSpec]{
 	},
 	references: func(r *analysis.References, s *multicluster.ServiceExportSpec) {
 		analysis.ServiceExport(r)
-		if len(s.ExportedLabels)+len(s.ExportedAnnotations) > 0 {
-			r.Add(string(validation.NoEffect), "spec",
-				"exportedLabels and exportedAnnotations have no effect: proxies do not use labels of services")
-		}
+		notExported(r, "spec.exportedLabels", s.ExportedLabels)
+		notExported(r, "spec.exportedAnnotations", s.ExportedAnnotations)
 	},
 })
+
+func notExported(r *analysis.References, field string, values map[string]string) {
+	if len(values) > 0 {
+		r.Add(string(validation.NoEffect), field, "%s", NotExported)
+	}
+}
+
+// NotExported is why what a ServiceExport says about the service for people has no effect.
+const NotExported = "proxies do not use labels and annotations of services"
 
 var _ = add(of[multicluster.ServiceImportSpec]{
 	kind:    federation.ServiceImportKind,

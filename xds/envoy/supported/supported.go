@@ -28,13 +28,14 @@ type Field struct {
 type table struct {
 	fields  []string
 	hub     []string                    // fields that are supported, and by which the hub acts instead of a proxy
+	texts   []string                    // fields that say something to people alone
 	refused map[string]string           // path, and why
 	values  func(proto.Message) []Field // values that are not supported in fields that are
 	tried   func(proto.Message) []Field // what cannot be tried out by the annotation of a dry run
 }
 
-// row is what proxies get of the objects of a kind. A row with neither a table nor a
-// reason is of a kind that the registries and the hub read.
+// row is what proxies get of the objects of a kind. Of objects whose spec is no message, what reads
+// them reports what has no effect; their table is what the documentation and a test have.
 type row struct {
 	kind  federation.Kind
 	table *table
@@ -81,6 +82,9 @@ func Fields(kind federation.Kind) (supported, refused []string) {
 	return nil, nil
 }
 
+// Idle is why objects of the kind have no effect; "": they have one.
+func Idle(kind federation.Kind) string { return rows[kind].idle }
+
 // Merged reports whether objects of the kind become services and workloads before proxies get anything.
 func Merged(kind federation.Kind) bool { return rows[kind].merged }
 
@@ -96,12 +100,9 @@ func OfHub(kind federation.Kind) []string {
 // name is compiled.
 func NotHonoured(o *federation.Object) []Field {
 	r, known := rows[o.Key.Of()]
-	if known && r.table == nil && r.idle == "" {
-		return nil
-	}
 	spec, ok := o.Spec.(proto.Message)
-	if !ok && r.merged {
-		return nil // the merge has the spec, and readers of the snapshot do not
+	if known && (!ok || r.table == nil) && r.idle == "" {
+		return nil // what reads the object reports on it
 	}
 	if !ok || r.table == nil {
 		return []Field{{"spec", cmp.Or(r.idle, "objects of the kind "+o.Key.Of().String()+" have no effect yet")}}
@@ -144,7 +145,7 @@ func join(path, name string) string {
 }
 
 func (w *fieldWalk) field(field protoreflect.FieldDescriptor, v protoreflect.Value, p fieldPaths) {
-	verdict, why := w.table.says(p.path, field)
+	verdict, why := w.table.says(p.path, field.Message() != nil && !field.IsMap())
 	switch {
 	case verdict == No:
 		w.found = append(w.found, Field{p.at, why})
@@ -166,19 +167,23 @@ const (
 	No     Verdict = iota // it has no effect
 	Yes                   // proxies get it, and all that is below it
 	ByHub                 // the hub acts by it
+	Text                  // it says something to people alone
 	Partly                // the fields below it have verdicts of their own
 )
 
 // Says is what the table of a kind has about a field, and why the field has no effect. The path
-// has no indices.
-func Says(kind federation.Kind, path string, field protoreflect.FieldDescriptor) (v Verdict, why string) {
+// has no indices; holds tells whether there are fields below it.
+func Says(kind federation.Kind, path string, holds bool) (v Verdict, why string) {
 	if t := rows[kind].table; t != nil {
-		return t.says(path, field)
+		return t.says(path, holds)
 	}
 	return No, rows[kind].idle
 }
 
-func (t table) says(path string, field protoreflect.FieldDescriptor) (v Verdict, why string) {
+// Unlisted is the reason of a field that the table does not have.
+const Unlisted = "this field is not compiled yet"
+
+func (t table) says(path string, holds bool) (v Verdict, why string) {
 	why, refused := t.refused[path]
 	switch {
 	case refused:
@@ -187,10 +192,12 @@ func (t table) says(path string, field protoreflect.FieldDescriptor) (v Verdict,
 		return Yes, ""
 	case slices.Contains(t.hub, path):
 		return ByHub, ""
-	case t.goesBelow(path) && field.Message() != nil && !field.IsMap():
+	case slices.Contains(t.texts, path):
+		return Text, ""
+	case t.goesBelow(path) && holds:
 		return Partly, ""
 	}
-	return No, "this field is not compiled yet"
+	return No, Unlisted
 }
 
 // goesBelow reports whether the table says something of fields below the path.
@@ -201,5 +208,5 @@ func (t table) goesBelow(path string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(t.fields, below)
+	return slices.ContainsFunc(slices.Concat(t.fields, t.hub, t.texts), below)
 }

@@ -1,0 +1,83 @@
+package supported
+
+import (
+
+	"isthmus.dev/isthmus/federation"
+)
+
+func ofGatewayAPI(name string) federation.Kind {
+	return federation.Kind{Group: "gateway.networking.k8s.io", Name: name}
+}
+
+// Objects of the Gateway API become Gateways and VirtualServices, and proxies get those. What translates
+// them reports what has no effect.
+var (
+	_ = add(row{kind: ofGatewayAPI("GatewayClass"), derived: true, table: &table{
+		fields: []string{"controllerName"}, texts: []string{"description"},
+		refused: map[string]string{"parametersRef": "the hub deploys no proxies, and its classes have no parameters"},
+	}})
+	_ = add(row{kind: ofGatewayAPI("Gateway"), derived: true, table: gatewayAPIGateway()})
+	_ = add(row{kind: ofGatewayAPI("ListenerSet"), derived: true, table: &table{
+		fields: append(listenerFields(), "parentRef"), refused: map[string]string{"listeners.tls.options": noOptions},
+	}})
+	_ = add(row{kind: ofGatewayAPI("ReferenceGrant"), derived: true, table: &table{fields: []string{"from", "to"}}})
+	_ = add(row{kind: ofGatewayAPI("BackendTLSPolicy"), derived: true, table: &table{
+		fields: []string{"targetRefs", "validation"}, refused: map[string]string{"options": noOptions},
+	}})
+	_ = add(row{kind: ofGatewayAPI("HTTPRoute"), derived: true, table: requestRoute(
+		[]string{"rules.timeouts"}, "cors", "requestRedirect", "urlRewrite")})
+	_ = add(row{kind: ofGatewayAPI("GRPCRoute"), derived: true, table: requestRoute(nil)})
+	_ = add(row{kind: ofGatewayAPI("TLSRoute"), derived: true, table: connectionRoute("hostnames")})
+	_ = add(row{kind: ofGatewayAPI("TCPRoute"), derived: true, table: connectionRoute()})
+	_ = add(row{kind: ofGatewayAPI("UDPRoute"), derived: true, table: connectionRoute()})
+)
+
+const (
+	noOptions   = "options of TLS are not supported"
+	noExtension = "filters of other groups are not supported; requests get 500"
+)
+
+func gatewayAPIGateway() *table {
+	return &table{
+		fields: append(listenerFields(), "gatewayClassName", "allowedListeners", "tls.frontend"),
+		refused: map[string]string{
+			"addresses":             "the hub assigns no addresses; expose the proxies of the Gateway by a Service",
+			"infrastructure":        "the hub deploys no proxies; deploy them with the label " + federation.GatewayLabel,
+			"listeners.tls.options": noOptions,
+			"tls.backend":           "no client certificate is presented to backends",
+		},
+	}
+}
+
+func listenerFields() []string {
+	return below("listeners", "name", "port", "protocol", "hostname", "allowedRoutes", "tls.mode", "tls.certificateRefs")
+}
+
+// requestRoute is the table of routes of requests, with fields and filters that not each of their kinds has.
+func requestRoute(fields []string, filters ...string) *table {
+	filters = append(filters, "type", "requestHeaderModifier", "responseHeaderModifier", "requestMirror")
+	t := &table{
+		fields:  append(fields, "parentRefs", "hostnames", "rules.matches"),
+		texts:   []string{"rules.name"},
+		refused: map[string]string{},
+	}
+	for _, at := range []string{"rules.filters", "rules.backendRefs.filters"} {
+		t.fields = append(t.fields, below(at, filters...)...)
+		t.refused[at+".extensionRef"] = noExtension
+	}
+	t.fields = append(t.fields, below("rules.backendRefs", "group", "kind", "name", "namespace", "port", "weight")...)
+	return t
+}
+
+// connectionRoute is the table of routes of connections and datagrams.
+func connectionRoute(fields ...string) *table {
+	return &table{fields: append(fields, "parentRefs", "rules.backendRefs"), texts: []string{"rules.name"}}
+}
+
+// below are the paths of fields of the field.
+func below(field string, names ...string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, join(field, name))
+	}
+	return paths
+}
