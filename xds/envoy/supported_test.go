@@ -31,8 +31,8 @@ func TestSupportedFieldsHaveAnEffect(t *testing.T) {
 	}
 	for _, k := range supported.Kinds() {
 		fields, refused := supported.Fields(k)
-		if len(fields) == 0 || supported.Merged(k) {
-			continue // no part of a resource is made of its fields
+		if len(fields) == 0 || supported.Merged(k) || !isMessage(t, k) {
+			continue // no part of a resource is made of its fields, or TestG76 tries them
 		}
 		kind := k.Name
 		t.Run(kind, func(t *testing.T) {
