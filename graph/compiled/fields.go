@@ -3,6 +3,7 @@ package compiled
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,11 +118,15 @@ func Resolved[T, U any](bind func(args map[string]any) func(context.Context, T) 
 func list[T any](w *Writer, all []T, one write[T]) bool {
 	w.buf = append(w.buf, '[')
 	for i := range all {
+		begin := len(w.buf)
 		if i > 0 {
 			w.buf = append(w.buf, ',')
 		}
 		if w.ctx.Err() != nil || !one(w, all[i]) {
 			return false
+		}
+		if i == 0 { // the others are about as long: a long list does not grow its room again and again
+			w.buf = slices.Grow(w.buf, len(all)*(len(w.buf)-begin))
 		}
 	}
 	w.buf = append(w.buf, ']')

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -71,12 +72,16 @@ func enveloped(answer *graphql.Response) envelope {
 
 func (r *replier) write(status int, answer envelope) {
 	r.failed = r.failed || len(answer.Errors) > 0
-	body, err := json.Marshal(answer)
+	parts, err := answer.parts()
 	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(unwritable)
+		status, parts = http.StatusInternalServerError, [][]byte{[]byte(unwritable)}
+	}
+	size := 0
+	for _, p := range parts {
+		size += len(p)
 	}
 	if r.held != nil {
-		if fault := r.held.more(int64(len(body))); fault != nil {
+		if fault := r.held.more(int64(size)); fault != nil {
 			r.held = nil
 			r.fault(fault)
 			return
@@ -84,10 +89,33 @@ func (r *replier) write(status int, answer envelope) {
 	}
 	header := r.w.Header()
 	header.Set("Content-Type", r.mediaType+"; charset=utf-8")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Content-Length", strconv.Itoa(size))
 	r.revisions.set(header)
 	r.w.WriteHeader(status)
-	_, _ = r.w.Write(body)
+	for _, p := range parts {
+		if _, err := r.w.Write(p); err != nil {
+			return // the client has gone
+		}
+	}
+}
+
+var errData = errors.New("the data are no JSON")
+
+// parts returns the answer's JSON. The data, which may be large, are a part of their
+// own, without a copy.
+func (e envelope) parts() ([][]byte, error) {
+	data := e.Data
+	e.Data = nil
+	rest, err := json.Marshal(e)
+	switch {
+	case err != nil || data == nil:
+		return [][]byte{rest}, err
+	case !json.Valid(data):
+		return nil, errData
+	case len(rest) == len("{}"):
+		return [][]byte{[]byte(`{"data":`), data, []byte("}")}, nil
+	}
+	return [][]byte{rest[:len(rest)-1], []byte(`,"data":`), data, []byte("}")}, nil
 }
 
 func setAnswerHeaders(header http.Header, id string) {

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -23,7 +24,7 @@ type stalled struct {
 func (s stalled) Write(p []byte) (int, error) {
 	s.writing <- struct{}{}
 	<-s.end
-	return len(p), nil
+	return 0, net.ErrClosed
 }
 
 // neverSent is a body that arrives when the test ends.

@@ -28,14 +28,15 @@ const maxRemembered = 100_000
 // that come over the API are when they are written: somebody may have written
 // past it (B-E6). One that does not pass is not given; its last valid one stays,
 // and Trouble says so. What this process has written itself is not looked at
-// again.
+// again. Automatic VIPs and unknown kinds are given as they are: their reader says
+// what it thinks of them.
 type Validated struct {
 	source config.Source
 	schema *schema.Set
 	log    *slog.Logger
 	mu     sync.Mutex
 	wrote  map[[sha256.Size]byte]bool
-	given  map[federation.ObjectKey]*config.Object // by the run that is on
+	given  map[federation.ObjectKey]*config.Object // by the run that is on, of the kinds that are validated
 }
 
 // NewValidated wraps a source.
@@ -56,7 +57,7 @@ func (v *Validated) Run(ctx context.Context, to config.Sink) error {
 
 // rememberWritten records that the object is valid and about to be written. It may be nil.
 func (v *Validated) rememberWritten(o *config.Object) {
-	if v == nil || o == nil {
+	if v == nil || o == nil || !v.validates(o.Key) {
 		return
 	}
 	v.mu.Lock()
@@ -65,6 +66,11 @@ func (v *Validated) rememberWritten(o *config.Object) {
 		clear(v.wrote)
 	}
 	v.wrote[sha256.Sum256(o.Manifest)] = true
+}
+
+func (v *Validated) validates(key federation.ObjectKey) bool {
+	_, has := v.schema.Kind(key.Of())
+	return has
 }
 
 func (v *Validated) forgetWritten(o *config.Object) bool {
@@ -99,7 +105,9 @@ func (c *checking) Update(u config.Update) {
 	known := len(c.bad)
 	events := make([]config.Event, 0, len(u.Events))
 	for i, e := range u.Events {
-		if given := c.take(e, before, faults[i]); given != (config.Event{}) || u.Full && given.New != nil {
+		if !c.validates(e.Key()) {
+			events = append(events, e)
+		} else if given := c.take(e, before, faults[i]); given != (config.Event{}) || u.Full && given.New != nil {
 			events = append(events, given)
 		}
 	}
@@ -151,11 +159,8 @@ func fate(last *config.Object) string {
 
 // fault says why a stored object does not pass.
 func (c *checking) fault(o *config.Object) *config.Problem {
-	if o == nil {
+	if o == nil || !c.validates(o.Key) {
 		return nil
-	}
-	if _, has := c.schema.Kind(o.Key.Of()); !has {
-		return nil // automatic VIPs and unknown kinds: its reader says what it thinks of it
 	}
 	if last := c.given[o.Key]; last != nil && bytes.Equal(last.Manifest, o.Manifest) || c.forgetWritten(o) {
 		return nil

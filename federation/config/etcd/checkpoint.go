@@ -107,7 +107,7 @@ func (p *checkpointer) save(ctx context.Context, s *state) error {
 	if err != nil || known.Count > 0 {
 		return err
 	}
-	d := &draft{index: index{Revision: s.revision, Previous: s.hash}}
+	d := &draft{index: index{indexHead: indexHead{Revision: s.revision, Previous: s.hash}}}
 	s.objects.Walk(func(_ string, o *config.Object) bool {
 		d.add(entry{Key: o.Key, Action: config.Created, APIVersion: o.APIVersion, Revision: o.Revision}, o.Manifest)
 		return false

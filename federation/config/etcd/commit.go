@@ -145,7 +145,7 @@ func madeAs(answer *clientv3.TxnResponse, key string) (int64, error) {
 
 // drafted is the record of the commit upon s.
 func drafted(s *state, commit config.Commit) (*draft, []outcome) {
-	d := &draft{index: index{Revision: s.revision + 1, Previous: s.hash, Note: commit.Note}, secrets: commit.Secrets}
+	d := &draft{index: index{indexHead: indexHead{Revision: s.revision + 1, Previous: s.hash, Note: commit.Note}}, secrets: commit.Secrets}
 	d.Entries = make([]entry, 0, len(commit.Changes))
 	outcomes := make([]outcome, len(commit.Changes))
 	for i, change := range commit.Changes {

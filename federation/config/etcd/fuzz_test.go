@@ -12,14 +12,14 @@ import (
 
 // FuzzRecord reads arbitrary bytes as every type of value (B-E1).
 func FuzzRecord(f *testing.F) {
-	d := &draft{index: index{Revision: 1, Note: config.Note{Author: "ann"}}}
+	d := &draft{index: index{indexHead: indexHead{Revision: 1, Note: config.Note{Author: "ann"}}}}
 	manifest := []byte(`{"apiVersion":"v1","kind":"A","metadata":{"name":"n"}}`)
 	d.add(entry{Key: federation.ObjectKey{Kind: "A", Name: "n"}, Action: config.Created}, manifest)
 	data, _, err := d.encode()
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add([]byte(seal(data)), 0, len(manifest))
+	f.Add([]byte(seal(data...)), 0, len(manifest))
 	f.Add([]byte(seal(bytes.Join(d.parts[0].manifests, nil))), 0, len(manifest))
 	f.Add([]byte(""), 1, 2)
 	f.Add([]byte("isthmus/0002 "), -1, 1<<40)

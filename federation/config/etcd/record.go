@@ -47,10 +47,15 @@ type txRoot struct {
 // index is what a transaction says about its values: a record of changes, or every
 // object of a checkpoint.
 type index struct {
+	indexHead
+	Entries []entry
+}
+
+// indexHead is what an index says beside its entries.
+type indexHead struct {
 	Revision int64
 	Previous string // hash of the record before; of a checkpoint: of its own record
 	Note     config.Note
-	Entries  []entry
 	// Of a checkpoint: whether it has what was done to the objects, and who did it in
 	// which revision.
 	Pasts bool                   `json:",omitempty"`
@@ -70,10 +75,43 @@ type entry struct {
 	Past       *storedPast `json:",omitempty"` // in a checkpoint that has the pasts
 }
 
-// encode returns the index's bytes and their hash.
-func (x *index) encode() ([]byte, string, error) {
-	data, err := json.Marshal(x)
-	return data, digest(data), err
+// encode returns the index's JSON in parts of at most partSize bytes, and the hash of
+// all of it. JSON of a large index in one piece would be made with several times its size.
+func (x *index) encode() ([][]byte, string, error) {
+	head, err := json.Marshal(x.indexHead)
+	if err != nil {
+		return nil, "", err
+	}
+	var to pieces
+	to.write(head[:len(head)-len("}")], []byte(`,"Entries":[`))
+	for i := range x.Entries {
+		if i > 0 {
+			to.write([]byte(","))
+		}
+		e, err := json.Marshal(&x.Entries[i])
+		if err != nil {
+			return nil, "", err
+		}
+		to.write(e)
+	}
+	to.write([]byte("]}"))
+	return to.all, digest(to.all...), nil
+}
+
+// pieces are bytes in parts of at most partSize.
+type pieces struct{ all [][]byte }
+
+func (p *pieces) write(texts ...[]byte) {
+	for _, t := range texts {
+		for len(t) > 0 {
+			if n := len(p.all); n == 0 || len(p.all[n-1]) == partSize {
+				p.all = append(p.all, nil)
+			}
+			last := &p.all[len(p.all)-1]
+			n := min(partSize-len(*last), len(t))
+			*last, t = append(*last, t[:n]...), t[n:]
+		}
+	}
 }
 
 // misdated sets aside the objects whose own revision is not one that they can have

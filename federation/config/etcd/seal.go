@@ -29,9 +29,12 @@ var (
 	errDamaged = errors.New("its checksum is wrong")
 )
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+func digest(texts ...[]byte) string {
+	sum := sha256.New()
+	for _, t := range texts {
+		_, _ = sum.Write(t) // a hash takes everything
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // seal seals what the texts are together.

@@ -72,7 +72,7 @@ type writer struct {
 // fails is collected later.
 func (w writer) stage(ctx context.Context, d *draft) (staged, error) {
 	t := staged{id: rand.Text()}
-	data, hash, err := d.encode()
+	index, hash, err := d.encode()
 	if err != nil {
 		return t, err
 	}
@@ -89,13 +89,11 @@ func (w writer) stage(ctx context.Context, d *draft) (staged, error) {
 		}
 		t.size += part.size
 	}
-	t.size += len(data)
-	for i := 0; len(data) > 0; i++ {
-		n := min(partSize, len(data))
-		if err := b.add(ctx, partKey(indexFolder(t.id), i), n, data[:n]); err != nil {
+	for i, part := range index {
+		if err := b.add(ctx, partKey(indexFolder(t.id), i), len(part), part); err != nil {
 			return t, err
 		}
-		data = data[n:]
+		t.size += len(part)
 	}
 	return t, b.flush(ctx)
 }

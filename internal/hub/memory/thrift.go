@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
@@ -79,6 +80,12 @@ func (t *thrift) end() {
 	}
 }
 
+func (t *thrift) collect() {
+	if !t.forced {
+		runtime.GC()
+	}
+}
+
 // restore gives the runtime its usual settings, unless another large apply has begun.
 func (t *thrift) restore() {
 	t.mu.Lock()
@@ -113,9 +120,12 @@ func (e Engine) Apply(ctx context.Context, r apply.Request) (apply.Result, error
 		size += len(f.Data)
 		documents += 1 + strings.Count(f.Data, "\n---")
 	}
-	if size >= largeApply {
-		end := e.thrift.begin(int64(max(size*roomPerByte, documents*roomPerDocument)))
-		context.AfterFunc(ctx, end) // the answer may need more than the apply
+	if size < largeApply {
+		return e.Engine.Apply(ctx, r)
 	}
-	return e.Engine.Apply(ctx, r)
+	end := e.thrift.begin(int64(max(size*roomPerByte, documents*roomPerDocument)))
+	context.AfterFunc(ctx, end) // the answer may need more than the apply
+	result, err := e.Engine.Apply(ctx, r)
+	e.thrift.collect() // what the publication has left would come on top of the answer
+	return result, err
 }
