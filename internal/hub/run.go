@@ -147,8 +147,7 @@ func (r *rooms) openMesh(context.Context) (err error) {
 	}
 	r.writer = tenure.New(owner)
 	r.mesh, err = mesh.New(mesh.Options{
-		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Dir: r.settings.ConfigDir,
-		Kept: r.dir.Sources, Servers: r.settings.MCPServers, NoCustomResources: r.settings.NoCustomResources,
+		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Sources: r.settings.Sources, Kept: r.dir.Sources,
 		Limits: r.settings.Limits, Owner: r.writer, Logger: r.logger, Metrics: r.metrics.Config,
 	})
 	return err

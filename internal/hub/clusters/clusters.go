@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/internal/hub/kinds"
 	"isthmus.dev/isthmus/internal/hub/mesh"
 	"isthmus.dev/isthmus/internal/hub/settings"
+	"isthmus.dev/isthmus/internal/hub/sources"
 	"isthmus.dev/isthmus/internal/identity"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/seal"
@@ -30,7 +31,7 @@ type Options struct {
 	Snapshots  *federation.Aggregate
 	Identities *identities.Identities
 	Secrets    *identity.Secrets
-	Sources    []mesh.Follower        // of objects that are configuration
+	Sources    []sources.Follower     // of objects that are configuration
 	Owner      serviceimport.Owner    // of several hubs, the one that writes into clusters
 	Ready      func() <-chan struct{} // closed when clusters and configuration are there
 	Metrics    *metrics.Metrics

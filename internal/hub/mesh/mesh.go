@@ -6,25 +6,19 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
-	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/etcd"
-	"isthmus.dev/isthmus/federation/config/file"
-	"isthmus.dev/isthmus/federation/config/gatewayapi"
-	"isthmus.dev/isthmus/federation/config/ingress"
 	configkind "isthmus.dev/isthmus/federation/config/kind"
-	"isthmus.dev/isthmus/federation/config/mcp"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/federation/config/writeback"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/internal/hub/memory"
+	"isthmus.dev/isthmus/internal/hub/sources"
 	"isthmus.dev/isthmus/internal/hub/status"
-	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/metrics"
 )
 
@@ -36,7 +30,7 @@ type Mesh struct {
 	Engine    *apply.Engine
 	Kinds     []schema.Kind
 	Epoch     string
-	Followers []Follower // of the clusters whose objects are configuration
+	Followers []sources.Follower // of the clusters whose objects are configuration
 
 	snapshots *federation.Aggregate
 	logger    *slog.Logger
@@ -44,51 +38,17 @@ type Mesh struct {
 	statusOf  writeback.Parts
 }
 
-// Follower reads what is configuration of a cluster until the context ends.
-type Follower interface {
-	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
-}
-
 // Options are what a mesh is joined from.
 type Options struct {
 	Store     *etcd.Store
 	Snapshots *federation.Aggregate
 	Hub       federation.ClusterID
-	Dir       string                     // of manifests; empty: none
+	Sources   sources.Settings
 	Kept      func(source string) string // the folder of what a source gave last
-	Servers   []mcp.Server               // of configuration
-	// NoCustomResources: those of attached clusters are not configuration.
-	NoCustomResources bool
-	Limits            federation.Limits // of the custom resources of one cluster, and of its Ingresses
-	Owner             writeback.Owner   // of the status of objects in clusters
-	Logger            *slog.Logger
-	Metrics           *metrics.Config
-}
-
-// configSources are the sources of configuration after the store of record, in
-// order of precedence; a new one is one paragraph here (ADR 0015).
-func configSources(o Options, set *schema.Set, custom *crd.Source, ingresses *ingress.Source, gateways *gatewayapi.Source) []config.Named {
-	var all []config.Named
-	if err := mcp.Forget(o.Kept("mcp"), o.Servers); err != nil {
-		o.Logger.Warn("files of configuration servers that are not read any more stay on disk", slog.Any("err", err))
-	}
-	for _, server := range o.Servers {
-		from := mcp.New(mcp.Options{
-			Server: server, Known: set.Kinds(), Schema: configkind.Schema{Set: set}, Hub: o.Hub, Origin: o.Store.Epoch(), Limits: o.Limits,
-			Dir: o.Kept("mcp"), Logger: o.Logger,
-		})
-		all = append(all, config.Named{Name: server.Source(), Source: from})
-	}
-	if o.Dir != "" {
-		var kinds []federation.Kind
-		for _, k := range set.Kinds() {
-			kinds = append(kinds, k.Kind)
-		}
-		folder := file.New(file.Options{Dir: o.Dir, Kinds: kinds, Schema: configkind.Schema{Set: set}, Logger: o.Logger})
-		all = append(all, config.Named{Name: "FILE", Source: folder})
-	}
-	return append(all, config.Named{Name: "CRD", Source: custom}, config.Named{Name: "INGRESS", Source: ingresses},
-		config.Named{Name: "GATEWAY_API", Source: gateways})
+	Limits    federation.Limits          // of the custom resources of one cluster, and of its Ingresses
+	Owner     writeback.Owner            // of the status of objects in clusters
+	Logger    *slog.Logger
+	Metrics   *metrics.Config
 }
 
 // New joins the sources.
@@ -106,31 +66,17 @@ func New(o Options) (*Mesh, error) {
 	in := config.Options{Hub: o.Hub, Logger: o.Logger}
 	writer := o.Snapshots.Open(config.NewState(in).Source())
 	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Owner: o.Owner, Meter: o.Metrics, Logger: o.Logger})
-	custom := crd.New(crd.Options{
-		Kinds: append(slices.Clone(set.Kinds()), crd.CoreKinds...), Schema: crd.WithCoreKinds(configkind.Schema{Set: set}),
-		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written, Dir: o.Kept("crd"), Off: o.NoCustomResources, Logger: o.Logger,
-	})
-	ingresses := ingress.New(ingress.Options{
-		Snapshots: o.Snapshots, Limits: o.Limits, Originals: written,
-		Dir: o.Kept("ingress"), Logger: o.Logger,
-	})
-	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: o.Snapshots, Logger: o.Logger})
-	views := config.NewAggregate(in, writer, o.Logger, append([]config.Named{{Name: "ETCD", Source: read}},
-		configSources(o, set, custom, ingresses, gateways)...)...)
-	custom.Settings(views)
-	ingresses.Settings(views)
-	gateways.Views(views)
+	others := open(o, set, written)
+	views := config.NewAggregate(in, writer, o.Logger, others.named(config.Named{Name: "ETCD", Source: read})...)
+	others.learn(views)
 	engine := apply.New(apply.Options{
 		Log: stored, Leases: stored, Views: views, Snapshots: o.Snapshots, Schema: set,
 		Validated: read, Logger: o.Logger,
 	})
 	return &Mesh{
 		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(),
-		Followers: []Follower{custom, ingresses, written},
-		status:    written, statusOf: writeback.Parts{
-			Views: views, Gateways: gateways.Statuses(written.Translated),
-			Resources: custom, Ingresses: ingresses,
-		},
+		Followers: append(others.followers(), written),
+		status:    written, statusOf: others.parts(views),
 		snapshots: o.Snapshots, logger: o.Logger,
 	}, nil
 }

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/mcp"
 	"isthmus.dev/isthmus/internal/hub/identities"
 	"isthmus.dev/isthmus/internal/hub/kinds"
 	"isthmus.dev/isthmus/internal/hub/listeners"
 	"isthmus.dev/isthmus/internal/hub/logs"
+	"isthmus.dev/isthmus/internal/hub/sources"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/server"
 	"isthmus.dev/isthmus/xds"
@@ -73,7 +73,6 @@ type Settings struct {
 	Dev            bool
 	DataDir        string
 	KubeconfigDir  string
-	ConfigDir      string               // of manifests; empty: none
 	SecretDir      string               // of secrets for gateways; empty: none
 	SealKey        string               // file of the keys that seal credentials; empty: one in the data folder
 	ClusterID      federation.ClusterID // of the hub itself
@@ -91,16 +90,14 @@ type Settings struct {
 	Limits         federation.Limits                 // of clusters that name none themselves
 	ClusterAliases map[federation.ClusterID][]string // of the clusters of the watched folder
 	// Remotes are where objects of attached clusters name further clusters.
-	Remotes    Remotes
-	MCPServers []mcp.Server // of configuration
-	// NoCustomResources: those of attached clusters are not configuration.
-	NoCustomResources bool
-	Unread            []Unread // configuration that is named and not read
-	MCPClients        []string // that may read the hub's
-	Debug             DebugConfig
-	AllowedHosts      []string // by which the GraphQL address may be reached, beside the certificate's
-	AllowedOrigins    []string // of pages elsewhere that may use it
-	HideSchema        bool     // refuse introspection
+	Remotes        Remotes
+	Sources        sources.Settings // of configuration
+	Unread         []Unread         // configuration that is named and not read
+	MCPClients     []string         // that may read the hub's
+	Debug          DebugConfig
+	AllowedHosts   []string // by which the GraphQL address may be reached, beside the certificate's
+	AllowedOrigins []string // of pages elsewhere that may use it
+	HideSchema     bool     // refuse introspection
 }
 
 // Resolve reads the config file and joins everything; it opens nothing else.
@@ -114,7 +111,7 @@ func Resolve(f Flags) (Settings, error) {
 	}
 	s := Settings{
 		Output: io.Discard, Drain: 5 * time.Second, Dev: f.Dev, KubeconfigDir: f.KubeconfigDir,
-		ConfigDir: cmp.Or(f.ConfigDir, c.ConfigDir),
+		Sources:   sources.Settings{Dir: cmp.Or(f.ConfigDir, c.ConfigDir), Servers: c.MCP.Servers},
 		SecretDir: cmp.Or(f.SecretDir, c.SecretDir),
 		SealKey:   cmp.Or(f.SealKey, os.Getenv("ISTHMUS_SEAL_KEY"), c.SealKey),
 		ClusterID: cmp.Or(c.ClusterID, defaultClusterID),
@@ -130,7 +127,7 @@ func Resolve(f Flags) (Settings, error) {
 		Log:      logs.Config{Format: cmp.Or(f.Log.Format, c.Log.Format, logs.Text), Level: cmp.Or(f.Log.Level, c.Log.Level, "info")},
 		Etcd:     c.Etcd, NewStore: f.NewStore, Clusters: c.Clusters, ClusterAliases: c.ClusterAliases,
 		AllowedHosts: c.GraphQL.AllowedHosts, AllowedOrigins: c.GraphQL.AllowedOrigins,
-		MCPServers: c.MCP.Servers, MCPClients: c.MCP.Clients, Debug: c.Debug,
+		MCPClients: c.MCP.Clients, Debug: c.Debug,
 		HideSchema: c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
 	}
 	err := c.GraphQL.checkHosts()

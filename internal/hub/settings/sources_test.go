@@ -40,13 +40,13 @@ func TestU23Seeds27And28EmptySourcesMeanServersElseFilesElseCustomResources(t *t
 	} {
 		s, err := resolved(t, lines)
 		var read, unread []string
-		if len(s.MCPServers) > 0 {
+		if len(s.Sources.Servers) > 0 {
 			read = append(read, "MCP")
 		}
-		if s.ConfigDir != "" {
+		if s.Sources.Dir != "" {
 			read = append(read, "FILE")
 		}
-		if !s.NoCustomResources {
+		if !s.Sources.NoCustomResources {
 			read = append(read, "CRD")
 		}
 		for _, u := range s.Unread {
