@@ -104,7 +104,7 @@ func (m mutation) change(ctx context.Context, c changing) (model.Outcome, error)
 		out.Findings = append(out.Findings, noTickets("to carry out what this dry run shows, repeat it without dryRun and with expectedRevision"))
 		err = m.preview(ctx, result, &out)
 	default:
-		changed := m.spans.first(c.key, span{after: before, upTo: m.Snapshots.Latest().Version()})
+		changed := m.spans.first(requestKey{m.author(ctx), c.key}, span{after: before, upTo: m.Snapshots.Latest().Version()})
 		out.Rollout = m.rollout(ctx, c.wait, changed)
 		out.Findings = append(out.Findings, m.uncounted(out.Rollout)...)
 	}

@@ -9,21 +9,25 @@ const mostSpans = 1000
 // span are the versions of the snapshot above after, up to upTo.
 type span struct{ after, upTo uint64 }
 
-// spans are those of the latest changes, by the idempotency keys of their requests: who
+// requestKey tells requests for changes apart. Callers choose their idempotency keys, so that two of them may choose the
+// same one.
+type requestKey struct{ author, idempotency string }
+
+// spans are those of the latest changes, by their requests: a caller that
 // repeats a request waits for the proxies that its change affects. It is safe for
 // concurrent use.
 type spans struct {
 	mu     sync.Mutex
-	of     map[string]span
-	oldest []string // their keys
+	of     map[requestKey]span
+	oldest []requestKey
 }
 
-func newSpans() *spans { return &spans{of: map[string]span{}} }
+func newSpans() *spans { return &spans{of: map[requestKey]span{}} }
 
 // first returns the span of the first request with the key, which is the given one if
 // there was none.
-func (s *spans) first(key string, now span) span {
-	if key == "" {
+func (s *spans) first(key requestKey, now span) span {
+	if key.idempotency == "" {
 		return now
 	}
 	s.mu.Lock()

@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
 // claimed is a token that claims to be of a pod.
@@ -61,7 +61,7 @@ func TestR09HangingCluster(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(end)
-	hanging, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	hanging, err := clients.New(&rest.Config{Host: server.URL, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
@@ -38,7 +38,7 @@ type maker interface {
 
 // kubernetesTokens are reviewed by an API server.
 type kubernetesTokens struct {
-	client  kubernetes.Interface
+	client  clients.Interface
 	cluster *listwatch.Cluster
 }
 

@@ -20,10 +20,10 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
@@ -53,7 +53,7 @@ func newWorld(clusters map[federation.ClusterID]AttachState) *world {
 }
 
 // attach lets the client review tokens of the cluster, which was probed once.
-func (w *world) attach(t *testing.T, id federation.ClusterID, client kubernetes.Interface) (detach func()) {
+func (w *world) attach(t *testing.T, id federation.ClusterID, client clients.Interface) (detach func()) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	return w.tokens.Attach(id, client, listwatchtest.Probed(t, client, listwatch.ClusterOptions{UID: w.clusters[id].UID, Logger: quiet}))

@@ -21,10 +21,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
 // slowReviewer is an API server that takes 10 ms for a review, and accepts one token.
@@ -82,7 +82,7 @@ func (s *slowReviewer) review(token Token) authenticationv1.TokenReview {
 
 func floodedWorld(t *testing.T) (*world, *slowReviewer) {
 	w, s := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), &slowReviewer{}
-	client, err := kubernetes.NewForConfigAndClient(&rest.Config{
+	client, err := clients.With(&rest.Config{
 		Host: "http://c1", QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 	}, &http.Client{Transport: s})

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
@@ -55,7 +55,7 @@ func NewTokens(o TokenOptions) *Tokens {
 // Attach lets tokens of the cluster be reviewed by the client until detach is called,
 // while the cluster proves to be the known one. A later client takes the place of an
 // earlier one, and what was remembered is forgotten.
-func (t *Tokens) Attach(id federation.ClusterID, client kubernetes.Interface, cluster *listwatch.Cluster) (detach func()) {
+func (t *Tokens) Attach(id federation.ClusterID, client clients.Interface, cluster *listwatch.Cluster) (detach func()) {
 	return t.attach(id, kubernetesTokens{client, cluster})
 }
 

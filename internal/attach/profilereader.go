@@ -11,9 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	clientset "k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/retry"
 )
@@ -88,7 +88,7 @@ func (f *profileReader) run(ctx context.Context) {
 // look finds the version in which the cluster serves ClusterProfiles.
 func (f *profileReader) look(ctx context.Context) (at apischema.GroupVersionResource, err error) {
 	at = apischema.GroupVersionResource{Group: profileGroup, Resource: "clusterprofiles"}
-	err = f.cluster.Read(ctx, func(ctx context.Context, client clientset.Interface) error {
+	err = f.cluster.Read(ctx, func(ctx context.Context, client clients.Interface) error {
 		for _, version := range profileVersions {
 			at.Version = version
 			served, err := listwatch.Served(ctx, client, at.GroupVersion().String())

@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
@@ -38,7 +38,7 @@ func (d *drawer) await(what string, ok func() bool) {
 }
 
 // proving is the cluster at the client, which proves itself until the test ends.
-func (d *drawer) proving(client kubernetes.Interface) *listwatch.Cluster {
+func (d *drawer) proving(client clients.Interface) *listwatch.Cluster {
 	return listwatchtest.Probed(d.t, client, listwatch.ClusterOptions{Probe: time.Second})
 }
 

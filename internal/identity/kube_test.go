@@ -12,10 +12,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
 const edgeNamespaces = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s"}}`
@@ -37,7 +37,7 @@ func manifest(t *testing.T, name string) string {
 
 // gatewayCluster is a real API server with the account that secrets.yaml names,
 // which has the rights that reader.yaml gives, and a client of it.
-func gatewayCluster(t *testing.T) (*testbed.Kube, kubernetes.Interface) {
+func gatewayCluster(t *testing.T) (*testbed.Kube, clients.Interface) {
 	t.Helper()
 	kube := testbed.StartKube(t, testbed.KubeOptions{})
 	kube.Apply(manifest(t, "reader.yaml"))
@@ -56,7 +56,7 @@ func gatewayCluster(t *testing.T) (*testbed.Kube, kubernetes.Interface) {
 		t.Fatal(err)
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	client, err := kubernetes.NewForConfigAndClient(config, transport)
+	client, err := clients.With(config, transport)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,10 +7,11 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
 const (
@@ -29,7 +30,7 @@ type ConnectOptions struct {
 
 // Client speaks to one API server with rebuilt credentials. It is safe for concurrent use.
 type Client struct {
-	kubernetes.Interface
+	clients.Interface
 	config    *rest.Config
 	transport *http.Transport
 }
@@ -58,7 +59,7 @@ func Connect(credentials *Credentials, options ConnectOptions) (*Client, error) 
 	if err := seal(config); err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
-	clientset, err := kubernetes.NewForConfig(config)
+	clientset, err := clients.New(config)
 	if err != nil {
 		return nil, errors.New("connecting to the API server: the server URL cannot be used")
 	}
@@ -106,10 +107,10 @@ func (c *Client) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Apart returns a client of the same server with a limit of its own: requests that callers provoke do not hold up those that
 // follow the cluster.
-func (c *Client) Apart(options ConnectOptions) (kubernetes.Interface, error) {
+func (c *Client) Apart(options ConnectOptions) (clients.Interface, error) {
 	config := c.Config()
 	config.RateLimiter = rateLimiter(options)
-	clientset, err := kubernetes.NewForConfig(config)
+	clientset, err := clients.New(config)
 	if err != nil {
 		return nil, errors.New("connecting to the API server: the server URL cannot be used")
 	}
@@ -120,7 +121,7 @@ func (c *Client) Apart(options ConnectOptions) (kubernetes.Interface, error) {
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Identity returns what tells one cluster from another: the UID of its kube-system namespace (S47).
-func Identity(ctx context.Context, client kubernetes.Interface) (string, error) {
+func Identity(ctx context.Context, client clients.Interface) (string, error) {
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("reading namespace kube-system: %w", err)

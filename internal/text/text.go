@@ -1,4 +1,4 @@
-// Package text bounds texts that others wrote, for errors, logs, answers and names.
+// Package text bounds texts that others wrote, for errors, logs, answers and names, and guesses misspelt words.
 package text
 
 import (

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // Read reads a file into a struct: at most one document. Unknown and
@@ -123,7 +123,7 @@ func fieldOf(key *yaml.Node, in reflect.Value, path string) (reflect.Value, erro
 		}
 	}
 	said := fmt.Sprintf("unknown key %q", path)
-	if near := schema.Nearest(key.Value, known); near != "" {
+	if near := text.Nearest(key.Value, known); near != "" {
 		return in, wrongAt(key, "%s; did you mean %q?", said, strings.TrimSuffix(path, key.Value)+near)
 	}
 	return in, wrongAt(key, "%s; the keys here are %s", said, strings.Join(known, ", "))

@@ -16,10 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
 // filled is a cluster of many services with ten endpoints each.
@@ -188,7 +188,7 @@ func (c counted) Status(s federation.RegistryStatus) {
 // read runs a registry against the server and returns after its first edit.
 func read(b *testing.B, server *largeServer) (heard counted, stop func()) {
 	b.Helper()
-	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
+	client, err := clients.New(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
@@ -103,7 +103,7 @@ func (h *hostile) page() string {
 
 func startHostile(t *testing.T, server *hostile, limits federation.Limits, used func(federation.Usage)) *registrytest.Recorder {
 	t.Helper()
-	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
+	client, err := clients.New(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	clientset "k8s.io/client-go/kubernetes"
-
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
@@ -166,7 +165,7 @@ func TestF43PartialList(t *testing.T) {
 	config := r.client.Config()
 	cut := &cutter{next: config.Transport}
 	config.Transport = cut
-	client, err := clientset.NewForConfig(config)
+	client, err := clients.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

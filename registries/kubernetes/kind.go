@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	clientset "k8s.io/client-go/kubernetes"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/registries/provider"
@@ -50,7 +49,7 @@ const kubeconfigValue = "kubeconfig"
 type Following interface {
 	// Attach has tokens of the cluster reviewed and, with secrets, its Secrets read for
 	// gateways, until detach is called.
-	Attach(id federation.ClusterID, reviewer clientset.Interface, cluster *listwatch.Cluster, secrets bool) (detach func())
+	Attach(id federation.ClusterID, reviewer clients.Interface, cluster *listwatch.Cluster, secrets bool) (detach func())
 	// Follow reads what else the cluster has, until the context ends.
 	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
 	// WriteRoots keeps the ConfigMaps with the roots of the mesh up to date, until the context ends.

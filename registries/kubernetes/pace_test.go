@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
@@ -117,7 +117,7 @@ func elapse(d time.Duration) { <-time.NewTimer(d).C }
 
 func startPaced(t *testing.T, server *paced, change ...func(*Options)) (*Registry, *registrytest.Recorder) {
 	t.Helper()
-	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
+	client, err := clients.New(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

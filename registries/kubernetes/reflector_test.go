@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
@@ -70,7 +70,7 @@ func (p *playing) queries() string {
 func startPlaying(t *testing.T, services func(url.Values) (int, string)) (*playing, *registrytest.Recorder) {
 	t.Helper()
 	script := &playing{paced: &paced{version: 10}, services: services}
-	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: script, QPS: -1})
+	client, err := clients.New(&rest.Config{Host: "http://cluster.test", Transport: script, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestListWhoseVersionExpiresBetweenPagesIsReadWhole(t *testing.T) {
 // happens; the process lives on.
 func TestF05PanicOfAReflectorIsOneOfRun(t *testing.T) {
 	script := &playing{paced: &paced{version: 10}, services: func(url.Values) (int, string) { panic("a bug") }}
-	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: script, QPS: -1})
+	client, err := clients.New(&rest.Config{Host: "http://cluster.test", Transport: script, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
@@ -36,7 +36,7 @@ type Options struct {
 	Cluster      federation.ClusterID
 	Network      federation.NetworkID // "": kube-system's label, else the default network
 	DomainSuffix string               // "": cluster.local
-	Client       clientset.Interface  // its rate limit must leave room for a request every few seconds
+	Client       clients.Interface    // its rate limit must leave room for a request every few seconds
 	Dynamic      dynamic.Interface    // of the same cluster, for others that read it; nil: they read no custom resources
 	Expect       string               // UID of kube-system when the cluster was attached; "": not known yet
 	Explain      func(error) string   // says an error for people, without secrets; nil: its own text

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	clientset "k8s.io/client-go/kubernetes"
 
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
@@ -40,7 +40,7 @@ type resource struct {
 }
 
 // resources are all kinds, in the order of kind.
-func resources(c clientset.Interface, domain string) []resource {
+func resources(c clients.Interface, domain string) []resource {
 	all := metav1.NamespaceAll
 	core, discovery := c.CoreV1(), c.DiscoveryV1()
 	return []resource{

@@ -8,12 +8,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	clientset "k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
@@ -33,7 +33,7 @@ type findings struct {
 // look asks the cluster which of the wanted kinds it serves.
 func (f *follower) look(ctx context.Context, w *want) (found findings, err error) {
 	found = findings{places: map[place]served{}, kinds: map[federation.Kind]config.Problem{}}
-	err = f.cluster.Read(ctx, func(ctx context.Context, client clientset.Interface) error {
+	err = f.cluster.Read(ctx, func(ctx context.Context, client clients.Interface) error {
 		asked := &discovered{client: client, groups: map[string][]string{}, resources: map[string][]metav1.APIResource{}}
 		at := map[federation.Kind]served{}
 		for _, k := range w.kinds {
@@ -64,7 +64,7 @@ func (f *follower) look(ctx context.Context, w *want) (found findings, err error
 
 // discovered is what the API server said about its groups, each asked for once.
 type discovered struct {
-	client    clientset.Interface
+	client    clients.Interface
 	groups    map[string][]string // versions
 	resources map[string][]metav1.APIResource
 }

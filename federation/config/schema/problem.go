@@ -129,7 +129,7 @@ func nearestValue(err *field.Error) string {
 	for _, m := range quotedValue.FindAllStringSubmatch(err.Detail, -1) {
 		allowed = append(allowed, m[1])
 	}
-	if near := Nearest(value, allowed); near != "" {
+	if near := text.Nearest(value, allowed); near != "" {
 		return `"` + near + `"`
 	}
 	return ""

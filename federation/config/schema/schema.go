@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // Kind is a kind of objects.
@@ -130,9 +131,9 @@ func (s *Set) unknownKind(group, kind string) *Problem {
 	if len(same) > 0 {
 		return &Problem{UnknownKind, "apiVersion", message + ": did you mean " + oneOf(same) + "?"}
 	}
-	near := Nearest(kind, inGroup)
+	near := text.Nearest(kind, inGroup)
 	if near == "" {
-		near = Nearest(kind, all)
+		near = text.Nearest(kind, all)
 	}
 	switch {
 	case near != "":

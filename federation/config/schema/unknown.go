@@ -9,6 +9,8 @@ import (
 
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // prune removes the fields that the schema does not know, and names them.
@@ -26,7 +28,7 @@ func (c *compiled) prune(object map[string]any) []Problem {
 func unknownField(at string, known []string) Problem {
 	name := at[strings.LastIndexByte(at, '.')+1:]
 	message := fmt.Sprintf("unknown field %q", shorten(at))
-	switch near := Nearest(name, known); {
+	switch near := text.Nearest(name, known); {
 	case near != "":
 		message += fmt.Sprintf(": did you mean %q?", near)
 	case len(known) > 0 && len(known) <= 16:

@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // DidYouMean names the nearest of the known words, if one is near.
 func DidYouMean(word string, known []string) string {
-	if near := schema.Nearest(word, known); near != "" {
+	if near := text.Nearest(word, known); near != "" {
 		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return ""

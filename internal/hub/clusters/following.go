@@ -4,12 +4,11 @@ import (
 	"context"
 	"sync"
 
-	clientset "k8s.io/client-go/kubernetes"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/identity/rootmap"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/serviceimport"
 	"isthmus.dev/isthmus/registries/reconcile"
@@ -22,7 +21,7 @@ type following struct {
 }
 
 // Attach is part of kubernetes.Following.
-func (f following) Attach(id federation.ClusterID, reviewer clientset.Interface, cluster *listwatch.Cluster, secrets bool) (detach func()) {
+func (f following) Attach(id federation.ClusterID, reviewer clients.Interface, cluster *listwatch.Cluster, secrets bool) (detach func()) {
 	done := f.Identities.Attach(id, reviewer, cluster)
 	if !secrets {
 		return done

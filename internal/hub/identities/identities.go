@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
 	callers "isthmus.dev/isthmus/internal/access"
 	"isthmus.dev/isthmus/internal/identity/authority"
 	"isthmus.dev/isthmus/internal/identity/csr"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/seal"
@@ -95,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Identities, error) {
 }
 
 // Attach lets the cluster be asked for what concerns identities.
-func (i *Identities) Attach(id federation.ClusterID, reviewer kubernetes.Interface, cluster *listwatch.Cluster) (detach func()) {
+func (i *Identities) Attach(id federation.ClusterID, reviewer clients.Interface, cluster *listwatch.Cluster) (detach func()) {
 	done := i.tokens.Attach(id, reviewer, cluster)
 	if i.secret == nil || id != i.home {
 		return done

@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/internal/keyfile"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
@@ -107,7 +107,7 @@ func (s *Secret) Read(ctx context.Context) (Files, error) {
 	ctx, cancel := context.WithTimeout(ctx, proofWithin)
 	defer cancel()
 	var found *corev1.Secret
-	err := cluster.Read(ctx, func(ctx context.Context, client kubernetes.Interface) (err error) {
+	err := cluster.Read(ctx, func(ctx context.Context, client clients.Interface) (err error) {
 		found, err = client.CoreV1().Secrets(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
 		return err
 	})

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
-	clientset "k8s.io/client-go/kubernetes"
+
+	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
 // ClusterOptions say what is known of a cluster. Zero values have the defaults named here.
@@ -31,7 +32,7 @@ type ClusterOptions struct {
 // a history that went back (F45) show there, whatever the watches say. All that read
 // one cluster with the same credentials share one Cluster.
 type Cluster struct {
-	client  clientset.Interface
+	client  clients.Interface
 	dynamic dynamic.Interface
 	every   time.Duration
 	log     *slog.Logger
@@ -59,7 +60,7 @@ type session struct {
 var errNotYet = errors.New("not connected yet")
 
 // NewCluster makes a Cluster whose gate is closed; Run opens it.
-func NewCluster(client clientset.Interface, o ClusterOptions) *Cluster {
+func NewCluster(client clients.Interface, o ClusterOptions) *Cluster {
 	return &Cluster{
 		client: client, dynamic: o.Dynamic, every: cmp.Or(o.Probe, 5*time.Second), log: cmp.Or(o.Logger, slog.Default()),
 		uid: o.UID, epoch: 1, wake: make(chan struct{}, 1),
@@ -68,7 +69,7 @@ func NewCluster(client clientset.Interface, o ClusterOptions) *Cluster {
 }
 
 // Client speaks to the server without a proof of who it is.
-func (c *Cluster) Client() clientset.Interface { return c.client }
+func (c *Cluster) Client() clients.Interface { return c.client }
 
 // Dynamic is Client for resources that have no Go type; nil: there is none.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
@@ -98,7 +99,7 @@ func (c *Cluster) nextEpoch() {
 
 // Read calls read once the cluster has proven itself. What was read counts if Read
 // returns nil: the known cluster still answered afterwards.
-func (c *Cluster) Read(ctx context.Context, read func(context.Context, clientset.Interface) error) error {
+func (c *Cluster) Read(ctx context.Context, read func(context.Context, clients.Interface) error) error {
 	s, err := c.enter(ctx, func(error) {})
 	if err != nil {
 		return UnprovenError{c.why(err)}
@@ -112,7 +113,7 @@ func (c *Cluster) Read(ctx context.Context, read func(context.Context, clientset
 
 // Verify asks the server, with a client of the caller's own, whether it is of the cluster
 // with this UID. It does not wait for the gate: while that is closed it fails at once.
-func (c *Cluster) Verify(ctx context.Context, client clientset.Interface, uid string) error {
+func (c *Cluster) Verify(ctx context.Context, client clients.Interface, uid string) error {
 	if err := c.why(nil); err != nil {
 		return UnprovenError{err}
 	}

@@ -11,9 +11,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
-	clientset "k8s.io/client-go/kubernetes"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
 // Run probes until the context ends and reports the end of every round: the UID of the
@@ -67,7 +67,7 @@ func (c *Cluster) probe(ctx context.Context) (found round) {
 
 // whose asks the server which cluster it is of. It lists: that is what an account that
 // reads the cluster may do.
-func whose(ctx context.Context, client clientset.Interface) (found round) {
+func whose(ctx context.Context, client clients.Interface) (found round) {
 	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: Named(metav1.NamespaceSystem), Limit: 1})
 	switch {
 	case err != nil:

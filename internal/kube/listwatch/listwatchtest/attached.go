@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
@@ -68,7 +68,7 @@ func Connected(t testing.TB, config *rest.Config) *listwatch.Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	client, err := clientset.NewForConfigAndClient(config, transport)
+	client, err := clients.With(config, transport)
 	if err != nil {
 		t.Fatal(err)
 	}

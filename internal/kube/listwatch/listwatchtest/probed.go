@@ -5,13 +5,12 @@ import (
 	"sync"
 	"testing"
 
-	clientset "k8s.io/client-go/kubernetes"
-
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // Probed is a cluster that is probed until the test ends, and was probed once.
-func Probed(t testing.TB, client clientset.Interface, o listwatch.ClusterOptions) *listwatch.Cluster {
+func Probed(t testing.TB, client clients.Interface, o listwatch.ClusterOptions) *listwatch.Cluster {
 	t.Helper()
 	cluster := listwatch.NewCluster(client, o)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,8 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
 // Server is a cluster that has nothing but Secrets. It is an http.RoundTripper.
@@ -45,9 +46,9 @@ func New(uid string) *Server {
 }
 
 // Client speaks to the server.
-func (s *Server) Client(t testing.TB) clientset.Interface {
+func (s *Server) Client(t testing.TB) clients.Interface {
 	t.Helper()
-	client, err := clientset.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: s, QPS: -1})
+	client, err := clients.New(&rest.Config{Host: "http://cluster.test", Transport: s, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

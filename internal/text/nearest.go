@@ -1,4 +1,4 @@
-package schema
+package text
 
 import "strings"
 
@@ -45,12 +45,4 @@ func distance(a, b string) int {
 		before, last, row = last, row, before
 	}
 	return last[len(b)]
-}
-
-// oneOf joins what can be chosen from.
-func oneOf(list []string) string {
-	if len(list) < 2 {
-		return strings.Join(list, "")
-	}
-	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
 }
