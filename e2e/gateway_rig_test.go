@@ -109,6 +109,12 @@ func (r *gatewayRig) secure(t *testing.T) testbed.Response {
 	return getTLS(t, r.outside, r.address, "secure.example.com", r.ca)
 }
 
+// misdirected sends a request for other.example.com by a connection to secure.example.com.
+func (r *gatewayRig) misdirected(t *testing.T) testbed.Response {
+	t.Helper()
+	return getOver(t, r.outside, r.address, "secure.example.com", "other.example.com", r.ca)
+}
+
 // keep gives the cluster the Secret of secure.example.com.
 func (r *gatewayRig) keep() {
 	cert, key := r.ca.Issue(testbed.Subject{Name: "secure", Hosts: []string{"secure.example.com"}})
@@ -119,12 +125,18 @@ func (r *gatewayRig) keep() {
 // getTLS asks the address for /hello of the host, and verifies that this is who answers.
 func getTLS(t *testing.T, from *testbed.Namespace, address, host string, roots *testbed.Authority) testbed.Response {
 	t.Helper()
+	return getOver(t, from, address, host, host, roots)
+}
+
+// getOver asks for /hello of the host by a connection to the server.
+func getOver(t *testing.T, from *testbed.Namespace, address, server, host string, roots *testbed.Authority) testbed.Response {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/hello", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Host = host
-	answer, err := from.Client(&tls.Config{RootCAs: roots.Pool(), ServerName: host}).Do(request)
+	answer, err := from.Client(&tls.Config{RootCAs: roots.Pool(), ServerName: server}).Do(request)
 	if err != nil {
 		return testbed.Response{Err: err}
 	}

@@ -28,6 +28,7 @@ spec:
     protocol: HTTPS
     hostname: secure.example.com
     tls: {certificateRefs: [{name: web-cert}]}
+  - {name: other, port: 443, protocol: HTTPS, hostname: other.example.com, tls: {certificateRefs: [{name: web-cert}]}}
 `
 
 const boutiqueRoute = `apiVersion: gateway.networking.k8s.io/v1
@@ -103,6 +104,9 @@ func TestG21GatewayAPIIsServed(t *testing.T) {
 	})
 	r.keep()
 	eventually(t, "the gateway to serve TLS", func() testbed.Response { return r.secure(t) }, answeredBy(t, "web"))
+	if got := r.misdirected(t); got.Status != http.StatusMisdirectedRequest { // G79
+		t.Errorf("for a host of another listener, status %d, %v; want 421", got.Status, got.Err)
+	}
 	r.c1.Apply(fmt.Sprintf(boutiqueRoute, "2"))
 	eventually(t, "the change of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, version("2"))
 	r.speakTLS(t)

@@ -20,6 +20,7 @@ import (
 // host is a virtual host of a gateway in the making.
 type host struct {
 	redirect bool // plaintext requests are sent to https
+	own      bool // it answers 404 where it has no route
 	rules    []*route.Rule
 }
 
@@ -28,12 +29,16 @@ type host struct {
 func Routes(v *facet.View, name string) proto.Message {
 	var port *listenPort
 	var offered []*corev3.HeaderValueOption
+	var all []*routev3.VirtualHost
 	hosts := map[string]*host{}
 	for _, p := range ports(v) {
 		for _, s := range p.servers {
 			if p.routesName(s) == name && s.routed(p.protocol) {
 				port = p
 				addHosts(v, hosts, p, s)
+				if misdirected := p.refuseElsewhere(s, hosts); misdirected != nil {
+					all = append(all, misdirected)
+				}
 				if p.quicAt(s) != 0 {
 					offered = []*corev3.HeaderValueOption{altSvc(s.port())}
 				}
@@ -43,7 +48,6 @@ func Routes(v *facet.View, name string) proto.Message {
 	if port == nil {
 		return nil
 	}
-	var all []*routev3.VirtualHost
 	for _, domain := range slices.Sorted(maps.Keys(hosts)) {
 		if host := virtualHost(v, domain, hosts[domain], port); host != nil {
 			all = append(all, host)
@@ -108,7 +112,7 @@ func virtualHost(v *facet.View, domain string, h *host, p *listenPort) *routev3.
 	}
 	v.Made(name, nil)
 	routes = append(routes, last...)
-	if len(routes) == 0 && !h.redirect {
+	if len(routes) == 0 && !h.redirect && !h.own {
 		return nil
 	}
 	host := &routev3.VirtualHost{Name: name, Domains: []string{domain}, Routes: routes}
