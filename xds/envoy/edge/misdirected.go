@@ -2,13 +2,13 @@ package edge
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -17,18 +17,17 @@ import (
 func (s *Server) ofListener() bool { return s.object.Credentials.Only }
 
 // refuseElsewhere has requests that came by a connection for another server of the port refused with 421, as the
-// Gateway API wants (ADR 178). Names of the server's own without a route have 404 in spite of that.
-func (p *listenPort) refuseElsewhere(s *Server, hosts map[string]*host) *routev3.VirtualHost {
-	if p.protocol != gateway.ServesTLS || !s.ofListener() {
+// Gateway API wants (ADR 178); nil: there is none. Names of the configuration's own servers without a route have
+// 404 in spite of that.
+func (p *listenPort) refuseElsewhere(routes string, hosts map[string]*host) *routev3.VirtualHost {
+	own, others := p.split(routes)
+	domains := slices.DeleteFunc(withoutCovered(others, own), func(name string) bool { return hosts[name] != nil })
+	if len(own) == 0 || len(domains) == 0 {
 		return nil
 	}
-	domains := slices.DeleteFunc(p.elsewhere(s), func(name string) bool { return hosts[name] != nil })
-	if len(domains) == 0 {
-		return nil
-	}
-	for _, own := range s.names {
-		if hosts[own] == nil {
-			hosts[own] = &host{own: true}
+	for _, name := range own {
+		if hosts[name] == nil {
+			hosts[name] = &host{own: true}
 		}
 	}
 	return &routev3.VirtualHost{
@@ -38,25 +37,27 @@ func (p *listenPort) refuseElsewhere(s *Server, hosts map[string]*host) *routev3
 	}
 }
 
-// elsewhere are the names of the other servers of the port, sorted. One that a wider one of them covers is left
-// out where no name of this server comes between.
-func (p *listenPort) elsewhere(s *Server) (names []string) {
-	var wild []string
-	for name, owner := range p.owners {
-		if owner != s {
-			names = append(names, name)
-			if strings.HasPrefix(name, "*") {
-				wild = append(wild, name)
-			}
+// split are the names of the listeners that have the route configuration, and those of the other servers of
+// the port, sorted. Only ports that end TLS have any.
+func (p *listenPort) split(routes string) (own, others []string) {
+	for _, name := range slices.Sorted(maps.Keys(p.owners)) {
+		if s := p.owners[name]; s.ofListener() && s.https() && p.routesName(s) == routes {
+			own = append(own, name)
+		} else {
+			others = append(others, name)
 		}
 	}
-	names = slices.DeleteFunc(names, func(name string) bool {
+	return own, others
+}
+
+// withoutCovered leaves out names that a wider one of them covers, where none of the own names comes between.
+func withoutCovered(names, own []string) []string {
+	wild := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, "*") })
+	return slices.DeleteFunc(names, func(name string) bool {
 		return slices.ContainsFunc(wild, func(wider string) bool {
-			return wider != name && resource.Covers(wider, name) && !slices.ContainsFunc(s.names, func(own string) bool {
-				return resource.Covers(own, name) && resource.Covers(wider, own)
+			return wider != name && resource.Covers(wider, name) && !slices.ContainsFunc(own, func(between string) bool {
+				return resource.Covers(between, name) && resource.Covers(wider, between)
 			})
 		})
 	})
-	slices.Sort(names)
-	return names
 }

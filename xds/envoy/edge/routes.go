@@ -29,16 +29,12 @@ type host struct {
 func Routes(v *facet.View, name string) proto.Message {
 	var port *listenPort
 	var offered []*corev3.HeaderValueOption
-	var all []*routev3.VirtualHost
 	hosts := map[string]*host{}
 	for _, p := range ports(v) {
 		for _, s := range p.servers {
 			if p.routesName(s) == name && s.routed(p.protocol) {
 				port = p
 				addHosts(v, hosts, p, s)
-				if misdirected := p.refuseElsewhere(s, hosts); misdirected != nil {
-					all = append(all, misdirected)
-				}
 				if p.quicAt(s) != 0 {
 					offered = []*corev3.HeaderValueOption{altSvc(s.port())}
 				}
@@ -47,6 +43,10 @@ func Routes(v *facet.View, name string) proto.Message {
 	}
 	if port == nil {
 		return nil
+	}
+	var all []*routev3.VirtualHost
+	if misdirected := port.refuseElsewhere(name, hosts); misdirected != nil {
+		all = append(all, misdirected)
 	}
 	for _, domain := range slices.Sorted(maps.Keys(hosts)) {
 		if host := virtualHost(v, domain, hosts[domain], port); host != nil {
