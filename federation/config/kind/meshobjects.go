@@ -49,7 +49,9 @@ func labelsOfNodes(d Decoded, labels []string) []federation.Problem {
 const UnusedSetting = "this setting has no effect yet"
 
 // MeshSettingsOfSources are those that say what the hub reads of clusters.
-var MeshSettingsOfSources = []string{"sources", "ingressControllerMode", "ingressClass", "ingressService", "ingressSelector", "ingressStatus"}
+var MeshSettingsOfSources = []string{
+	"sources", "ingressControllerMode", "ingressClass", "ingressService", "ingressSelector", "ingressStatus",
+}
 
 // MeshSettingsFields are the fields of MeshSettings that proxies are configured by.
 var MeshSettingsFields = []string{

@@ -1,9 +1,6 @@
 package supported
 
-import (
-
-	"isthmus.dev/isthmus/federation"
-)
+import "isthmus.dev/isthmus/federation"
 
 func ofGatewayAPI(name string) federation.Kind {
 	return federation.Kind{Group: "gateway.networking.k8s.io", Name: name}
