@@ -39,7 +39,8 @@ func (k *Keys) ring() *ring { return k.current.Load() }
 
 // ErrNoKeys is the error of OpenKeys where there is no file, and none may be
 // made.
-var ErrNoKeys = errors.New("the key file is missing, and there are secrets that were sealed with its keys; put it back, or remove those secrets")
+var ErrNoKeys = errors.New("the key file is missing, and there are secrets that were sealed with its keys; " +
+	"put it back, or copy that of another hub of this store, or remove those secrets")
 
 // OpenKeys reads the key file. One that is missing is made, readable for its
 // owner alone, if it may be: that is where nothing is sealed yet (S28).
