@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 var tlsPolicyKind = ofGroup("BackendTLSPolicy")
@@ -70,7 +71,7 @@ func sectionOf(ref gateway.LocalPolicyTargetReferenceWithSectionName) string {
 func (p *tlsPolicy) tls(r *federation.Reader, s *Status, why *faults) object {
 	in, field := p.spec.Validation, "spec.validation"
 	if len(p.spec.Options) > 0 {
-		s.unsupported("spec.options", noOptions)
+		s.unsupported("spec.options", kind.NoTLSOptions)
 	}
 	names := []any{}
 	for _, name := range in.SubjectAltNames {

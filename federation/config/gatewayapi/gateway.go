@@ -9,6 +9,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 func ofGroup(name string) federation.Kind {
@@ -37,8 +38,6 @@ var controllers = []gateway.GatewayController{"isthmus.dev/gateway-controller", 
 const nameLabel = "gateway.networking.k8s.io/gateway-name"
 
 const anyHost = "*"
-
-const noOptions = "options of TLS are not supported"
 
 // gatewayView is a Gateway as its routes see it.
 type gatewayView struct {
@@ -79,17 +78,24 @@ func serves(r *federation.Reader, class string) (controller gateway.GatewayContr
 	return controller, ours, true
 }
 
-// statusOfClass is the status of a GatewayClass, of which conditions are computed elsewhere.
-func statusOfClass(r *federation.Reader, key federation.ObjectKey) Status {
-	s := Status{Object: key}
+// judged is the object, and a status that says nothing yet; nil: there is none, and the status is whole.
+func judged(r *federation.Reader, key federation.ObjectKey) (*federation.Object, Status) {
 	o, exists := r.Object(key)
 	if !exists || o.Key != key {
+		return nil, Status{Object: key}
+	}
+	return o, Status{Object: key, Digest: o.Digest}
+}
+
+// statusOfClass is the status of a GatewayClass, of which conditions are computed elsewhere.
+func statusOfClass(r *federation.Reader, key federation.ObjectKey) Status {
+	o, s := judged(r, key)
+	if o == nil {
 		return s
 	}
-	s.Digest = o.Digest
 	spec, _ := o.Spec.(*gateway.GatewayClassSpec)
 	if _, ours := Controls(o); ours && spec.ParametersRef != nil {
-		s.unsupported("spec.parametersRef", "the hub deploys no proxies, and its classes have no parameters")
+		s.unsupported("spec.parametersRef", kind.NoClassParameters)
 	}
 	return s
 }
@@ -157,7 +163,7 @@ func (g *gatewayView) listener(r *federation.Reader, in gateway.Listener, i int,
 		l.host = strings.ToLower(string(*l.Hostname))
 	}
 	if l.TLS != nil && len(l.TLS.Options) > 0 {
-		l.notes.unsupported(l.field+".tls.options", noOptions)
+		l.notes.unsupported(l.field+".tls.options", kind.NoTLSOptions)
 	}
 	switch l.Protocol {
 	case gateway.HTTPProtocolType:

@@ -125,12 +125,10 @@ func gatewayOf(r *federation.Reader, parent federation.ObjectKey) *gatewayView {
 
 // statusOfSet is the status of a ListenerSet.
 func statusOfSet(r *federation.Reader, key federation.ObjectKey) Status {
-	s := Status{Object: key}
-	o, exists := r.Object(key)
-	if !exists || o.Key != key {
+	o, s := judged(r, key)
+	if o == nil {
 		return s
 	}
-	s.Digest = o.Digest
 	g := gatewayOf(r, key)
 	if g == nil || g.listeners == nil {
 		s.tell(codeOf(string(gateway.RouteReasonNoMatchingParent)), "spec.parentRef",

@@ -10,6 +10,12 @@ import (
 
 // The kinds of the Gateway API.
 
+// NoClassParameters and NoTLSOptions are why fields of objects of the Gateway API have no effect.
+const (
+	NoClassParameters = "the hub deploys no proxies, and its classes have no parameters"
+	NoTLSOptions      = "options of TLS are not supported"
+)
+
 func ofGatewayAPI(name string) federation.Kind {
 	return federation.Kind{Group: gatewayGroup, Name: name}
 }

@@ -1,6 +1,9 @@
 package supported
 
-import "isthmus.dev/isthmus/federation"
+import (
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
+)
 
 func ofGatewayAPI(name string) federation.Kind {
 	return federation.Kind{Group: "gateway.networking.k8s.io", Name: name}
@@ -11,15 +14,15 @@ func ofGatewayAPI(name string) federation.Kind {
 var (
 	_ = add(row{kind: ofGatewayAPI("GatewayClass"), derived: true, table: &table{
 		fields: []string{"controllerName"}, texts: []string{"description"},
-		refused: map[string]string{"parametersRef": "the hub deploys no proxies, and its classes have no parameters"},
+		refused: map[string]string{"parametersRef": kind.NoClassParameters},
 	}})
 	_ = add(row{kind: ofGatewayAPI("Gateway"), derived: true, table: gatewayAPIGateway()})
 	_ = add(row{kind: ofGatewayAPI("ListenerSet"), derived: true, table: &table{
-		fields: append(listenerFields(), "parentRef"), refused: map[string]string{"listeners.tls.options": noOptions},
+		fields: append(listenerFields(), "parentRef"), refused: map[string]string{"listeners.tls.options": kind.NoTLSOptions},
 	}})
 	_ = add(row{kind: ofGatewayAPI("ReferenceGrant"), derived: true, table: &table{fields: []string{"from", "to"}}})
 	_ = add(row{kind: ofGatewayAPI("BackendTLSPolicy"), derived: true, table: &table{
-		fields: []string{"targetRefs", "validation"}, refused: map[string]string{"options": noOptions},
+		fields: []string{"targetRefs", "validation"}, refused: map[string]string{"options": kind.NoTLSOptions},
 	}})
 	_ = add(row{kind: ofGatewayAPI("HTTPRoute"), derived: true, table: requestRoute(
 		[]string{"rules.timeouts"}, "cors", "requestRedirect", "urlRewrite")})
@@ -29,10 +32,7 @@ var (
 	_ = add(row{kind: ofGatewayAPI("UDPRoute"), derived: true, table: connectionRoute()})
 )
 
-const (
-	noOptions   = "options of TLS are not supported"
-	noExtension = "filters of other groups are not supported; requests get 500"
-)
+const noExtension = "filters of other groups are not supported; requests get 500"
 
 func gatewayAPIGateway() *table {
 	return &table{
@@ -40,7 +40,7 @@ func gatewayAPIGateway() *table {
 		refused: map[string]string{
 			"addresses":             "the hub assigns no addresses; expose the proxies of the Gateway by a Service",
 			"infrastructure":        "the hub deploys no proxies; deploy them with the label " + federation.GatewayLabel,
-			"listeners.tls.options": noOptions,
+			"listeners.tls.options": kind.NoTLSOptions,
 			"tls.backend":           "no client certificate is presented to backends",
 		},
 	}
