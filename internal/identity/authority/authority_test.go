@@ -3,6 +3,7 @@ package authority
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,6 +90,50 @@ func TestRootsTakeTurnsWithOverlap(t *testing.T) {
 	}
 	if bytes.Contains(r.log.Bytes(), []byte("PRIVATE")) {
 		t.Error("the log tells too much")
+	}
+}
+
+// TestU48AClockThatIsSetBackLeavesASigner: the root whose turn has come signs on, although the clock says
+// that its turn is to come, and what it signs is trusted at the time that the clock says.
+func TestU48AClockThatIsSetBackLeavesASigner(t *testing.T) {
+	r := newRig(t, nil)
+	first := r.Roots()[0]
+	signs := func(want *x509.Certificate, what string) {
+		t.Helper()
+		leaf := r.issue(Order{})
+		if leaf.CheckSignatureFrom(want) != nil {
+			t.Errorf("%s: another root signs", what)
+		}
+		if _, err := r.trust().Verify([]*x509.Certificate{leaf}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	r.pass(-time.Minute)
+	signs(first, "the first root, a minute before it was made")
+	r.pass(time.Minute)
+	if err := r.Rotate(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	second := r.Roots()[1]
+	r.pass(time.Hour)
+	r.pass(-30 * time.Minute)
+	signs(first, "while the second waits")
+	r.pass(90 * time.Minute)
+	signs(second, "in its turn")
+	r.pass(-time.Hour)
+	signs(second, "an hour before its turn, which it has had")
+	if roots := r.Roots(); len(roots) != 2 {
+		t.Errorf("there are %d roots, and certificates of both are in use", len(roots))
+	}
+	again := r.replica(nil)
+	if _, err := again.Sign(Order{Workload: web, Key: newKey(t).Public()}); err != nil {
+		t.Errorf("a hub that starts with that clock: %v", err)
+	}
+	r.pass(time.Hour)
+	signs(second, "when the clock is right again")
+	r.pass(-24 * time.Hour)
+	if _, err := r.Sign(Order{Workload: web, Key: newKey(t).Public()}); !errors.Is(err, ErrNoSigner) {
+		t.Errorf("before the root is valid, signing gives %v", err)
 	}
 }
 

@@ -41,6 +41,18 @@ func (s state) current(now time.Time) (generation, bool) {
 			return g, true
 		}
 	}
+	return s.afterSetback(now)
+}
+
+// afterSetback is the one that signs although its turn is in the future: the hub's clock was set
+// back. Its turn has come before, since the key of the one before it is gone; false: there is none.
+func (s state) afterSetback(now time.Time) (generation, bool) {
+	for i, g := range s.generations {
+		had := i == 0 || s.generations[i-1].key == nil && s.generations[i-1].broken == nil
+		if had && g.key != nil && !now.Before(g.signer().NotBefore) && now.Before(g.ends()) {
+			return g, true
+		}
+	}
 	return generation{}, false
 }
 
