@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -75,12 +76,21 @@ func startAgent(t *testing.T) (socket string) {
 	return socket
 }
 
+// istioTags are tags of statistics as the bootstrap of Istio's agent has them.
+const istioTags = `stats_config:
+  use_all_default_tags: false
+  stats_tags:
+  - {tag_name: cluster_name, regex: "^cluster(\\.(.+);)"}
+  - {tag_name: http_conn_manager_prefix, regex: "^http\\.(((?:[_.[:digit:]\\w]*|[_\\[\\]aAbBcCdDeEfF[:digit:]\\w\\:]*));\\.)"}
+`
+
 // startAgentProxy is an Envoy as Istio's agent starts it.
 func startAgentProxy(t *testing.T) *real {
 	t.Helper()
 	sds := startAgent(t)
 	return startMeshProxy(t, newVault(), "NODE", node("web-1").Id, "API", "DELTA_GRPC",
 		"INTERCEPTION_MODE: REDIRECT", "INTERCEPTION_MODE: REDIRECT, WORKLOAD_IDENTITY_SOCKET_FILE: socket",
+		"static_resources:\n", istioTags+"static_resources:\n",
 		"  - name: hub\n", `  - name: sds-grpc
     type: STATIC
     typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {}}}}
@@ -108,4 +118,35 @@ func TestR34EnvoyGetsItsIdentityFromItsAgent(t *testing.T) {
 	if at := r.first(Sent, envoy.SecretType); at >= 0 {
 		t.Error("the hub was asked for secrets")
 	}
+}
+
+// TestU49StatisticsHaveTheNamesOfClustersAsTags: an Envoy with the bootstrap of Istio's agent counts by names of clusters
+// and listeners, and not by metrics whose names have parts of hosts.
+func TestU49StatisticsHaveTheNamesOfClustersAsTags(t *testing.T) {
+	r := startAgentProxy(t)
+	r.await("the clusters", r.hasClusters(cluster("named"), cluster("web")))
+	r.await("the statistics", func() error {
+		body, err := r.envoy.Admin("/stats/prometheus")
+		if err != nil {
+			return err
+		}
+		page := string(body)
+		for _, want := range []string{
+			`envoy_cluster_membership_total{cluster_name="` + cluster("web") + `"}`,
+			`envoy_cluster_membership_total{cluster_name="PassthroughCluster"}`,
+			`envoy_http_downstream_rq_total{http_conn_manager_prefix="`,
+		} {
+			if !strings.Contains(page, want) {
+				return fmt.Errorf("there is no %s", want)
+			}
+		}
+		for line := range strings.Lines(page) {
+			name, _, _ := strings.Cut(line, "{")
+			if strings.HasPrefix(name, "envoy_cluster_") && strings.Contains(name, "web") ||
+				strings.HasPrefix(name, "envoy_http_") && strings.Contains(name, "bound_") {
+				return fmt.Errorf("the name of a metric has that of a host: %s", name)
+			}
+		}
+		return nil
+	})
 }

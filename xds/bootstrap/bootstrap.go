@@ -13,6 +13,7 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -86,6 +87,7 @@ func Build(o Options) (*bootstrapv3.Bootstrap, error) {
 		StaticResources:  o.staticResources(),
 		OverloadManager:  o.overloadManager(),
 		LayeredRuntime:   runtime(),
+		StatsConfig:      &metricsv3.StatsConfig{StatsTags: statsTags()},
 	}
 	if o.Admin != (Endpoint{}) {
 		b.Admin = &bootstrapv3.Admin{Address: o.Admin.address()}
@@ -158,6 +160,7 @@ func (o *Options) node() *corev3.Node {
 	}
 	said := map[string]any{
 		"CLUSTER_ID": o.Cluster, "NAMESPACE": o.Namespace, "SERVICE_ACCOUNT": o.ServiceAccount, "INSTANCE_IPS": strings.Join(addresses, ","),
+		"STAT_NAMES": "delimited",
 	}
 	kind := "router"
 	switch o.Kind {
@@ -201,6 +204,15 @@ func (o *Options) node() *corev3.Node {
 		n.Locality = &corev3.Locality{Region: o.Region, Zone: o.Zone, SubZone: o.SubZone}
 	}
 	return n
+}
+
+// statsTags make tags of the names of clusters and listeners, as Istio's bootstrap calls them. The hub has a semicolon end
+// each: Envoy's own tags end at the first dot, and would leave the rest of a host in the name of the metric.
+func statsTags() (tags []*metricsv3.TagSpecifier) {
+	for _, t := range [][2]string{{"cluster_name", `^cluster(\.(.+);)`}, {"http_conn_manager_prefix", `^http(\.(.+);)`}} {
+		tags = append(tags, &metricsv3.TagSpecifier{TagName: t[0], TagValue: &metricsv3.TagSpecifier_Regex{Regex: t[1]}})
+	}
+	return tags
 }
 
 // SecretFiles are the files that the folder Secrets must have, by name: Envoy reloads

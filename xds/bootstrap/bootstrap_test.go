@@ -92,7 +92,8 @@ func TestTheHubUnderstandsTheNode(t *testing.T) {
 			t.Errorf("%s: %s", kind, got)
 		}
 		if n.Cluster != "c1" || n.Namespace != "shop" || n.ServiceAccount != "web" || n.Network != "n1" || len(n.Addresses) != 2 ||
-			n.Labels["app"] != "web" || n.Locality.Zone != "eu-1" || n.Name != "web-1.shop" || !n.DNSCapture || n.HTTPProxyPort != 15080 {
+			n.Labels["app"] != "web" || n.Locality.Zone != "eu-1" || n.Name != "web-1.shop" || !n.DNSCapture || n.HTTPProxyPort != 15080 ||
+			!n.Delimited {
 			t.Errorf("%s: the node is %+v", kind, n)
 		}
 	}

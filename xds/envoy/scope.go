@@ -3,6 +3,7 @@ package envoy
 import (
 	"slices"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -45,7 +46,11 @@ type build func(v *facet.View, name string) proto.Message
 // made is the resource of that name for the view, with the patches of EnvoyFilters: they come
 // after everything else.
 func (of build) made(v *facet.View, name string) proto.Message {
-	return envoyfilter.Apply(v, of(v, name))
+	m := of(v, name)
+	if c, is := m.(*clusterv3.Cluster); is && c != nil && v.Facet.Delimited {
+		c.AltStatName = resource.Delimited(name)
+	}
+	return envoyfilter.Apply(v, m)
 }
 
 // scopeOf is the facet's row.

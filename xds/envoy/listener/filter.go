@@ -51,6 +51,9 @@ func NewInlineHTTP(v *facet.View, statPrefix, cluster string) *hcmv3.HttpConnect
 // of servers stay, websockets pass. Paths are normalized before routes and policies
 // see them.
 func newHTTP(v *facet.View, statPrefix string) *hcmv3.HttpConnectionManager {
+	if v.Facet.Delimited {
+		statPrefix = resource.Delimited(statPrefix)
+	}
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:                 statPrefix,
 		HttpFilters:                []*hcmv3.HttpFilter{resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},

@@ -24,6 +24,18 @@ func hasStats(extensions []*corev3.Extension) bool {
 	return has(statsExtensions) && has(metadataExtensions)
 }
 
+// withDelimiters adds to the facets of a node that names in its statistics have delimiters: those of clusters, and of
+// listeners for requests.
+func withDelimiters(n Node, t resource.Type, facets []Facet) []Facet {
+	if !n.Delimited || t != resource.ListenerType && t != resource.ClusterType {
+		return facets
+	}
+	for i := range facets {
+		facets[i].Delimited = facets[i].Scope != ScopeNames
+	}
+	return facets
+}
+
 // withStats adds to the facets of a node that its proxies count as those of Istio do. What is the same for every proxy, and answers to DNS
 // requests, do not depend on it.
 func withStats(n Node, t resource.Type, facets []Facet) []Facet {

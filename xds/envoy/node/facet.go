@@ -32,6 +32,7 @@ type Facet struct {
 	SNIDNAT   bool                // the proxies are routers in sni-dnat mode
 	Balanced  bool                // services whose callers choose the endpoint, for gateways, which have no such callers
 	Automatic bool                // DNS capture: callers know services by automatic VIPs
+	Delimited bool                // names in their statistics end with a semicolon
 	// The effective configuration of the proxy.
 	Objects federation.ClusterID // whose objects for its own proxies count; empty: there are none
 	// Egress is what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST,
@@ -87,7 +88,7 @@ func (f Facet) String() string {
 func (f Facet) flags() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) &&
-			yield("stats", f.Stats) && yield("sni-dnat", f.SNIDNAT) &&
+			yield("stats", f.Stats) && yield("delimited", f.Delimited) && yield("sni-dnat", f.SNIDNAT) &&
 			yield("automatic", f.Automatic) && yield("balanced", f.Balanced) && yield("uncaptured", f.Uncaptured)
 	}
 }

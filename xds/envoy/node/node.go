@@ -50,6 +50,7 @@ type Node struct {
 	Identity       bool   // it has an identity of the mesh and its trust bundle
 	Agent          bool   // these come from Istio's agent beside it, not from the hub
 	Stats          bool   // it has Istio's filters for metrics and for the exchange of metadata
+	Delimited      bool   // its bootstrap finds names in its statistics by the semicolon behind them
 	Proven         bool   // its namespace, service account and cluster are; else all that it says is trusted
 	Group          string // WorkloadGroup of which it registers itself as a workload; empty: of none
 	Probed         bool   // its agent reports the health of the workload

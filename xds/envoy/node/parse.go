@@ -123,6 +123,7 @@ func (p *nodeParser) readMetadata() {
 	p.node.DNSCapture = p.boolean("DNS_CAPTURE")
 	p.node.AgentNames = p.node.DNSCapture && p.node.Type == Sidecar && p.fromAgent()
 	p.readIdentity()
+	p.readStatNames()
 	p.node.Group = p.text("AUTO_REGISTER_GROUP")
 	p.node.Probed = p.fields("PROXY_CONFIG")["readinessProbe"].GetStructValue() != nil
 	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(p.text("INTERCEPTION_MODE"), "NONE")
@@ -176,6 +177,23 @@ func (p *nodeParser) readIdentity() {
 		p.node.Identity = true
 	default:
 		p.fail("metadata IDENTITY_SOURCE %q is no source of identities; it must be %s, or absent", source, identityFromHub)
+	}
+}
+
+// delimited is the value of STAT_NAMES of proxies whose bootstrap takes the names of clusters and listeners
+// out of those of statistics, and finds their ends by a semicolon.
+const delimited = "delimited"
+
+// readStatNames takes up whether names in the proxy's statistics have delimiters. The bootstraps of Istio's agents
+// look for them since before the agents say where they serve the proxy's identity.
+func (p *nodeParser) readStatNames() {
+	switch said := p.text("STAT_NAMES"); said {
+	case "":
+		p.node.Delimited = p.text("WORKLOAD_IDENTITY_SOCKET_FILE") != ""
+	case delimited:
+		p.node.Delimited = true
+	default:
+		p.fail("metadata STAT_NAMES %q is not known; it must be %s, or absent", said, delimited)
 	}
 }
 
@@ -296,7 +314,7 @@ func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
 func (p *nodeParser) readGRPC() {
 	if strings.HasPrefix(p.node.UserAgent, "gRPC") || strings.EqualFold(p.text("GENERATOR"), "grpc") {
 		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort, p.node.Identity, p.node.Agent, p.node.AgentNames = true, false, 0, false, false, false
-		p.node.Stats = false
+		p.node.Stats, p.node.Delimited = false, false
 	}
 }
 

@@ -83,7 +83,7 @@ func (v View) Facets(t resource.Type) []Facet {
 	if t == resource.ListenerType {
 		facets = v.node.withTelemetry(v.config, facets)
 	}
-	facets = withStats(v.node, t, facets)
+	facets = withDelimiters(v.node, t, withStats(v.node, t, facets))
 	facets = v.config.patches.patched(t, facets)
 	for i := range facets {
 		if facets[i].Scope != ScopeStatic || facets[i].Extras().Patches != "" {

@@ -21,6 +21,7 @@ type Variant struct {
 	Identity       bool
 	Agent          bool
 	Stats          bool
+	Delimited      bool
 	GRPC           bool
 	IPv6           bool
 	Network        federation.NetworkID // empty also where the cluster or a registry says it
@@ -36,7 +37,7 @@ func (v View) Variant() Variant {
 	said := Variant{
 		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort,
 		DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture,
-		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, GRPC: n.GRPC, IPv6: n.hasIPv6(),
+		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, Delimited: n.Delimited, GRPC: n.GRPC, IPv6: n.hasIPv6(),
 		Patches: v.config.patches.claimed,
 	}
 	if !v.placed {

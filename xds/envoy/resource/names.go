@@ -162,3 +162,7 @@ func ValidateName(name string) error {
 // maxName is the longest name of a resource: a hostname has up to 253 bytes, a
 // subset 63, and a cluster's name is longer by up to 16.
 const maxName = 332
+
+// Delimited is how a name is in the names of statistics of proxies whose bootstrap looks for its end: names of hosts have
+// dots, by which Envoy divides those of statistics.
+func Delimited(name string) string { return name + ";" }
