@@ -30,7 +30,7 @@ type Inputs struct {
 type Remotes struct {
 	Asked bool // they were asked for, whatever came of it
 	Read  bool
-	Named []Entry // sorted
+	Named []Entry // those that were attached before, then the others, each sorted
 	// Waiting are the clusters that they named before the start. They count until the
 	// objects are read.
 	Waiting []federation.ClusterID

@@ -17,10 +17,15 @@ func (r *Reconciler) Named(holder federation.ClusterID, by attach.Carrier, all [
 	r.post(func(in *Inputs) {
 		before := in.Remotes[h]
 		was, _ := in.entries(h)
+		known := map[[2]string]Entry{}
+		for _, e := range before.Named {
+			known[e.names()] = e
+		}
 		next := Remotes{Asked: true, Read: true, Waiting: before.Waiting}
 		for _, remote := range all {
-			next.Named = append(next.Named, r.entry(h, remote, before.Named))
+			next.Named = append(next.Named, r.entry(h, remote, known))
 		}
+		next.Named = before.attachedFirst(was, next.Named)
 		in.Remotes[h] = next
 		is, _ := in.entries(h)
 		r.logNamed(h, was, is)
@@ -41,15 +46,38 @@ func (r *Reconciler) Unreadable(holder federation.ClusterID, by attach.Carrier, 
 	})
 }
 
+// attachedFirst are the entries in their order, those first that were attached before: if there are too many,
+// a new object does not detach a cluster.
+func (s Remotes) attachedFirst(was, now []Entry) []Entry {
+	attached := map[[2]string]bool{}
+	for _, e := range was {
+		attached[e.names()] = true
+	}
+	first := func(e Entry) bool {
+		return attached[e.names()] || slices.Contains(s.waiting(), federation.ClusterID(e.Key))
+	}
+	var others []Entry
+	ordered := make([]Entry, 0, len(now))
+	for _, e := range now {
+		if first(e) {
+			ordered = append(ordered, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return append(ordered, others...)
+}
+
+// names is what an entry is known by.
+func (e Entry) names() [2]string { return [2]string{e.Object, e.Key} }
+
 // entry is what an object names, with the claim that it makes. One that says what it
 // said before is not read again.
-func (r *Reconciler) entry(h Holder, named attach.Remote, before []Entry) Entry {
+func (r *Reconciler) entry(h Holder, named attach.Remote, before map[[2]string]Entry) Entry {
 	sum := sha256.Sum256([]byte(named.Kubeconfig.Reveal() + named.Refused))
 	e := Entry{Object: named.Object, Key: named.Key, Digest: hex.EncodeToString(sum[:])}
-	for _, old := range before {
-		if old.Object == e.Object && old.Key == e.Key && old.Digest == e.Digest {
-			return old
-		}
+	if old, known := before[e.names()]; known && old.Digest == e.Digest {
+		return old
 	}
 	e.Claim = r.claim(h, named)
 	return e
@@ -70,17 +98,21 @@ func (r *Reconciler) claim(h Holder, named attach.Remote) Claim {
 
 // logNamed tells what the objects of a holder name now, and what no more.
 func (r *Reconciler) logNamed(h Holder, before, now []Entry) {
-	names := func(all []Entry, e Entry) bool {
-		return slices.ContainsFunc(all, func(o Entry) bool { return o.Object == e.Object && o.Key == e.Key })
+	in := func(all []Entry) map[[2]string]bool {
+		names := map[[2]string]bool{}
+		for _, e := range all {
+			names[e.names()] = true
+		}
+		return names
 	}
-	noun := carriers[h.By].noun
+	noun, were, are := carriers[h.By].noun, in(before), in(now)
 	for _, e := range now {
-		if !names(before, e) {
+		if !were[e.names()] {
 			r.o.Logger.Info(fmt.Sprintf("attaching a cluster: a %s names it", noun), "cluster", e.Key, "holder", h.Cluster, "object", e.Object)
 		}
 	}
 	for _, e := range before {
-		if !names(now, e) {
+		if !are[e.names()] {
 			r.o.Logger.Info(fmt.Sprintf("detaching a cluster: no %s names it any more", noun), "cluster", e.Key,
 				"holder", h.Cluster, "object", e.Object)
 		}

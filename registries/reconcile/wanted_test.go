@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
@@ -257,6 +258,52 @@ func TestTooManyRemotes(t *testing.T) {
 	p := Wanted(says{config: one("a", "1"), secrets: of("a", secret("2", ids...))}.inputs())
 	if len(p.Clusters) != maxRemotes+1 || len(p.Problems["a"]) != 2 {
 		t.Errorf("%d clusters and %d problems", len(p.Clusters), len(p.Problems["a"]))
+	}
+}
+
+// TestU45TooManyRemotesDetachNone: a cluster that was attached before a holder named too many stays, and the place of one that
+// goes is given to the first that waits. A restart changes nothing.
+func TestU45TooManyRemotesDetachNone(t *testing.T) {
+	named := func(names ...string) (all []attach.Remote) {
+		for _, name := range names {
+			all = append(all, attach.Remote{Object: "ns/" + name, Key: name, Refused: "no token"})
+		}
+		return all
+	}
+	var many []string
+	for i := range maxRemotes + 2 {
+		many = append(many, fmt.Sprintf("c%03d", i))
+	}
+	for name, saved := range map[string][]federation.ClusterID{"running": nil, "restarted": {"west"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := start(t, Start{Config: []Claim{cluster("home", "h", 9, 1)}})
+				defer h.stop()
+				by := Holder{"home", attach.Profiles}
+				say := func(all []attach.Remote) map[federation.ClusterID]Attachment {
+					h.Named(by.Cluster, by.By, all)
+					synctest.Wait()
+					return h.Reconciler.Latest().Clusters
+				}
+				if saved == nil {
+					say(named("west"))
+				} else {
+					h.say(func(in *Inputs) { in.Remotes[by] = Remotes{Waiting: saved} })
+				}
+				all := say(named(append(many, "west")...))
+				if _, stays := all["west"]; !stays || len(all) != maxRemotes+1 {
+					t.Errorf("%d clusters, the one that was attached among them: %t", len(all), stays)
+				}
+				last := federation.ClusterID(many[maxRemotes-1])
+				if _, early := all[last]; early {
+					t.Errorf("%s is attached beyond the limit", last)
+				}
+				all = say(named(many...))
+				if _, there := all[last]; !there || len(all) != maxRemotes+1 {
+					t.Errorf("%d clusters, the next one among them: %t", len(all), there)
+				}
+			})
+		})
 	}
 }
 
