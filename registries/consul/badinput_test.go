@@ -123,6 +123,55 @@ func TestBC01ToBC14InARealConsul(t *testing.T) {
 	}
 }
 
+// TestBC04OddNodesTagsAndMetadataOfARealConsul: what Consul stores of nodes, tags and metadata makes no service, changes none, and
+// makes no two workloads of one name.
+func TestBC04OddNodesTagsAndMetadataOfARealConsul(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, testbed.ConsulOptions{}, Options{})
+	nodes := []string{"größe", "a/b", "a%2fb", "..", "A", "two words", "new\nline", strings.Repeat("n", 600)}
+	for i, node := range nodes {
+		service := registered("nodes", "same", fmt.Sprintf("10.0.1.%d", i+1), 80)
+		service["Node"] = node
+		r.Put("/v1/catalog/register", service)
+	}
+	many := make([]string, 3000)
+	for i := range many {
+		many[i] = fmt.Sprintf("tag-%d", i)
+	}
+	r.register("tags", "tags", "10.0.2.1", 80, withTags(many...))
+	r.register("settings", "settings", "10.0.3.1", 80, withMeta(
+		"isthmus_dev-unhealthy", "yes", "kubernetes_io-service-name", "other", "namespace", "kube-system",
+		"service-account", "admin", "hostname", "other.example.com", "external", ""))
+	r.register("six", "six", "fd00::7", 80)
+	heard, _ := registrytest.Start(t, r)
+	v := heard.WaitPhase(t, federation.Ready)
+	workloads := map[string]bool{}
+	for _, e := range v.Services[r.Key("nodes")].Endpoints {
+		workloads[e.Workload] = true
+		if _, shown := v.Workloads[federation.WorkloadKey{Name: strings.TrimPrefix(e.Workload, "/")}]; !shown {
+			t.Errorf("the workload %q of an endpoint does not exist", e.Workload)
+		}
+	}
+	if len(workloads) != len(nodes)-1 || codes(v)["NAME_INVALID instance same"] != 1 {
+		t.Errorf("%d nodes, of which one has too long a name, have the workloads %v and the problems %v", len(nodes), workloads, codes(v))
+	}
+	if e := v.Services[r.Key("tags")].Endpoints[0]; len(e.Labels) != maxLabels || codes(v)["LABEL_IGNORED Service tags"] != 1 ||
+		codes(v)["LIMIT Service tags"] != 1 {
+		t.Errorf("%d tags make %d labels, and the problems %v", len(many), len(e.Labels), codes(v))
+	}
+	if s := v.Services[r.Key("settings")]; s == nil || s.MeshExternal || len(s.Endpoints) != 1 ||
+		s.Endpoints[0].Health != federation.Healthy || s.Endpoints[0].ServiceAccount != "" ||
+		s.Endpoints[0].Labels["namespace"] != "kube-system" {
+		t.Errorf("metadata that look like settings make %+v", s)
+	}
+	if s := v.Services[r.Key("six")]; s == nil || s.Endpoints[0].Address.String() != "fd00::7" {
+		t.Errorf("the address of IPv6 is that of %+v", s)
+	}
+	if len(v.Services) != 4 {
+		t.Errorf("there are %d services, want 4: %v", len(v.Services), v.Services)
+	}
+}
+
 func TestVirtualAddressesOfARealConsul(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
