@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -52,15 +53,14 @@ func workloadKeyOf(k string, shard ShardKey) WorkloadKey {
 	return WorkloadKey{Namespace: ns, Name: name}
 }
 
-// addressOwnersAt returns what has the address.
-func addressOwnersAt(s *Snapshot, at AddressKey) []addressOwner {
-	var all []addressOwner
-	prefix := addressOwnersPrefix(at)
-	s.addresses.WalkPrefix(prefix, func(k string, _ struct{}) bool {
-		all = append(all, addressOwnerOf(k[len(prefix):]))
-		return false
-	})
-	return all
+// ownersAt yields what has the address: endpoints or workloads, as the letter says.
+func ownersAt(s *Snapshot, at AddressKey, letter string) iter.Seq[addressOwner] {
+	return func(yield func(addressOwner) bool) {
+		prefix := addressOwnersPrefix(at)
+		s.addresses.WalkPrefix(prefix+letter, func(k string, _ struct{}) bool {
+			return !yield(addressOwnerOf(k[len(prefix):]))
+		})
+	}
 }
 
 // addressesTxn are the owners of addresses in a draft.

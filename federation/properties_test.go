@@ -41,7 +41,7 @@ func viewOf(s *Snapshot) view {
 	for addr := range 6 {
 		for _, id := range []NetworkID{DefaultNetwork, "n1", "n2"} {
 			at := AddressKey{Network: id, Addr: testAddress(addr)}
-			v.Owners[at] = len(addressOwnersAt(s, at))
+			v.Owners[at] = len(slices.Collect(ownersAt(s, at, "")))
 		}
 	}
 	for n := range s.Networks() {

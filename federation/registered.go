@@ -48,8 +48,8 @@ func (a Site) onlyRegistered(c *Cluster) (found Registration, ok bool) {
 func WorkloadsAnywhere(s *Snapshot, id ClusterID, addr netip.Addr) []*Workload {
 	var found []*Workload
 	for network := range inhabited(s.addresses) {
-		for _, r := range addressOwnersAt(s, AddressKey{Network: network, Addr: addr.Unmap()}) {
-			if r.isPod && r.shard.Cluster == id {
+		for r := range ownersAt(s, AddressKey{Network: network, Addr: addr.Unmap()}, ownerWorkload) {
+			if r.shard.Cluster == id {
 				w, _ := s.Workload(r.shard, r.workload)
 				found = append(found, w)
 			}

@@ -2,6 +2,7 @@ package federation
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"slices"
 )
@@ -54,10 +55,7 @@ func (a Site) Placed() (NetworkID, bool) {
 // place's cluster is known.
 func (a Site) Instances() []Instance {
 	var found []Instance
-	for _, r := range a.owners() {
-		if r.isPod {
-			continue
-		}
+	for r := range a.owners(ownerEndpoint) {
 		svc, _ := a.snapshot.Service(r.service)
 		for _, i := range svc.Instances(0) {
 			ip, _ := i.Endpoint.Address.IP()
@@ -70,25 +68,38 @@ func (a Site) Instances() []Instance {
 	return found
 }
 
-// owners returns each owner of the place's addresses once: workloads of its cluster
-// alone where that is known, and endpoints of every shard.
-func (a Site) owners() []addressOwner {
-	var all []addressOwner
-	for _, addr := range a.place.Addresses {
-		for _, r := range addressOwnersAt(a.snapshot, AddressKey{Network: a.network, Addr: addr}) {
-			if (a.place.Cluster == "" || !r.isPod || r.shard.Cluster == a.place.Cluster) && !slices.Contains(all, r) {
-				all = append(all, r)
+// owners yields each owner of the place's addresses once, of those that the letter says.
+func (a Site) owners(letter string) iter.Seq[addressOwner] {
+	return func(yield func(addressOwner) bool) {
+		var before map[addressOwner]bool // at the addresses before
+		for n, addr := range a.place.Addresses {
+			for r := range ownersAt(a.snapshot, AddressKey{Network: a.network, Addr: addr}, letter) {
+				if before[r] {
+					continue
+				}
+				if n < len(a.place.Addresses)-1 {
+					if before == nil {
+						before = map[addressOwner]bool{}
+					}
+					before[r] = true
+				}
+				if !yield(r) {
+					return
+				}
 			}
 		}
 	}
-	return all
 }
 
-// Workloads returns the workloads that live at the place's addresses.
+// Workloads returns the workloads that live at the place's addresses: those of its cluster
+// alone where that is known.
 func (a Site) Workloads() []*Workload {
 	var found []*Workload
-	for _, r := range a.owners() {
-		if w, ok := a.snapshot.Workload(r.shard, r.workload); ok && r.isPod {
+	for r := range a.owners(ownerWorkload) {
+		if a.place.Cluster != "" && r.shard.Cluster != a.place.Cluster {
+			continue
+		}
+		if w, ok := a.snapshot.Workload(r.shard, r.workload); ok {
 			found = append(found, w)
 		}
 	}
