@@ -20,6 +20,7 @@ type mergeInput struct {
 	policy     AddressPolicy
 	isName     bool // a registry gives another service this name
 	drains     []ServiceDrain
+	mesh       *MeshSettings
 	before     *Service // the last merge; nil: there was none
 }
 
@@ -32,7 +33,7 @@ func merge(in mergeInput) *Service {
 	for i, key := range m.order() {
 		shard := in.shards.Of(key)
 		if i == 0 {
-			m.svc.Resolution, m.svc.MeshExternal, m.svc.ExportTo = m.resolution(key, shard), shard.MeshExternal, shard.ExportTo
+			m.svc.Resolution, m.svc.MeshExternal, m.svc.ExportTo = m.resolution(key, shard), shard.MeshExternal, m.exportTo(shard)
 			m.svc.ExternalName, m.first = shard.ExternalName, key.Cluster
 		} else {
 			m.compare(key, shard)
@@ -92,11 +93,16 @@ func (m *merger) compare(key ShardKey, shard *Shard) {
 		m.conflict(ConflictMeshExternal, key.Cluster, fmt.Sprintf("meshExternal is %t in %s and %t in %s", m.svc.MeshExternal, m.first,
 			shard.MeshExternal, key.Cluster))
 	}
-	if !slices.Equal(shard.ExportTo, m.svc.ExportTo) {
+	if exportTo := m.exportTo(shard); !slices.Equal(exportTo, m.svc.ExportTo) {
 		m.conflict(ConflictExportTo, key.Cluster, fmt.Sprintf("exportTo is %q in %s and %q in %s", m.svc.ExportTo,
-			m.first, shard.ExportTo, key.Cluster))
+			m.first, exportTo, key.Cluster))
 	}
 	m.compareAffinity(key.Cluster, m.svc.Affinity(), shard.Affinity)
+}
+
+// exportTo is where the shard has the service visible, by its own word or by the mesh's default.
+func (m *merger) exportTo(shard *Shard) []string {
+	return visibility(m.in.mesh.ServiceExportTo(shard.ExportTo))
 }
 
 func (m *merger) resolution(key ShardKey, shard *Shard) Resolution {

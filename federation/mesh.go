@@ -175,6 +175,11 @@ type MeshSettings struct {
 	// GatewayNamespaces are those whose Services may become gateways of networks
 	// by their labels; "*" is any. None: the root namespace.
 	GatewayNamespaces []string `json:"gatewayNamespaces,omitempty"`
+	// The namespaces to which services and rules are exported that do not say so themselves: as
+	// in their own exportTo. None: all.
+	DefaultServiceExportTo         []string `json:"defaultServiceExportTo,omitempty"`
+	DefaultVirtualServiceExportTo  []string `json:"defaultVirtualServiceExportTo,omitempty"`
+	DefaultDestinationRuleExportTo []string `json:"defaultDestinationRuleExportTo,omitempty"`
 	// ClusterLocalHosts are served by the caller's own cluster only, and so are
 	// those of Kubernetes itself; exceptions are not.
 	ClusterLocalHosts      []string `json:"clusterLocalHosts,omitempty"`

@@ -34,10 +34,10 @@ func normalPorts(in []Port) []Port {
 	return out
 }
 
-// normalExportTo is the set in one order; everywhere is nil.
+// normalExportTo is the set in one order; nil says nothing, so that the mesh's default holds.
 func normalExportTo(in []string) []string {
 	if slices.Contains(in, "*") {
-		return nil
+		return []string{"*"}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(in)))
 }

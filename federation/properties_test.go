@@ -68,7 +68,10 @@ func differ(a, b view) string {
 }
 
 func drawShard(t *rapid.T) *Shard {
-	s := &Shard{Resolution: Resolution(rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(t, "resolution"))}
+	s := &Shard{
+		Resolution: Resolution(rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(t, "resolution")),
+		ExportTo:   rapid.SampledFrom([][]string{nil, nil, {"*"}, {"."}}).Draw(t, "exportTo"),
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "ports") {
 		s.Ports = append(s.Ports, Port{
 			Name:     rapid.SampledFrom([]string{"http", "web", "grpc", ""}).Draw(t, "name"),
@@ -189,8 +192,11 @@ func drawNetworks(t *rapid.T) Edit {
 		Key:    ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(drawNetworkID(t))},
 		Digest: fmt.Sprintf("%+v", *spec), Spec: spec,
 	}
-	mesh := &Object{Key: MeshSettingsKey, Digest: rapid.SampledFrom([]string{"*", "ns"}).Draw(t, "allowed")}
-	mesh.Spec = &MeshSettings{GatewayNamespaces: []string{mesh.Digest}}
+	settings := &MeshSettings{
+		GatewayNamespaces:      []string{rapid.SampledFrom([]string{"*", "ns"}).Draw(t, "allowed")},
+		DefaultServiceExportTo: rapid.SampledFrom([][]string{nil, {"*"}, {"."}, {"ns", "other"}}).Draw(t, "visible"),
+	}
+	mesh := &Object{Key: MeshSettingsKey, Digest: fmt.Sprintf("%+v", *settings), Spec: settings}
 	e.Objects.Set = map[ObjectKey]*Object{network.Key: network, mesh.Key: mesh}
 	if rapid.IntRange(0, 3).Draw(t, "removed") == 0 {
 		e.Objects = Delta[ObjectKey, *Object]{Gone: []ObjectKey{network.Key, mesh.Key}}

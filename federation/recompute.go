@@ -9,13 +9,17 @@ type merging struct {
 	objects *objectsTxn
 	clock   time.Time
 	drains  []ServiceDrain // in force
+	mesh    *MeshSettings
 }
 
-// noteObject takes up that an object changed which may be a Drain. Endpoints of any service
-// may be what it covers.
+// noteObject takes up that an object changed which may be a Drain, or the settings of the mesh.
+// Endpoints of any service may be what a Drain covers.
 func (m *merging) noteObject(key ObjectKey) {
-	if key.Of() == DrainKind {
+	switch {
+	case key.Of() == DrainKind:
 		m.contributions.markAll()
+	case key == MeshSettingsKey:
+		m.noteMesh()
 	}
 }
 
@@ -49,7 +53,7 @@ func (m *merging) recompute() {
 		return
 	}
 	m.contributions.recomputeNames()
-	m.drains = drainsOf(m.objects, m.clock)
+	m.drains, m.mesh = drainsOf(m.objects, m.clock), m.objects.mesh()
 	changed := map[ServiceKey]bool{}
 	for _, group := range m.bindings.order() {
 		circle := map[ServiceKey]bool{}
@@ -76,7 +80,7 @@ func (m *merging) merge(key ServiceKey, circle map[ServiceKey]bool) bool {
 	case len(shards) > 0:
 		now = merge(mergeInput{
 			key: key, shards: shards, found: found, precedence: m.clusters.precedence, place: m.placing.place, policy: *m.policy,
-			isName: m.services.isName(key), drains: m.drains, before: old,
+			isName: m.services.isName(key), drains: m.drains, mesh: m.mesh, before: old,
 		})
 		reasons := reasonsFor(old, now)
 		if reasons == 0 {

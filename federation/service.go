@@ -192,14 +192,6 @@ func (s *Service) VisibleFrom(namespace string) bool {
 	return VisibleFrom(s.ExportTo, s.Key.Namespace, namespace)
 }
 
-// VisibleFrom reports whether what the namespace own exports with exportTo is visible from
-// another one; from is empty for callers of every namespace.
-func VisibleFrom(exportTo []string, own, from string) bool {
-	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(to string) bool {
-		return to == "*" || from != "" && (to == from || to == "." && own == from)
-	})
-}
-
 // CountEndpoints is the number of endpoints over all shards.
 func (s *Service) CountEndpoints() int {
 	n := 0

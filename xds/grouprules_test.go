@@ -39,7 +39,10 @@ func ruleEdit(namespace, name string, spec *networking.DestinationRule, digest s
 func drawRule(t *rapid.T) federation.Edit {
 	if rapid.IntRange(0, 9).Draw(t, "mesh") == 0 {
 		mesh := &federation.MeshSettings{RootNamespace: rapid.SampledFrom([]string{"", "n1", "n2"}).Draw(t, "root")}
-		o := &federation.Object{Key: federation.MeshSettingsKey, Digest: mesh.RootNamespace, Spec: mesh}
+		exports := rapid.SampledFrom([][]string{nil, {"*"}, {"."}, {"n1"}, {"~"}})
+		mesh.DefaultServiceExportTo, mesh.DefaultVirtualServiceExportTo = exports.Draw(t, "services"), exports.Draw(t, "routes")
+		mesh.DefaultDestinationRuleExportTo = exports.Draw(t, "rules")
+		o := &federation.Object{Key: federation.MeshSettingsKey, Digest: fmt.Sprintf("%+v", *mesh), Spec: mesh}
 		return federation.Edit{Objects: federation.Delta[federation.ObjectKey,
 			*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}}
 	}

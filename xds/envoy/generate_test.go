@@ -28,8 +28,14 @@ func drawSnapshot(t *rapid.T) *federation.Snapshot {
 	for _, name := range []string{"front", "back"} {
 		w.configure(drawGateway(t, name))
 	}
-	if rapid.Bool().Draw(t, "http3") {
-		w.configure(&federation.Object{Key: federation.MeshSettingsKey, Digest: "http3", Spec: &federation.MeshSettings{QUICListeners: true}})
+	if rapid.Bool().Draw(t, "settings") {
+		exports := func(of string) []string {
+			return rapid.SampledFrom([][]string{nil, {"*"}, {"."}, {"~"}, {"shop"}, {"other", "."}}).Draw(t, of)
+		}
+		w.configure(&federation.Object{Key: federation.MeshSettingsKey, Digest: "drawn", Spec: &federation.MeshSettings{
+			QUICListeners: rapid.Bool().Draw(t, "http3"), DefaultServiceExportTo: exports("services"),
+			DefaultVirtualServiceExportTo: exports("routes"), DefaultDestinationRuleExportTo: exports("rules"),
+		}})
 	}
 	return w.snapshot
 }

@@ -129,6 +129,8 @@ func indexNames(spec any) (names []string) {
 		}
 		if own && len(spec.GetTls())+len(spec.GetTcp()) > 0 {
 			names = append(names, "connections:own")
+		} else if len(spec.GetExportTo()) == 0 && len(spec.GetTls())+len(spec.GetTcp()) > 0 {
+			names = append(names, "connections:default")
 		}
 	case *networking.DestinationRule:
 		names = []string{spec.GetHost()}

@@ -31,7 +31,7 @@ func (v *routeView) meshObjects(r *federation.Reader) (all []*config.Object) {
 // comes before others.
 func (m *meshView) object(oldest *routeView) *config.Object {
 	by := *oldest.Object
-	spec := object{"hosts": []any{m.service.Hostname}, "gateways": []any{"mesh"}}
+	spec := object{"hosts": []any{m.service.Hostname}, "gateways": []any{"mesh"}, "exportTo": everywhere}
 	if by.Key.Namespace != m.service.Namespace {
 		spec["exportTo"] = []any{"."}
 		by.Created = time.Time{}

@@ -229,9 +229,14 @@ func (g *gatewayView) serverName(l *listener, host string) string {
 	return name + "." + hostName(host)
 }
 
+// everywhere exports routes whatever the mesh's default is: their parents say whose they are.
+var everywhere = []any{"*"}
+
 // routes is the VirtualService of one host of a listener.
 func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, routes []*routeView) *config.Object {
-	spec := object{"hosts": []any{host}, "gateways": []any{g.Key.Namespace + "/" + g.serverName(l, l.serverHost(host))}}
+	spec := object{
+		"hosts": []any{host}, "gateways": []any{g.Key.Namespace + "/" + g.serverName(l, l.serverHost(host))}, "exportTo": everywhere,
+	}
 	switch {
 	case l.routesHTTP():
 		spec["http"] = httpRoutes(r, l, routes)

@@ -135,7 +135,10 @@ func routes(of federation.ClusterID, host string, ingresses []*entry, gateways [
 		Group: routesKind.Group, Kind: routesKind.Name, Namespace: ingresses[0].namespace,
 		Name: routesName(host), Cluster: of,
 	}
-	m.object = manifest(key, ingresses[0].created, object{"hosts": []any{host}, "gateways": gateways, "http": all})
+	m.object = manifest(key, ingresses[0].created, object{
+		"hosts": []any{host}, "gateways": gateways, "http": all,
+		"exportTo": []any{"*"}, // whatever the mesh's default is: the gateway is in another namespace
+	})
 	return m
 }
 

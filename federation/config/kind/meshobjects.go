@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/validation"
 )
 
 var _ = add(of[federation.ClusterObject]{
@@ -30,6 +31,13 @@ var _ = add(of[federation.MeshSettings]{
 	translate: func(d Decoded, s *federation.MeshSettings) Meaning {
 		problems := unused(d, slices.Concat(MeshSettingsFields, MeshSettingsOfSources), UnusedSetting)
 		return Meaning{Problems: append(problems, labelsOfNodes(d, s.LocalityLoadBalancing.FailoverPriority)...)}
+	},
+	check: func(_ string, s *federation.MeshSettings) []validation.Problem {
+		return slices.Concat(
+			validation.DefaultExportTo("defaultServiceExportTo", s.DefaultServiceExportTo),
+			validation.DefaultExportTo("defaultVirtualServiceExportTo", s.DefaultVirtualServiceExportTo),
+			validation.DefaultExportTo("defaultDestinationRuleExportTo", s.DefaultDestinationRuleExportTo),
+		)
 	},
 })
 
@@ -60,4 +68,5 @@ var MeshSettingsFields = []string{
 	"clusterLocalHosts", "clusterLocalExceptions", "localityLoadBalancing.enabled", "localityLoadBalancing.failover",
 	"localityLoadBalancing.distribute", "localityLoadBalancing.failoverPriority", "extensionProviders",
 	"defaultProviders.accessLogging", "defaultProviders.tracing", "envoyFilters.namespaces", "quicListeners",
+	"defaultServiceExportTo", "defaultVirtualServiceExportTo", "defaultDestinationRuleExportTo",
 }

@@ -17,6 +17,8 @@ var _ = add(of[networking.VirtualService]{
 		found := append(d.hosts(s.GetHosts()...), d.gateways(s.GetGateways())...)
 		if hasOwnConnections(s) {
 			found = append(found, OwnConnections)
+		} else if len(s.GetExportTo()) == 0 && len(s.GetTls())+len(s.GetTcp()) > 0 {
+			found = append(found, DefaultConnections)
 		}
 		return found
 	},
@@ -30,6 +32,10 @@ var _ = add(of[networking.VirtualService]{
 // OwnConnections is the name under which VirtualServices are found with routes
 // for TLS or TCP that not every proxy has.
 const OwnConnections = "connections:own"
+
+// DefaultConnections is the name under which other VirtualServices with such routes are found that
+// do not say where they are exported to: not every proxy has them if the mesh's default says so.
+const DefaultConnections = "connections:default"
 
 // hasOwnConnections reports whether routes for TLS or TCP are not exported to
 // everyone, or look at the source.

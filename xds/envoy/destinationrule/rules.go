@@ -34,9 +34,10 @@ func Hosts(o *federation.Object) []string {
 }
 
 // HasOwn reports whether proxies of the namespace may have rules that others do
-// not see: it has some itself, or some are exported to it by name.
+// not see: it has some itself, or some are exported to it by name, as the mesh's default may.
 func HasOwn(namespace string, r *federation.Reader) bool {
-	return !none(r.Objects().In(Kind, namespace)) || !none(r.Objects().Named(Kind, exportName+namespace))
+	return !none(r.Objects().In(Kind, namespace)) || !none(r.Objects().Named(Kind, exportName+namespace)) ||
+		slices.Contains(r.Mesh().DestinationRuleExportTo(nil), namespace)
 }
 
 func none(objects iter.Seq[*federation.Object]) bool {
@@ -67,7 +68,8 @@ func Differ(s *federation.Service, c Callers, r *federation.Reader) bool {
 // exports to them, else those that the root namespace does. In the root
 // namespace itself its rules for everyone are not the callers' own.
 func For(s *federation.Service, c Callers, r *federation.Reader) []*federation.Object {
-	root := r.Mesh().Root()
+	mesh := r.Mesh()
+	root := mesh.Root()
 	hosts := federation.Wildcards(s.Key.Hostname)
 	seen := make([][]*federation.Object, 0, len(hosts)) // of each host that was looked up
 	for i, namespace := range []string{c.Namespace, s.Key.Namespace, root} {
@@ -81,7 +83,7 @@ func For(s *federation.Service, c Callers, r *federation.Reader) []*federation.O
 			}
 			var rules []*federation.Object
 			for _, o := range seen[h] {
-				if o.Key.Namespace == namespace && (!shared || !forEveryone(o)) {
+				if o.Key.Namespace == namespace && (!shared || !forEveryone(o, mesh)) {
 					rules = append(rules, o)
 				}
 			}
@@ -96,8 +98,9 @@ func For(s *federation.Service, c Callers, r *federation.Reader) []*federation.O
 // rulesSeen are the rules of exactly that host that the callers see.
 func rulesSeen(host string, c Callers, r *federation.Reader) []*federation.Object {
 	var rules []*federation.Object
+	mesh := r.Mesh()
 	for o := range r.Objects().Named(Kind, host) {
-		if c.see(o) {
+		if c.see(o, mesh) {
 			rules = append(rules, o)
 		}
 	}
@@ -106,7 +109,7 @@ func rulesSeen(host string, c Callers, r *federation.Reader) []*federation.Objec
 
 // see reports whether the rule is for the callers: those that select anybody do so in
 // their own namespace only.
-func (c Callers) see(o *federation.Object) bool {
+func (c Callers) see(o *federation.Object, mesh *federation.MeshSettings) bool {
 	rule, ok := Spec(o)
 	if !ok {
 		return false
@@ -114,12 +117,12 @@ func (c Callers) see(o *federation.Object) bool {
 	if selector := rule.GetWorkloadSelector(); selector != nil {
 		return o.Key.Namespace == c.Namespace && c.Labels(selector.GetMatchLabels())
 	}
-	return federation.VisibleFrom(rule.GetExportTo(), o.Key.Namespace, c.Namespace)
+	return federation.VisibleFrom(mesh.DestinationRuleExportTo(rule.GetExportTo()), o.Key.Namespace, c.Namespace)
 }
 
-func forEveryone(o *federation.Object) bool {
+func forEveryone(o *federation.Object, mesh *federation.MeshSettings) bool {
 	rule, ok := Spec(o)
-	return ok && rule.GetWorkloadSelector() == nil && (len(rule.GetExportTo()) == 0 || slices.Contains(rule.GetExportTo(), "*"))
+	return ok && rule.GetWorkloadSelector() == nil && federation.Everywhere(mesh.DestinationRuleExportTo(rule.GetExportTo()))
 }
 
 // firstRules keeps those of the rules of one host that hold together, the oldest

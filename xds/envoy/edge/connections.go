@@ -29,7 +29,7 @@ func bound(v *facet.View, p *listenPort, s *Server) []boundRule {
 	for _, o := range slices.SortedFunc(v.Reader.Objects().Named(virtualservice.Kind, "gateway:"+s.gatewayName()),
 		(*federation.Object).CompareAge) {
 		spec, ok := o.Spec.(*networking.VirtualService)
-		if !ok || !federation.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, v.Facet.Namespace) {
+		if !ok || !virtualservice.VisibleFrom(v.Facet.Namespace, o, spec, v.Reader) {
 			continue
 		}
 		r := boundRule{Rule: route.Rule{

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
@@ -196,7 +195,7 @@ func listImports(list, namespace string, host federation.Hostname) bool {
 
 // IsPublic reports whether proxies of every namespace see the service.
 func IsPublic(s *federation.Service) bool {
-	return len(s.ExportTo) == 0 || slices.Contains(s.ExportTo, "*")
+	return federation.Everywhere(s.ExportTo)
 }
 
 // What a proxy is given of a service may depend on where the proxy is: on its

@@ -32,7 +32,7 @@ func (r *Rule) delegated(i int, in *networking.HTTPRoute) (*Rule, []*networking.
 	case len(spec.GetHosts()) > 0:
 		r.View.LeaveOut(r.missing(fmt.Sprintf("http[%d] delegates to %s, which has hosts of its own: only objects without hosts can be delegated to", i, key)))
 		return r, nil
-	case !federation.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, r.Object.Key.Namespace):
+	case !virtualservice.VisibleFrom(r.Object.Key.Namespace, o, spec, r.View.Reader):
 		r.View.LeaveOut(r.missing(fmt.Sprintf("http[%d] delegates to %s, which is not exported to namespace %s", i, key, r.Object.Key.Namespace)))
 		return r, nil
 	}

@@ -68,8 +68,7 @@ func RulesNamed(v *facet.View, name string, host federation.Hostname) []*federat
 // that it is for sidecars.
 func hasRule(v *facet.View, o *federation.Object, host federation.Hostname) bool {
 	spec, ok := o.Spec.(*networking.VirtualService)
-	return ok && virtualservice.ForMesh(spec.GetGateways()) && federation.VisibleFrom(spec.GetExportTo(),
-		o.Key.Namespace, v.Callers().Namespace) &&
+	return ok && virtualservice.ForMesh(spec.GetGateways()) && virtualservice.VisibleFrom(v.Callers().Namespace, o, spec, v.Reader) &&
 		v.Facet.Imports(o.Key.Namespace, host)
 }
 

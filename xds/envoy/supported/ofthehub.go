@@ -9,11 +9,7 @@ import (
 // has no effect.
 var (
 	_ = add(row{kind: federation.MeshSettingsKind, table: &table{
-		fields: kind.MeshSettingsFields, hub: kind.MeshSettingsOfSources, refused: map[string]string{
-			"defaultServiceExportTo":         kind.UnusedSetting,
-			"defaultVirtualServiceExportTo":  kind.UnusedSetting,
-			"defaultDestinationRuleExportTo": kind.UnusedSetting,
-		},
+		fields: kind.MeshSettingsFields, hub: kind.MeshSettingsOfSources,
 	}})
 	_ = add(row{kind: federation.NetworkKind, selects: true, table: &table{fields: kind.NetworkFields}})
 	_ = add(row{kind: federation.ClusterKind, selects: true, table: &table{

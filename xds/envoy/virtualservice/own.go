@@ -8,16 +8,35 @@ import (
 
 // ownConnectionsName finds the VirtualServices with routes for TLS or TCP that
 // not every proxy has: those that are not exported to everyone or that look at
-// the source.
-const ownConnectionsName = "connections:own"
+// the source. defaultConnectionsName finds those that do not say where they are exported to.
+const (
+	ownConnectionsName     = "connections:own"
+	defaultConnectionsName = "connections:default"
+)
 
 // HasOwnConnections reports whether proxies of the namespace may have routes for
 // connections that others do not have.
 func HasOwnConnections(namespace string, r *federation.Reader) bool {
-	for o := range r.Objects().Named(Kind, ownConnectionsName) {
-		if spec, ok := o.Spec.(*networking.VirtualService); ok && federation.VisibleFrom(spec.GetExportTo(), o.Key.Namespace, namespace) {
-			return true
+	names := []string{ownConnectionsName}
+	if !federation.Everywhere(r.Mesh().VirtualServiceExportTo(nil)) {
+		names = append(names, defaultConnectionsName)
+	}
+	for _, name := range names {
+		for o := range r.Objects().Named(Kind, name) {
+			if spec, ok := o.Spec.(*networking.VirtualService); ok && VisibleFrom(namespace, o, spec, r) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// VisibleFrom reports whether proxies of the namespace have the VirtualService; none: those of every
+// namespace.
+func VisibleFrom(namespace string, o *federation.Object, spec *networking.VirtualService, r *federation.Reader) bool {
+	exportTo := spec.GetExportTo()
+	if len(exportTo) == 0 {
+		exportTo = r.Mesh().VirtualServiceExportTo(nil)
+	}
+	return federation.VisibleFrom(exportTo, o.Key.Namespace, namespace)
 }
