@@ -101,6 +101,9 @@ type Object struct {
 	DryRun bool
 	// Credentials says whose Secrets the credentials are that the object names.
 	Credentials CredentialGrant
+	// Listener marks a Gateway that is derived from a listener of the Gateway API. Sources of the
+	// hub set it; no manifest can.
+	Listener bool
 	// Spec is of the kind's own Go type, and opaque here. Where Decode is set it is
 	// not kept: the services and workloads of the snapshot say what the object means.
 	Spec   any
@@ -130,7 +133,7 @@ func (o *Object) Decoded() any {
 // Equal compares all fields; the digest represents the spec.
 func (o *Object) Equal(p *Object) bool {
 	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest &&
-		o.DryRun == p.DryRun && o.Credentials == p.Credentials && maps.Equal(o.Labels, p.Labels) &&
+		o.DryRun == p.DryRun && o.Credentials == p.Credentials && o.Listener == p.Listener && maps.Equal(o.Labels, p.Labels) &&
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
 }
 

@@ -25,13 +25,15 @@ type Object struct {
 	Expires  time.Time // when it goes unless it is renewed; zero: never
 	// Credentials are a grant of the source, never of the manifest.
 	Credentials federation.CredentialGrant
+	// Listener marks an object that is derived from a listener of the Gateway API.
+	Listener bool
 
 	read *read // what was read before it was written; nil: nothing
 }
 
 // alike reports whether the objects mean the same, whatever their revisions.
 func (o *Object) alike(p *Object) bool {
-	return bytes.Equal(o.Manifest, p.Manifest) && o.Credentials == p.Credentials
+	return bytes.Equal(o.Manifest, p.Manifest) && o.Credentials == p.Credentials && o.Listener == p.Listener
 }
 
 // Event is a change of one object. Old is nil for a new one, New for one that

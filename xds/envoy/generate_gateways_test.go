@@ -24,7 +24,8 @@ func drawGateway(t *rapid.T, name string) *federation.Object {
 		Key:    federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: "shop", Name: name},
 		Digest: fmt.Sprint(spec), Spec: spec,
 	}
-	if rapid.Bool().Draw(t, "of a listener") {
+	o.Listener = rapid.Bool().Draw(t, "of a listener")
+	if rapid.Bool().Draw(t, "of a namespace") {
 		o.Credentials = federation.CredentialGrant{To: "shop", Only: true}
 	}
 	index(o)

@@ -243,7 +243,7 @@ func find(objects []*config.Object, key federation.ObjectKey) *config.Object {
 }
 
 func same(a, b *config.Object) bool {
-	return a.Credentials == b.Credentials && string(a.Manifest) == string(b.Manifest)
+	return a.Credentials == b.Credentials && a.Listener == b.Listener && string(a.Manifest) == string(b.Manifest)
 }
 
 // compute translates one object. After a panic, what was given stays, and the others go on.

@@ -192,7 +192,7 @@ func (g *gatewayView) server(l *listener, host string) *config.Object {
 		server["tls"] = l.serverTLS()
 	}
 	o := g.object(kind.Gateway, g.serverName(l, host), object{"selector": object{nameLabel: g.Key.Name}, "servers": []any{server}})
-	o.Credentials = federation.CredentialGrant{To: g.Key.Namespace, Only: true}
+	o.Listener, o.Credentials = true, federation.CredentialGrant{To: g.Key.Namespace, Only: true}
 	if l.from != "" && l.from != g.Key.Namespace {
 		o.Credentials.From = l.from
 	}

@@ -12,9 +12,8 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// ofListener reports whether the server is a listener of the Gateway API: what is derived of these, and
-// nothing else, is for the proxies of one namespace only.
-func (s *Server) ofListener() bool { return s.object.Credentials.Only }
+// ofListener reports whether the server is a listener of the Gateway API.
+func (s *Server) ofListener() bool { return s.object.Listener }
 
 // refuseElsewhere has requests that came by a connection for another server of the port refused with 421, as the
 // Gateway API wants (ADR 178); nil: there is none. Names of the configuration's own servers without a route have
