@@ -159,7 +159,7 @@ func joinOffers(offers []offer) []Endpoint {
 	slices.SortStableFunc(all, compareEndpoints)
 	out := all[:0]
 	for _, e := range all {
-		if n := len(out); n > 0 && compareTwins(out[n-1], e) == 0 {
+		if n := len(out); n > 0 && compareSockets(out[n-1], e) == 0 {
 			out[n-1].Weight = out[n-1].LoadBalancingWeight() + e.LoadBalancingWeight()
 			continue
 		}

@@ -74,14 +74,14 @@ func (e *Endpoint) Equal(o *Endpoint) bool {
 }
 
 // compareEndpoints is a total order over what tells endpoints of one service
-// apart; the better health and the lower UID come first among twins.
+// apart; the better health and the lower UID come first among duplicates.
 func compareEndpoints(a, b Endpoint) int {
-	return cmp.Or(compareTwins(a, b), cmp.Compare(a.Health.rank(), b.Health.rank()),
+	return cmp.Or(compareSockets(a, b), cmp.Compare(a.Health.rank(), b.Health.rank()),
 		cmp.Compare(a.UID, b.UID), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Weight, b.Weight), a.Locality.Compare(b.Locality))
 }
 
-// compareTwins is 0 for two entries that name the same sockets.
-func compareTwins(a, b Endpoint) int {
+// compareSockets is 0 for two entries that name the same sockets.
+func compareSockets(a, b Endpoint) int {
 	return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Network, b.Network),
 		slices.CompareFunc(a.Ports, b.Ports, func(p, q EndpointPort) int {
 			return cmp.Or(cmp.Compare(p.Name, q.Name), cmp.Compare(p.Number, q.Number))
@@ -103,12 +103,12 @@ func NormalEndpoints(in []Endpoint) []Endpoint {
 	if !slices.IsSortedFunc(out, compareEndpoints) {
 		slices.SortStableFunc(out, compareEndpoints)
 	}
-	return slices.CompactFunc(out, func(a, b Endpoint) bool { return compareTwins(a, b) == 0 })
+	return slices.CompactFunc(out, func(a, b Endpoint) bool { return compareSockets(a, b) == 0 })
 }
 
 func areNormal(in []Endpoint) bool {
 	for i := range in {
-		if in[i].Network == "" || in[i].Health == "" || i > 0 && (compareTwins(in[i-1], in[i]) == 0 || compareEndpoints(in[i-1], in[i]) > 0) {
+		if in[i].Network == "" || in[i].Health == "" || i > 0 && (compareSockets(in[i-1], in[i]) == 0 || compareEndpoints(in[i-1], in[i]) > 0) {
 			return false
 		}
 	}

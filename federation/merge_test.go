@@ -133,7 +133,7 @@ func TestAddressPolicyAppliesToAllThatIsOffered(t *testing.T) {
 	}
 }
 
-func TestTwinEndpointsAreOfferedOnceInTheirBestState(t *testing.T) {
+func TestDuplicateEndpointsAreOfferedOnceInTheirBestState(t *testing.T) {
 	k := key("web.shop", "shop")
 	sick := endpoint("10.1.0.1", 80)
 	sick.Health = Unhealthy

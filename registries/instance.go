@@ -19,12 +19,12 @@ type instance struct {
 	writer  *federation.Writer
 	kick    chan struct{} // ends a pause
 
-	registry Registry
-	hold     *hold
-	synced   bool // read everything at least once
-	stopped  bool
-	foreign  bool // another cluster answers: it waits for a confirmation
-	twin     bool // the cluster is served under another ID
+	registry  Registry
+	hold      *hold
+	synced    bool // read everything at least once
+	stopped   bool
+	foreign   bool // another cluster answers: it waits for a confirmation
+	duplicate bool // the cluster is served under another ID
 	// confirmed: an operator accepts whatever the cluster reports next.
 	confirmed bool
 	attempt   *attempt           // the latest
@@ -140,9 +140,9 @@ func (r *attempt) ended(err error, pauses *retry.Backoff) time.Duration {
 	if r.synced {
 		pauses.Reset()
 	}
-	if r.instance.twin {
-		r.instance.twin = false
-		return twinPause
+	if r.instance.duplicate {
+		r.instance.duplicate = false
+		return duplicatePause
 	}
 	if heldBack {
 		return r.instance.hold.rest(m.options.Now(), m.options.HoldFor)

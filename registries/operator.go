@@ -8,9 +8,9 @@ import (
 
 // operator writes the part of a cluster that does not come from its registry.
 type operator struct {
-	cluster federation.ClusterID
-	writer  *federation.Writer
-	twin    federation.ClusterID // see showTwin; guarded by member.mu
+	cluster   federation.ClusterID
+	writer    *federation.Writer
+	duplicate federation.ClusterID // see showDuplicate; guarded by member.mu
 }
 
 // show has the cluster in the snapshot.
@@ -36,17 +36,17 @@ func (o *operator) problem(name string, p *federation.Problem) {
 	o.writer.Update(e)
 }
 
-// showTwin shows the ID under which the cluster is served instead; empty: it is this one.
-func (o *operator) showTwin(by federation.ClusterID) {
-	if o.twin == by {
+// showDuplicate shows the ID under which the cluster is served instead; empty: it is this one.
+func (o *operator) showDuplicate(by federation.ClusterID) {
+	if o.duplicate == by {
 		return
 	}
-	o.twin = by
+	o.duplicate = by
 	if by == "" {
-		o.problem("twin", nil)
+		o.problem("duplicate", nil)
 		return
 	}
-	o.problem("twin", &federation.Problem{
+	o.problem("duplicate", &federation.Problem{
 		Code: "DUPLICATE_CLUSTER", Object: "cluster " + string(o.cluster),
 		Message: fmt.Sprintf("it is the cluster that is attached as %s: it is served under that ID; detach one of the two", by),
 	})

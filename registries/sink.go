@@ -16,8 +16,8 @@ func (r *attempt) Update(e federation.Edit) {
 	now := m.options.Now()
 	m.lastEvent = now
 	m.options.Metrics.Event(m.shard.Cluster, now)
-	twin, behind := r.isTwin(e)
-	if twin {
+	duplicate, behind := r.isDuplicate(e)
+	if duplicate {
 		return
 	}
 	if e.Services.Full {

@@ -14,12 +14,12 @@ import (
 // go before and during Run. One goroutine attaches, refuses, detaches, forgets and
 // shows problems. All other methods are safe for concurrent use.
 type Supervisor struct {
-	options Options
-	saved   *savedStates
-	twins   *twins
-	wake    chan struct{} // something to start
-	dirty   chan struct{} // something to save
-	ready   chan struct{}
+	options    Options
+	saved      *savedStates
+	duplicates *duplicates
+	wake       chan struct{} // something to start
+	dirty      chan struct{} // something to save
+	ready      chan struct{}
 
 	mu       sync.Mutex
 	members  map[federation.ClusterID]*member
@@ -32,7 +32,7 @@ type Supervisor struct {
 func New(options Options) *Supervisor {
 	options = options.withDefaults()
 	return &Supervisor{
-		options: options, saved: &savedStates{dir: options.Dir}, twins: &twins{of: map[string][]twin{}},
+		options: options, saved: &savedStates{dir: options.Dir}, duplicates: &duplicates{of: map[string][]duplicate{}},
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1), ready: make(chan struct{}),
 		members: map[federation.ClusterID]*member{},
 	}
@@ -156,7 +156,7 @@ func (s *Supervisor) Detach(id federation.ClusterID) {
 		return
 	}
 	m.detach()
-	for _, other := range s.twins.leave(m) {
+	for _, other := range s.duplicates.leave(m) {
 		other.later(other.retry)
 	}
 	s.checkReady()
