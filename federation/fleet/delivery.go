@@ -207,7 +207,7 @@ func (v *Value) IsAt(version uint64) bool {
 // do not count. If a proxy has several streams, the one that is behind counts.
 func (v *Value) Rollout(version uint64) []Progress {
 	var found []Progress
-	for _, p := range v.roster().proxies {
+	for _, p := range v.index().proxies {
 		one := Progress{ProxyID: p.key}
 		for _, s := range p.streams {
 			if state, text := s.rollout(version); state > one.State {

@@ -21,12 +21,12 @@ type Value struct {
 	gone       btree.Map[bool]   // version + key of what is gone
 	compacted  uint64            // what went up to this version may be forgotten
 	superseded chan struct{}
-	lookup     func() *roster
+	lookup     func() *proxyIndex
 }
 
 func emptyValue() *Value {
 	v := &Value{superseded: make(chan struct{})}
-	v.lookup = lazyRoster(v)
+	v.lookup = lazyProxyIndex(v)
 	return v
 }
 
@@ -142,7 +142,7 @@ func (v *Value) with(changed map[Key]*Proxy) *Value {
 		journal.Delete(at)
 	}
 	next.proxies, next.changedAt, next.journal, next.gone = proxies.Commit(), changedAt.Commit(), journal.Commit(), gone.Commit()
-	next.lookup = lazyRoster(next)
+	next.lookup = lazyProxyIndex(next)
 	return next
 }
 

@@ -40,7 +40,7 @@ type pollers struct {
 	reset       chan struct{} // an index went back
 	rateLimited chan struct{} // a 429
 	nudge       chan struct{} // an error that the next proof should explain at once
-	rota        rota
+	turns       roundRobin
 	wg          sync.WaitGroup
 	failures    failures
 }
@@ -258,7 +258,7 @@ func (w *watch) arrange(ctx context.Context) {
 		}
 		w.start(ctx, name)
 	}
-	w.pollers.rota.set(rest)
+	w.pollers.turns.set(rest)
 	w.rest = len(rest)
 	w.tell()
 }

@@ -215,22 +215,22 @@ func again(err error, tries int) bool {
 	return tries < 2 || isBusy(err) && tries < 6
 }
 
-// rota is the list of services that are read in turn.
-type rota struct {
+// roundRobin is the list of services that are read in turn.
+type roundRobin struct {
 	mu      sync.Mutex
 	names   []string
 	next    int
 	reading map[string]bool
 }
 
-func (r *rota) set(names []string) {
+func (r *roundRobin) set(names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names = names
 }
 
 // begin reports whether the service may be read now: no other read of it is under way.
-func (r *rota) begin(name string) bool {
+func (r *roundRobin) begin(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reading[name] {
@@ -243,14 +243,14 @@ func (r *rota) begin(name string) bool {
 	return true
 }
 
-func (r *rota) end(name string) {
+func (r *roundRobin) end(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.reading, name)
 }
 
 // turn is the next service and how many there are.
-func (r *rota) turn() (string, int) {
+func (r *roundRobin) turn() (string, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.names) == 0 {
@@ -266,18 +266,18 @@ func (p *pollers) sweep(ctx context.Context) {
 	due := time.Now()
 	places := make(chan struct{}, sweepers)
 	for ctx.Err() == nil {
-		name, n := p.rota.turn()
+		name, n := p.turns.turn()
 		if n == 0 {
 			retry.Sleep(ctx, hotGap)
 			due = time.Now()
 			continue
 		}
-		if !p.failures.waits(name) && p.rota.begin(name) {
+		if !p.failures.waits(name) && p.turns.begin(name) {
 			if !send(ctx, places, struct{}{}) {
 				return
 			}
 			p.spawn(ctx, func() {
-				defer func() { p.rota.end(name); <-places }()
+				defer func() { p.turns.end(name); <-places }()
 				p.readInTurn(ctx, name)
 			})
 		}

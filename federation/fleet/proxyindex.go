@@ -12,11 +12,11 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// roster finds the proxies that get what a group builds. It is made once of a
+// proxyIndex finds the proxies that get what a group builds. It is made once of a
 // value, when a reader first asks; after that an object costs what it affects that
 // is on its way, however many proxies have it or do not get it (R42).
-type roster struct {
-	proxies  []rosterProxy
+type proxyIndex struct {
+	proxies  []indexedProxy
 	wildcard map[Group]ordinals // proxies that get all that the group builds
 	members  map[Group][]member // that get what they name
 	open     map[Group][]member // that lack something
@@ -38,7 +38,7 @@ func (p ProxyID) Compare(o ProxyID) int {
 	return cmp.Or(cmp.Compare(p.NodeID, o.NodeID), cmp.Compare(p.Cluster, o.Cluster))
 }
 
-type rosterProxy struct {
+type indexedProxy struct {
 	key     ProxyID
 	streams []*Proxy
 }
@@ -49,15 +49,15 @@ type member struct {
 	delivery *Delivery
 }
 
-// roster returns the value's.
-func (v *Value) roster() *roster { return v.lookup() }
+// index returns the value's.
+func (v *Value) index() *proxyIndex { return v.lookup() }
 
-func lazyRoster(v *Value) func() *roster {
-	return sync.OnceValue(func() *roster { return newRoster(v) })
+func lazyProxyIndex(v *Value) func() *proxyIndex {
+	return sync.OnceValue(func() *proxyIndex { return newProxyIndex(v) })
 }
 
-func newRoster(v *Value) *roster {
-	r := &roster{wildcard: map[Group]ordinals{}, members: map[Group][]member{}, open: map[Group][]member{}, sure: map[uint64]ordinals{}}
+func newProxyIndex(v *Value) *proxyIndex {
+	r := &proxyIndex{wildcard: map[Group]ordinals{}, members: map[Group][]member{}, open: map[Group][]member{}, sure: map[uint64]ordinals{}}
 	streams := map[ProxyID][]*Proxy{}
 	for p := range v.Proxies() {
 		if p.Served {
@@ -66,7 +66,7 @@ func newRoster(v *Value) *roster {
 		}
 	}
 	for at, key := range slices.SortedFunc(maps.Keys(streams), ProxyID.Compare) {
-		r.proxies = append(r.proxies, rosterProxy{key, streams[key]})
+		r.proxies = append(r.proxies, indexedProxy{key, streams[key]})
 		for _, p := range streams[key] {
 			r.sure[p.Snapshot] = r.sure[p.Snapshot].with(at)
 			for _, d := range p.deliveries {
@@ -77,7 +77,7 @@ func newRoster(v *Value) *roster {
 	return r
 }
 
-func (r *roster) add(m member) {
+func (r *proxyIndex) add(m member) {
 	d := m.delivery
 	if d.Waits { // what is to be sent may be more than is known to be made of an object
 		r.sure[d.SnapshotSent] = r.sure[d.SnapshotSent].with(m.proxy)
@@ -117,7 +117,7 @@ type Question struct {
 
 // Affected are the proxies that get something that was made of an object.
 type Affected struct {
-	roster                                *roster
+	index                                 *proxyIndex
 	all, rejected, waiting, delivered     ordinals // each proxy may be in several
 	blamed                                ordinals // of rejected: the object is at fault
 	errors                                map[int]refusal
@@ -127,14 +127,14 @@ type Affected struct {
 }
 
 // Refused reports whether any proxy refuses anything. It costs the same for every object.
-func (v *Value) Refused() bool { return v.roster().refused }
+func (v *Value) Refused() bool { return v.index().refused }
 
 // Affected tells how far proxies are with what was made of an object. A proxy that
 // has yet to find out what a change of the object means for it is Waiting.
 func (v *Value) Affected(q Question) Affected {
-	a := Affected{roster: v.roster(), errors: map[int]refusal{}}
+	a := Affected{index: v.index(), errors: map[int]refusal{}}
 	for _, built := range q.Built {
-		a.all = a.all.union(a.roster.wildcard[built.Group])
+		a.all = a.all.union(a.index.wildcard[built.Group])
 	}
 	for _, built := range q.Built {
 		a.named(built)
@@ -144,7 +144,7 @@ func (v *Value) Affected(q Question) Affected {
 	}
 	a.refusing(q.Secrets)
 	var unsure ordinals
-	for version, proxies := range a.roster.sure {
+	for version, proxies := range a.index.sure {
 		if q.Changed(version) {
 			unsure = unsure.union(proxies)
 		}
@@ -160,7 +160,7 @@ func (v *Value) Affected(q Question) Affected {
 
 // named adds the proxies that name one of the resources.
 func (a *Affected) named(built Built) {
-	for _, m := range a.roster.members[built.Group] {
+	for _, m := range a.index.members[built.Group] {
 		if a.all.has(m.proxy) {
 			continue
 		}
@@ -173,7 +173,7 @@ func (a *Affected) named(built Built) {
 
 // lacking notes which of the proxies lack one of the resources.
 func (a *Affected) lacking(built Built, key federation.ObjectKey) {
-	for _, m := range a.roster.open[built.Group] {
+	for _, m := range a.index.open[built.Group] {
 		a.Visited++
 		for _, number := range built.Numbers {
 			switch m.delivery.stateOf(number, key) {
@@ -211,7 +211,7 @@ func (a *Affected) reject(m member, number uint32, key federation.ObjectKey) {
 
 // refusing notes which of the proxies refuse one of the secrets.
 func (a *Affected) refusing(secrets []string) {
-	for _, m := range a.roster.refusing {
+	for _, m := range a.index.refusing {
 		if !a.all.has(m.proxy) {
 			continue
 		}
@@ -227,7 +227,7 @@ func (a *Affected) refusing(secrets []string) {
 func (a Affected) Proxies() iter.Seq[Progress] {
 	return func(yield func(Progress) bool) {
 		for at := range a.all.each() {
-			one := Progress{ProxyID: a.roster.proxies[at].key, State: Accepted}
+			one := Progress{ProxyID: a.index.proxies[at].key, State: Accepted}
 			switch {
 			case a.rejected.has(at):
 				one.State, one.Searching = Rejected, !a.blamed.has(at)
@@ -244,7 +244,7 @@ func (a Affected) Proxies() iter.Seq[Progress] {
 	}
 }
 
-// ordinals is a set of proxies by their place in the roster. Methods that return a
+// ordinals is a set of proxies by their place in the index. Methods that return a
 // set may change the one that they are called on.
 type ordinals []uint64
 
