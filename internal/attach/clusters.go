@@ -32,12 +32,12 @@ type Registries interface {
 
 // Options are what Clusters works with. All but the last two are needed.
 type Options struct {
-	Engine     Engine
-	Views      interface{ Latest() *config.View }
-	Snapshots  interface{ Latest() *federation.Snapshot }
-	Registries Registries
-	Plans      interface{ Latest() Plan }
-	Vault      *Vault
+	Engine      Engine
+	Views       interface{ Latest() *config.View }
+	Snapshots   interface{ Latest() *federation.Snapshot }
+	Registries  Registries
+	Plans       interface{ Latest() Plan }
+	Credentials *CredentialStore
 	// Forget has the identity of a cluster that is not an object learnt again; nil: none is kept.
 	Forget   func(context.Context, federation.ClusterID) error
 	Kinds    map[federation.Provider]Kind
@@ -278,7 +278,7 @@ func (c *Clusters) rotates(ctx context.Context, r *Request, known others) {
 	if !found {
 		return
 	}
-	if kept, err := c.o.Vault.Open(ctx, r.ID, VersionOf(o)); err == nil && kept.UID != "" {
+	if kept, err := c.o.Credentials.Open(ctx, r.ID, VersionOf(o)); err == nil && kept.UID != "" {
 		known.uids[r.ID] = kept.UID
 	}
 }
@@ -304,7 +304,7 @@ func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result
 func (c *Clusters) unlearn(ctx context.Context, id federation.ClusterID) error {
 	if _, exists := c.object(id); exists {
 		c.give(id, "")
-		return c.o.Vault.Unlearn(ctx, id)
+		return c.o.Credentials.Unlearn(ctx, id)
 	}
 	if c.o.Forget == nil {
 		return nil

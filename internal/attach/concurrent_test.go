@@ -77,8 +77,8 @@ func attaching(t *testing.T, look attach.Looker) (*attach.Clusters, *store) {
 	s := &store{snapshots: federation.NewAggregate(nil)}
 	return attach.New(attach.Options{
 		Engine: s, Views: emptyView{&config.View{State: config.NewState(config.Options{})}}, Snapshots: s.snapshots, Plans: plan{s.snapshots},
-		Vault: attach.NewVault(nil, keys, "epoch"),
-		Kinds: map[federation.Provider]attach.Kind{federation.Kubernetes: {Look: look, Identified: true}}, Hub: "hub",
+		Credentials: attach.NewCredentialStore(nil, keys, "epoch"),
+		Kinds:       map[federation.Provider]attach.Kind{federation.Kubernetes: {Look: look, Identified: true}}, Hub: "hub",
 	}), s
 }
 

@@ -27,7 +27,7 @@ func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result,
 	if c.o.Kinds[w.request.Provider].Identified {
 		given.UID = w.uid
 	}
-	credentials, err := c.o.Vault.Seal(id, given)
+	credentials, err := c.o.Credentials.Seal(id, given)
 	if err != nil {
 		return Result{}, err
 	}

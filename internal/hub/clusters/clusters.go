@@ -116,14 +116,14 @@ func (c *Clusters) follow() error {
 
 // Objects has the registries follow Cluster objects, and returns what makes such objects.
 func (c *Clusters) Objects(m *mesh.Mesh, keys *seal.Keys) Attaching {
-	vault := attach.NewVault(m.Stored, keys, m.Epoch)
+	credentials := attach.NewCredentialStore(m.Stored, keys, m.Epoch)
 	c.Run["objects"] = c.reconciler.FollowObjects(reconcile.Objects{
 		Views: m.Views,
-		Claim: objectClusters{c.make, vault, c.o.Metrics.Clusters}.claim,
+		Claim: objectClusters{c.make, credentials, c.o.Metrics.Clusters}.claim,
 	})
-	c.Run["sealing"] = (&sealing{keys: keys, vault: vault, logger: c.o.Logger}).run
+	c.Run["sealing"] = (&sealing{keys: keys, credentials: credentials, logger: c.o.Logger}).run
 	return Attaching{attach.New(attach.Options{
-		Engine: m.Engine, Views: m.Views, Snapshots: c.o.Snapshots, Registries: c.Supervisor, Plans: plans{c.reconciler}, Vault: vault,
+		Engine: m.Engine, Views: m.Views, Snapshots: c.o.Snapshots, Registries: c.Supervisor, Plans: plans{c.reconciler}, Credentials: credentials,
 		Forget: c.make.known.forget, Hub: c.o.Settings.ClusterID, Kinds: c.make.Attached(),
 	}), c.o.Metrics.Clusters}
 }

@@ -18,8 +18,8 @@ import (
 // objectClusters makes clusters of Cluster objects.
 type objectClusters struct {
 	maker
-	vault   *attach.Vault
-	metrics *metrics.Clusters
+	credentials *attach.CredentialStore
+	metrics     *metrics.Clusters
 }
 
 // claim is what a Cluster object says.
@@ -61,7 +61,7 @@ func (o objectClusters) sealed(k provider.Kind, c kinds.Cluster, version string)
 func (o objectClusters) record(k provider.Kind, c kinds.Cluster, version string) record {
 	r := record{
 		read: func(ctx context.Context) (string, opener, error) {
-			credentials, err := o.vault.Open(ctx, c.ID, version)
+			credentials, err := o.credentials.Open(ctx, c.ID, version)
 			return credentials.UID, func(known federation.Identity) (registries.Registry, error) {
 				of := o.cluster(c, known)
 				of.Kept = &credentials
@@ -74,7 +74,7 @@ func (o objectClusters) record(k provider.Kind, c kinds.Cluster, version string)
 		},
 	}
 	if k.Identified {
-		r.learn = func(ctx context.Context, uid string) error { return o.vault.Learn(ctx, c.ID, uid) }
+		r.learn = func(ctx context.Context, uid string) error { return o.credentials.Learn(ctx, c.ID, uid) }
 	}
 	return r
 }

@@ -12,9 +12,9 @@ import (
 
 // sealing follows the key file: what was sealed with an older key is resealed.
 type sealing struct {
-	keys   *seal.Keys
-	vault  *attach.Vault
-	logger *slog.Logger
+	keys        *seal.Keys
+	credentials *attach.CredentialStore
+	logger      *slog.Logger
 }
 
 // keyEvery is the time between two looks at the key file.
@@ -35,7 +35,7 @@ func (s *sealing) run(ctx context.Context) error {
 // reseal reports whether everything that can be opened is sealed with the newest
 // key.
 func (s *sealing) reseal(ctx context.Context) bool {
-	count, err := s.vault.Reseal(ctx)
+	count, err := s.credentials.Reseal(ctx)
 	if ctx.Err() != nil {
 		return false
 	}

@@ -29,7 +29,7 @@ func TestF20UnreadableKeyFileIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		s := &sealing{keys: keys, vault: attach.NewVault(noSecrets{}, keys, ""), logger: slog.New(slog.NewTextHandler(&log, nil))}
+		s := &sealing{keys: keys, credentials: attach.NewCredentialStore(noSecrets{}, keys, ""), logger: slog.New(slog.NewTextHandler(&log, nil))}
 		go s.run(ctx)
 		for range 2 {
 			for _, move := range [][2]string{{path, away}, {away, path}} {

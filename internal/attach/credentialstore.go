@@ -15,17 +15,17 @@ import (
 	"isthmus.dev/isthmus/internal/seal"
 )
 
-// Vault seals credentials and opens them again. What it seals is bound to the
+// CredentialStore seals credentials and opens them again. What it seals is bound to the
 // store, the cluster and its version: it opens nowhere else (S26).
-type Vault struct {
+type CredentialStore struct {
 	secrets config.Secrets
 	keys    *seal.Keys
 	epoch   string
 }
 
-// NewVault keeps credentials in the store of that epoch.
-func NewVault(secrets config.Secrets, keys *seal.Keys, epoch string) *Vault {
-	return &Vault{secrets: secrets, keys: keys, epoch: epoch}
+// NewCredentialStore keeps credentials in the store of that epoch.
+func NewCredentialStore(secrets config.Secrets, keys *seal.Keys, epoch string) *CredentialStore {
+	return &CredentialStore{secrets: secrets, keys: keys, epoch: epoch}
 }
 
 // KeyOf is the Cluster object of an ID.
@@ -33,24 +33,24 @@ func KeyOf(id federation.ClusterID) federation.ObjectKey {
 	return federation.ObjectKey{Group: federation.ClusterKind.Group, Kind: federation.ClusterKind.Name, Name: string(id)}
 }
 
-func (v *Vault) place(of federation.ObjectKey, version string) string {
-	return fmt.Sprintf("isthmus|%s|%s|%s", v.epoch, of, version)
+func (s *CredentialStore) place(of federation.ObjectKey, version string) string {
+	return fmt.Sprintf("isthmus|%s|%s|%s", s.epoch, of, version)
 }
 
 // Seal makes the credentials something to be applied with the cluster's object.
-func (v *Vault) Seal(id federation.ClusterID, c Credentials) (apply.Credentials, error) {
+func (s *CredentialStore) Seal(id federation.ClusterID, c Credentials) (apply.Credentials, error) {
 	plain, err := c.encode()
 	if err != nil {
 		return apply.Credentials{}, fmt.Errorf("sealing the credentials of cluster %s: %w", id, err)
 	}
 	key, version := KeyOf(id), rand.Text()
-	value, err := v.seal(key, version, plain)
+	value, err := s.seal(key, version, plain)
 	return apply.Credentials{Of: key, Version: version, Sealed: value}, err
 }
 
 // A stored value is the version, a line feed, and what was sealed for it.
-func (v *Vault) seal(key federation.ObjectKey, version string, plain []byte) ([]byte, error) {
-	sealed, err := v.keys.Seal(plain, v.place(key, version))
+func (s *CredentialStore) seal(key federation.ObjectKey, version string, plain []byte) ([]byte, error) {
+	sealed, err := s.keys.Seal(plain, s.place(key, version))
 	return append([]byte(version+"\n"), sealed...), err
 }
 
@@ -61,9 +61,9 @@ var (
 )
 
 // Open returns the credentials of that version.
-func (v *Vault) Open(ctx context.Context, id federation.ClusterID, version string) (Credentials, error) {
+func (s *CredentialStore) Open(ctx context.Context, id federation.ClusterID, version string) (Credentials, error) {
 	key := KeyOf(id)
-	value, err := v.secrets.Secret(ctx, key)
+	value, err := s.secrets.Secret(ctx, key)
 	if err == nil && value == nil {
 		err = ErrNone
 	}
@@ -74,7 +74,7 @@ func (v *Vault) Open(ctx context.Context, id federation.ClusterID, version strin
 	if string(stored) != version {
 		return Credentials{}, fmt.Errorf("reading the credentials of cluster %s: %w", id, ErrOtherVersion)
 	}
-	plain, err := v.keys.Open(sealed, v.place(key, version))
+	plain, err := s.keys.Open(sealed, s.place(key, version))
 	var c Credentials
 	if err == nil {
 		c, err = decodeCredentials(plain)
@@ -86,25 +86,25 @@ func (v *Vault) Open(ctx context.Context, id federation.ClusterID, version strin
 }
 
 // Learn keeps with the credentials who the cluster is, unless that is known.
-func (v *Vault) Learn(ctx context.Context, id federation.ClusterID, uid string) error {
-	return v.setUID(ctx, id, func(known string) string { return cmp.Or(known, uid) })
+func (s *CredentialStore) Learn(ctx context.Context, id federation.ClusterID, uid string) error {
+	return s.setUID(ctx, id, func(known string) string { return cmp.Or(known, uid) })
 }
 
 // Unlearn forgets the cluster's identity: an operator confirms that the cluster was replaced.
-func (v *Vault) Unlearn(ctx context.Context, id federation.ClusterID) error {
-	return v.setUID(ctx, id, func(string) string { return "" })
+func (s *CredentialStore) Unlearn(ctx context.Context, id federation.ClusterID) error {
+	return s.setUID(ctx, id, func(string) string { return "" })
 }
 
 // setUID changes nothing but the UID, and nothing if the credentials were replaced
 // meanwhile.
-func (v *Vault) setUID(ctx context.Context, id federation.ClusterID, change func(string) string) error {
+func (s *CredentialStore) setUID(ctx context.Context, id federation.ClusterID, change func(string) string) error {
 	key := KeyOf(id)
-	value, err := v.secrets.Secret(ctx, key)
+	value, err := s.secrets.Secret(ctx, key)
 	if err != nil || value == nil {
 		return err
 	}
 	version, sealed, _ := bytes.Cut(value, []byte("\n"))
-	plain, err := v.keys.Open(sealed, v.place(key, string(version)))
+	plain, err := s.keys.Open(sealed, s.place(key, string(version)))
 	if err != nil {
 		return err
 	}
@@ -116,11 +116,11 @@ func (v *Vault) setUID(ctx context.Context, id federation.ClusterID, change func
 	if plain, err = c.encode(); err != nil {
 		return err
 	}
-	fresh, err := v.seal(key, string(version), plain)
+	fresh, err := s.seal(key, string(version), plain)
 	if err != nil {
 		return err
 	}
-	done, err := v.secrets.Reseal(ctx, config.Secret{Of: key, Sealed: value}, config.Secret{Of: key, Sealed: fresh})
+	done, err := s.secrets.Reseal(ctx, config.Secret{Of: key, Sealed: value}, config.Secret{Of: key, Sealed: fresh})
 	if err == nil && !done {
 		err = fmt.Errorf("the credentials of cluster %s were changed meanwhile; try again", id)
 	}
@@ -129,13 +129,13 @@ func (v *Vault) setUID(ctx context.Context, id federation.ClusterID, change func
 
 // Reseal reseals everything that was not sealed with the newest key, and
 // returns how many. What cannot be opened stays as it is; the error names it.
-func (v *Vault) Reseal(ctx context.Context) (count int, err error) {
-	all, err := v.secrets.SecretsOf(ctx)
+func (s *CredentialStore) Reseal(ctx context.Context) (count int, err error) {
+	all, err := s.secrets.SecretsOf(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for _, key := range all {
-		done, fault := v.reseal(ctx, key)
+		done, fault := s.reseal(ctx, key)
 		if fault != nil {
 			err = errors.Join(err, fmt.Errorf("resealing the credentials of %s: %w", key, fault))
 		}
@@ -146,24 +146,24 @@ func (v *Vault) Reseal(ctx context.Context) (count int, err error) {
 	return count, err
 }
 
-func (v *Vault) reseal(ctx context.Context, key federation.ObjectKey) (bool, error) {
-	value, err := v.secrets.Secret(ctx, key)
+func (s *CredentialStore) reseal(ctx context.Context, key federation.ObjectKey) (bool, error) {
+	value, err := s.secrets.Secret(ctx, key)
 	if err != nil || value == nil {
 		return false, err
 	}
 	version, sealed, _ := bytes.Cut(value, []byte("\n"))
-	if id, err := seal.KeyID(sealed); err != nil || id == v.keys.Newest() {
+	if id, err := seal.KeyID(sealed); err != nil || id == s.keys.Newest() {
 		return false, err
 	}
-	plain, err := v.keys.Open(sealed, v.place(key, string(version)))
+	plain, err := s.keys.Open(sealed, s.place(key, string(version)))
 	if err != nil {
 		return false, err
 	}
-	fresh, err := v.seal(key, string(version), plain)
+	fresh, err := s.seal(key, string(version), plain)
 	if err != nil {
 		return false, err
 	}
-	return v.secrets.Reseal(ctx, config.Secret{Of: key, Sealed: value}, config.Secret{Of: key, Sealed: fresh})
+	return s.secrets.Reseal(ctx, config.Secret{Of: key, Sealed: value}, config.Secret{Of: key, Sealed: fresh})
 }
 
 // VersionOf is the version of the credentials that a Cluster object names; empty:
