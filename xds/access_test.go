@@ -61,9 +61,9 @@ func (g *gatekeeper) refuseAfter(asked int, err error) {
 }
 
 // guarded is a hub with a gatekeeper; secrets go to its unix socket.
-func guarded(t *testing.T, g *gatekeeper, change ...func(*Options)) *vaultHub {
+func guarded(t *testing.T, g *gatekeeper, change ...func(*Options)) *secretsHub {
 	t.Helper()
-	v := newVaultHub(t, true)
+	v := newSecretsHub(t, true)
 	v.server.options.Access = g
 	for _, f := range change {
 		f(&v.server.options)
@@ -143,11 +143,11 @@ func ownRef(authorities bool) SecretRef {
 func TestS23ProxiesHaveTheirOwnSecrets(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		v := guarded(t, &gatekeeper{})
-		v.vault.keep(ownRef(false), "one")
-		v.vault.keep(ownRef(true), "roots")
+		v.secrets.keep(ownRef(false), "one")
+		v.secrets.keep(ownRef(true), "roots")
 		c := v.client(xdstest.Options{Delta: delta})
 		c.get(xdstest.Request{Type: xdstest.CDS})
-		if v.vault.follows(ownRef(false)) != 0 {
+		if v.secrets.follows(ownRef(false)) != 0 {
 			t.Error("a certificate is made for one who did not ask")
 		}
 		// One secret a response: Envoy refuses a response as a whole (R28).
@@ -159,7 +159,7 @@ func TestS23ProxiesHaveTheirOwnSecrets(t *testing.T) {
 		if got := secretIn(t, roots, transport.OwnRoots).GetValidationContext().GetTrustedCa().GetInlineBytes(); string(got) != "ca roots" {
 			t.Errorf("the roots are %q", got)
 		}
-		v.vault.keep(ownRef(false), "another")
+		v.secrets.keep(ownRef(false), "another")
 		if r := c.accept(xdstest.SDS); string(secretIn(t, r,
 			transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key another" {
 			t.Error("a new certificate is not sent")
@@ -172,10 +172,10 @@ func TestS23ProxiesHaveTheirOwnSecrets(t *testing.T) {
 	})
 }
 
-func awaitNone(t *testing.T, v *vaultHub, ref SecretRef) {
+func awaitNone(t *testing.T, v *secretsHub, ref SecretRef) {
 	t.Helper()
 	testbed.WaitFor(t, patience, "the secret to be let go", func() error {
-		if n := v.vault.follows(ref); n != 0 {
+		if n := v.secrets.follows(ref); n != 0 {
 			return fmt.Errorf("followed %d times", n)
 		}
 		return nil
@@ -183,8 +183,8 @@ func awaitNone(t *testing.T, v *vaultHub, ref SecretRef) {
 }
 
 func TestS23OwnSecretsNeedAProof(t *testing.T) {
-	v := newVaultHub(t, true)
-	v.vault.keep(ownRef(false), "one") // nobody guards this hub: it knows no identities
+	v := newSecretsHub(t, true)
+	v.secrets.keep(ownRef(false), "one") // nobody guards this hub: it knows no identities
 	names := []string{transport.OwnCertificate, transport.OwnRoots}
 	c := v.onSocket().client(xdstest.Options{Delta: true})
 	r := c.get(xdstest.Request{Type: xdstest.SDS, Names: names})
@@ -192,9 +192,9 @@ func TestS23OwnSecretsNeedAProof(t *testing.T) {
 	if n := v.counts.of(SecretRefused); n != 2 {
 		t.Errorf("%d refusals are counted", n)
 	}
-	plain := newVaultHub(t, true)
+	plain := newSecretsHub(t, true)
 	plain.server.options.Access = &gatekeeper{}
-	plain.vault.keep(ownRef(false), "one")
+	plain.secrets.keep(ownRef(false), "one")
 	wantRemoved(t, plain.client(xdstest.Options{Delta: true}).get(xdstest.Request{Type: xdstest.SDS, Names: names}), names...)
 }
 
@@ -211,9 +211,9 @@ func TestRootsOfSeveralTrustDomains(t *testing.T) {
 // TestR34WhoeverProvedItselfHasItsOwnSecrets: by a token too, with which there is no
 // certificate yet.
 func TestR34WhoeverProvedItselfHasItsOwnSecrets(t *testing.T) {
-	v := newVaultHub(t, false)
+	v := newSecretsHub(t, false)
 	v.server.options.Access = &gatekeeper{caller: Caller{Proven: true}}
-	v.vault.keep(ownRef(false), "one")
+	v.secrets.keep(ownRef(false), "one")
 	r := v.client(xdstest.Options{Delta: true}).get(xdstest.Request{Type: xdstest.SDS, Names: []string{transport.OwnCertificate}})
 	if got := secretIn(t, r, transport.OwnCertificate).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key one" {
 		t.Errorf("the key is %q", got)
@@ -224,9 +224,9 @@ func TestR34WhoeverProvedItselfHasItsOwnSecrets(t *testing.T) {
 // certificate, if a registry knows them. One that proved nothing gets none.
 func TestR34GatewaysThatProvedThemselvesHaveTheirCredentials(t *testing.T) {
 	for _, proven := range []bool{true, false} {
-		v := newVaultHub(t, false)
+		v := newSecretsHub(t, false)
 		v.server.options.Access = &gatekeeper{caller: Caller{Proven: proven}}
-		v.vault.keep(SecretRef{Cluster: "c1", Namespace: "infra", Name: "web"}, "one")
+		v.secrets.keep(SecretRef{Cluster: "c1", Namespace: "infra", Name: "web"}, "one")
 		v.writer.Update(federation.Edit{Workloads: federation.Delta[federation.WorkloadKey,
 			*federation.Workload]{Set: map[federation.WorkloadKey]*federation.Workload{
 			{Namespace: "infra", Name: "gw"}: {

@@ -88,7 +88,7 @@ const istioTags = `stats_config:
 func startAgentProxy(t *testing.T) *real {
 	t.Helper()
 	sds := startAgent(t)
-	return startMeshProxy(t, newVault(), "NODE", node("web-1").Id, "API", "DELTA_GRPC",
+	return startMeshProxy(t, newFakeSecrets(), "NODE", node("web-1").Id, "API", "DELTA_GRPC",
 		"INTERCEPTION_MODE: REDIRECT", "INTERCEPTION_MODE: REDIRECT, WORKLOAD_IDENTITY_SOCKET_FILE: socket",
 		"static_resources:\n", istioTags+"static_resources:\n",
 		"  - name: hub\n", `  - name: sds-grpc

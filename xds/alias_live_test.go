@@ -20,7 +20,7 @@ func aliased(aliases ...string) federation.Edit {
 // An Envoy whose metadata names its cluster as Istio does by default is one of the
 // cluster that has this alias.
 func TestR48ASidecarNamesItsClusterByAnAlias(t *testing.T) {
-	r := startMeshProxy(t, newVault(), "NODE", node("web-1").Id, "API", "DELTA_GRPC", "CLUSTER_ID: c1", "CLUSTER_ID: Kubernetes")
+	r := startMeshProxy(t, newFakeSecrets(), "NODE", node("web-1").Id, "API", "DELTA_GRPC", "CLUSTER_ID: c1", "CLUSTER_ID: Kubernetes")
 	operator := r.server.options.Snapshots.(*federation.Aggregate).Open(federation.ShardKey{Provider: federation.Operator})
 	operator.Update(aliased("Kubernetes", "gke_my.project_Zone"))
 	r.await("the proxy to be one of c1", func() error {

@@ -22,7 +22,7 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 	s.nacked = false
 	if len(s.responses.unanswered) == 0 {
 		s.proceed(now)
-		if len(s.agenda.pending) == 0 {
+		if len(s.queue.pending) == 0 {
 			s.client.dropClaims()
 		}
 	}
@@ -68,19 +68,19 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	for _, r := range whole {
 		s.nacks.refuse(r, s.sync.LastError)
 		s.client.takeBack(r)
-		s.agenda.look(r.name, want{since: now, urgent: true}) // what was sent since may be all that is wanted
+		s.queue.enqueue(r.name, trigger{since: now, urgent: true}) // what was sent since may be all that is wanted
 	}
 	if len(fresh) == 0 && len(removed) == 0 {
 		return answered // nothing in it was new: nothing can be repaired
 	}
-	again := want{since: now, urgent: true, resend: true}
+	again := trigger{since: now, urgent: true, resend: true}
 	for _, r := range fresh {
 		if sent := s.client.slots.get(r.name).sent; sent != nil && sent.hasBody() {
-			s.agenda.look(r.name, again)
+			s.queue.enqueue(r.name, again)
 		}
 	}
 	for _, name := range removed {
-		s.agenda.look(name, want{since: now, urgent: true, tell: true})
+		s.queue.enqueue(name, trigger{since: now, urgent: true, tell: true})
 	}
 	s.repairing, s.reply = true, s.reply || s.whole()
 	return answered
@@ -99,7 +99,7 @@ func (s *subscription) forgive(now time.Time) {
 func (s *subscription) setAside(r *resource, now time.Time) {
 	s.nacks.barred[r.name] = rejection{searching: true}
 	s.client.takeBack(r)
-	s.agenda.look(r.name, want{since: now, urgent: true})
+	s.queue.enqueue(r.name, trigger{since: now, urgent: true})
 }
 
 // proceed tries the next of the forms that wait.
@@ -108,7 +108,7 @@ func (s *subscription) proceed(now time.Time) bool {
 		return false
 	}
 	for name := range s.nacks.barred {
-		s.agenda.look(name, want{since: now, urgent: true})
+		s.queue.enqueue(name, trigger{since: now, urgent: true})
 	}
 	return true
 }

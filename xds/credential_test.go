@@ -65,14 +65,14 @@ func TestK54CredentialsOfRulesGoToWhomTheyAreFor(t *testing.T) {
 		"a sidecar that it does not":      {map[string]string{"app": "a"}, withLabel(node("b"), "app", "b"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newVaultHub(t, true).onSocket()
+			v := newSecretsHub(t, true).onSocket()
 			v.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{key("vault"): {Ports: []federation.Port{{
 				Name:   "http",
 				Number: 80, Protocol: federation.HTTP,
 			}}}}})
 			for _, namespace := range []string{"shop", "bank"} {
-				v.vault.keep(partnerSecret(namespace, false), "of "+namespace)
-				v.vault.keep(partnerSecret(namespace, true), "of "+namespace)
+				v.secrets.keep(partnerSecret(namespace, false), "of "+namespace)
+				v.secrets.keep(partnerSecret(namespace, true), "of "+namespace)
 			}
 			o := secured("vault.shop.svc.cluster.local", c.selector)
 			v.config.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
@@ -96,12 +96,12 @@ func TestK54CredentialsOfRulesGoToWhomTheyAreFor(t *testing.T) {
 
 // TestK54CredentialsOfRulesAreTakenBack when the rule is gone, and follow what it names.
 func TestK54CredentialsOfRulesAreTakenBack(t *testing.T) {
-	v := newVaultHub(t, true).onSocket()
+	v := newSecretsHub(t, true).onSocket()
 	v.set(serviceDelta{Set: map[federation.ServiceKey]*federation.Shard{key("vault"): {Ports: []federation.Port{{
 		Name:   "http",
 		Number: 80, Protocol: federation.HTTP,
 	}}}}})
-	v.vault.keep(partnerSecret("shop", false), "one")
+	v.secrets.keep(partnerSecret("shop", false), "one")
 	o := secured("vault.shop.svc.cluster.local", nil)
 	rules := func(d federation.Delta[federation.ObjectKey, *federation.Object]) {
 		v.config.Update(federation.Edit{Objects: d})

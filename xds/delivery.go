@@ -65,12 +65,12 @@ func earliest(a, b time.Time) time.Time {
 
 // deliver returns the next response of the type, or when to look again.
 func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Time) {
-	if len(sub.agenda.pending) == 0 && !sub.reply {
+	if len(sub.queue.pending) == 0 && !sub.reply {
 		return nil, time.Time{}
 	}
 	freeAt := sub.responses.freeAt(s.timing)
 	free := !now.Before(freeAt)
-	if !free && !sub.agenda.urgent && !sub.reply {
+	if !free && !sub.queue.urgent && !sub.reply {
 		return nil, freeAt
 	}
 	sub.changed = true
@@ -85,7 +85,7 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 	s.guard(sub, &b, now)
 	if len(b.changed) == 0 && len(b.removed) == 0 && !sub.reply {
 		switch {
-		case len(sub.agenda.pending) > 0:
+		case len(sub.queue.pending) > 0:
 			return nil, b.heldTill
 		case len(sub.responses.unanswered) == 0 && sub.proceed(now): // what was tried comes to nothing that can be sent
 			return s.deliver(sub, now)
@@ -101,10 +101,10 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 	var b batch
 	s.needs = needs{}
 	sub.prepare(!free)
-	if len(sub.agenda.pending) > fewNames {
-		b.changed = make([]*resource, 0, len(sub.agenda.pending))
+	if len(sub.queue.pending) > fewNames {
+		b.changed = make([]*resource, 0, len(sub.queue.pending))
 	}
-	for name, w := range sub.agenda.pending {
+	for name, w := range sub.queue.pending {
 		if !free && !w.urgent {
 			continue
 		}
@@ -119,15 +119,15 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 		case v.remove:
 			b.removed = append(b.removed, name)
 		default:
-			delete(sub.agenda.pending, name)
+			delete(sub.queue.pending, name)
 			continue
 		}
 		if !w.urgent {
 			b.since = earliest(b.since, w.since)
 		}
 	}
-	sub.agenda.urgent = false
-	sub.agenda.shrink()
+	sub.queue.urgent = false
+	sub.queue.shrink()
 	s.chunk(sub, &b)
 	return b
 }
@@ -144,7 +144,7 @@ func (s *session) chunk(sub *subscription, b *batch) {
 	for i, r := range b.changed {
 		if size += r.size(); i > 0 && (size > maxChunk || sub.kind == envoy.SecretType) {
 			for _, later := range b.changed[i:] {
-				sub.agenda.look(later.name, want{urgent: true})
+				sub.queue.enqueue(later.name, trigger{urgent: true})
 			}
 			b.changed = b.changed[:i]
 			return
@@ -181,19 +181,19 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
 	makeRoom(sub.client.slots, len(b.changed))
 	for _, r := range b.changed {
-		delete(sub.agenda.pending, r.name)
+		delete(sub.queue.pending, r.name)
 		if e := sub.client.tell(r.name, r); e.acked != r || e.lapsed {
 			f.resources = append(f.resources, r)
 		}
 	}
 	for _, name := range b.removed {
-		delete(sub.agenda.pending, name)
+		delete(sub.queue.pending, name)
 		if sub.client.slots.get(name) != (entry{}) { // else the client has nothing to forget, and its answer tells nothing
 			f.removed = append(f.removed, sub.client.slots.name(name))
 		}
 		sub.client.tell(name, nil)
 	}
-	sub.agenda.shrink()
+	sub.queue.shrink()
 	s.parents(sub, b.changed, now)
 	f.version = sub.client.sum.String()
 	r := &response{
@@ -231,7 +231,7 @@ func (s *session) parents(sub *subscription, changed []*resource, now time.Time)
 			case eds == nil:
 				s.warming[name] = struct{}{}
 			case eds.wants(name):
-				eds.agenda.look(name, want{since: now, urgent: true, resend: true})
+				eds.queue.enqueue(name, trigger{since: now, urgent: true, resend: true})
 				eds.client.slots.rewarm(name)
 			}
 		}

@@ -30,7 +30,7 @@ const gatewayIP = "10.7.0.9"
 // hub on a unix socket that it gets everything from.
 type edge struct {
 	*real
-	vault     *vault
+	secrets   *fakeSecrets
 	authority *testbed.Authority
 	namespace *testbed.Namespace
 	config    []byte
@@ -48,8 +48,8 @@ func newEdge(t *testing.T, how ...*builder) *edge {
 	os.Chmod(dir, 0o755)
 	a := federation.NewAggregate(nil)
 	e := &edge{
-		real:  &real{t: t, writer: a.Open(source1), fleet: fleet.New(), socket: filepath.Join(dir, "hub")},
-		vault: newVault(), authority: testbed.NewAuthority(t, "edge"), namespace: testbed.NewNamespace(t, "edge"),
+		real:    &real{t: t, writer: a.Open(source1), fleet: fleet.New(), socket: filepath.Join(dir, "hub")},
+		secrets: newFakeSecrets(), authority: testbed.NewAuthority(t, "edge"), namespace: testbed.NewNamespace(t, "edge"),
 		snapshots: a,
 	}
 	e.namespace.AddLocal(gatewayIP)
@@ -58,7 +58,7 @@ func newEdge(t *testing.T, how ...*builder) *edge {
 	e.gateways(e.operator)
 	o := Options{
 		Snapshots: a, Fleet: e.fleet, Metrics: e, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Secrets: e.vault, SecretsOnSocket: true,
+		Secrets: e.secrets, SecretsOnSocket: true,
 	}
 	for _, b := range how {
 		o.builder = b
@@ -138,12 +138,12 @@ func (e *edge) gateways(to *federation.Writer) {
 // rotate gives the gateway a new certificate.
 func (e *edge) rotate(fingerprint string, more ...string) {
 	chain, key := e.authority.Issue(testbed.Subject{Name: fingerprint, Hosts: append(more, "shop.example.com", "partners.example.com")})
-	e.vault.mu.Lock()
-	e.vault.secrets[webSecret(false)] = Secret{Fingerprint: fingerprint, Material: transport.KeyMaterial{Chain: chain, Key: key}}
-	e.vault.secrets[webSecret(true)] = Secret{Fingerprint: "ca", Material: transport.KeyMaterial{Authorities: e.authority.PEM}}
-	close(e.vault.changed)
-	e.vault.changed = make(chan struct{})
-	e.vault.mu.Unlock()
+	e.secrets.mu.Lock()
+	e.secrets.byRef[webSecret(false)] = Secret{Fingerprint: fingerprint, Material: transport.KeyMaterial{Chain: chain, Key: key}}
+	e.secrets.byRef[webSecret(true)] = Secret{Fingerprint: "ca", Material: transport.KeyMaterial{Authorities: e.authority.PEM}}
+	close(e.secrets.changed)
+	e.secrets.changed = make(chan struct{})
+	e.secrets.mu.Unlock()
 }
 
 // caller is a TLS connection to the gateway that stays open.
@@ -249,8 +249,8 @@ func (e *edge) checkCredential(t *testing.T) {
 		return nil
 	})
 	chain, private := e.authority.Issue(testbed.Subject{Name: "gateway", Hosts: []string{"spiffe://example.com/gateway"}})
-	e.vault.put(partnerSecret("shop", false), transport.KeyMaterial{Chain: chain, Key: private})
-	e.vault.put(partnerSecret("shop", true), transport.KeyMaterial{Authorities: e.authority.PEM})
+	e.secrets.put(partnerSecret("shop", false), transport.KeyMaterial{Chain: chain, Key: private})
+	e.secrets.put(partnerSecret("shop", true), transport.KeyMaterial{Authorities: e.authority.PEM})
 	e.await("the gateway to call with the certificate", func() error {
 		r := get()
 		if r.Err != nil || r.Status != http.StatusOK || !strings.Contains(string(r.Body), "spiffe://example.com/gateway") {
@@ -258,7 +258,7 @@ func (e *edge) checkCredential(t *testing.T) {
 		}
 		return nil
 	})
-	e.vault.put(partnerSecret("shop", true), transport.KeyMaterial{Authorities: e.authority.PEM, CRL: e.authority.Revoke(e.partners)})
+	e.secrets.put(partnerSecret("shop", true), transport.KeyMaterial{Authorities: e.authority.PEM, CRL: e.authority.Revoke(e.partners)})
 	e.await("the gateway to refuse a server whose certificate the Secret revokes", func() error {
 		if r := get(); r.Err != nil || r.Status != http.StatusServiceUnavailable {
 			return fmt.Errorf("it answers %d %q %w", r.Status, r.Body, r.Err)
@@ -293,9 +293,9 @@ func (e *edge) checkRotation(t *testing.T) {
 	if n := e.envoy.Stat("listener_manager.listener_modified"); n != 0 {
 		t.Errorf("%d listeners were changed by the rotation", n)
 	}
-	e.vault.mu.Lock()
-	secret := string(e.vault.secrets[webSecret(false)].Material.Key)
-	e.vault.mu.Unlock()
+	e.secrets.mu.Lock()
+	secret := string(e.secrets.byRef[webSecret(false)].Material.Key)
+	e.secrets.mu.Unlock()
 	if dump, err := e.envoy.Admin("/config_dump"); err != nil || strings.Contains(string(dump), strings.Split(secret, "\n")[1]) {
 		t.Errorf("Envoy's own dump shows the key, or cannot be had: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 // An open stream of a gateway follows the target port of its Service.
 func TestR31StreamsFollowTheTargetPort(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
-		v := newVaultHub(t, true).onSocket()
+		v := newSecretsHub(t, true).onSocket()
 		target := func(number uint16) {
 			shard := takingMutual(federation.ClientSideLB, "10.1.0.8")
 			shard.Ports = []federation.Port{{Name: "https", Number: 443, Protocol: federation.HTTPS}}

@@ -58,7 +58,7 @@ func newBridge(t *testing.T) *bridge {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	os.Chmod(dir, 0o755)
 	a := federation.NewAggregate(nil)
-	v := newVault()
+	v := newFakeSecrets()
 	b := &bridge{
 		real: &real{
 			t: t, writer: a.Open(federation.ShardKey{Cluster: "c2", Provider: federation.Kubernetes}), fleet: fleet.New(),
@@ -70,8 +70,8 @@ func newBridge(t *testing.T) *bridge {
 	for _, who := range []bool{false, true} {
 		ref := SecretRef{Cluster: "c1", Namespace: "shop", Authorities: who, Workload: "spiffe://mesh.example/ns/shop/sa/", Node: router().Id}
 		chain, key := authority.Issue(testbed.Subject{Name: "gateway", Hosts: []string{"spiffe://mesh.example/ns/shop/sa/gateway"}})
-		if v.secrets[ref] = (Secret{Fingerprint: "1", Material: transport.KeyMaterial{Chain: chain, Key: key}}); who {
-			v.secrets[ref] = Secret{Fingerprint: "1", Material: transport.KeyMaterial{Authorities: authority.PEM}}
+		if v.byRef[ref] = (Secret{Fingerprint: "1", Material: transport.KeyMaterial{Chain: chain, Key: key}}); who {
+			v.byRef[ref] = Secret{Fingerprint: "1", Material: transport.KeyMaterial{Authorities: authority.PEM}}
 		}
 	}
 	b.behind(authority)

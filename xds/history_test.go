@@ -138,7 +138,7 @@ func TestR32StreamsHaveWhatNewStreamsGet(t *testing.T) {
 	nodes := followedNodes(t)
 	rapid.Check(t, func(t *rapid.T) {
 		a := federation.NewAggregate(nil)
-		v := newVault()
+		v := newFakeSecrets()
 		v.keep(webSecret(false), "one")
 		s := New(Options{Snapshots: a, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler), Secrets: v})
 		operator, registry := a.Open(federation.ShardKey{Provider: federation.Operator}), a.Open(source1)
@@ -198,7 +198,7 @@ func clusterIn(network federation.NetworkID) federation.Edit {
 }
 
 // drawStep changes something of which a node's view, or what is made for it, depends.
-func drawStep(t *rapid.T, operator, registry *federation.Writer, secrets *vault) {
+func drawStep(t *rapid.T, operator, registry *federation.Writer, secrets *fakeSecrets) {
 	object := func(kind federation.Kind, namespace, name string, spec any, labels ...string) {
 		key := federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: namespace, Name: name}
 		if kind.Group != federation.MeshGroup {

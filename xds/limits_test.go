@@ -76,7 +76,7 @@ func (g *gatekeeper) become(identity string) {
 
 // TestR12KnownCallersDoNotFillTheLog: what a proxy does wrong again and again is counted each time and logged a few times.
 func TestR12KnownCallersDoNotFillTheLog(t *testing.T) {
-	v := newVaultHub(t, false)
+	v := newSecretsHub(t, false)
 	v.set(service("web", 1))
 	c := v.client(xdstest.Options{Delta: true})
 	c.get(xdstest.Request{Type: xdstest.CDS})

@@ -44,21 +44,21 @@ func takingMutual(resolution federation.Resolution, address string) *federation.
 
 // newMeshProxy is an Envoy whose metadata says that its identity is the hub's.
 func newMeshProxy(t *testing.T, api string) *real {
-	keys := newVault()
+	keys := newFakeSecrets()
 	own := SecretRef{Cluster: "c1", Namespace: "shop", Workload: meshWorkload, Node: node("web-1").Id}
 	roots := own
 	roots.Authorities = true
 	authority := testbed.NewAuthority(t, "mesh")
 	chain, private := authority.Issue(testbed.Subject{Hosts: []string{meshWorkload}})
-	keys.secrets[own] = Secret{Fingerprint: "own", Material: transport.KeyMaterial{Chain: chain, Key: private}}
-	keys.secrets[roots] = Secret{Fingerprint: "roots", Material: transport.KeyMaterial{Authorities: authority.PEM}}
+	keys.byRef[own] = Secret{Fingerprint: "own", Material: transport.KeyMaterial{Chain: chain, Key: private}}
+	keys.byRef[roots] = Secret{Fingerprint: "roots", Material: transport.KeyMaterial{Authorities: authority.PEM}}
 	return startMeshProxy(t, keys, "NODE", node("web-1").Id, "API", api, "INTERCEPTION_MODE: REDIRECT",
 		"INTERCEPTION_MODE: REDIRECT, IDENTITY_SOURCE: ads")
 }
 
 // startMeshProxy starts the hub and the Envoy, whose bootstrap is changed in pairs of
 // what there is and what comes in its place.
-func startMeshProxy(t *testing.T, keys *vault, change ...string) *real {
+func startMeshProxy(t *testing.T, keys *fakeSecrets, change ...string) *real {
 	dir, err := os.MkdirTemp("", "mesh")
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ type verdict struct {
 }
 
 // judge decides on one name that is looked at.
-func (s *session) judge(sub *subscription, name string, w want) verdict {
+func (s *session) judge(sub *subscription, name string, w trigger) verdict {
 	target, e := sub.desired(name), sub.client.slots.get(name)
 	if target != nil {
 		return s.judgePresent(sub, target, e, w)
@@ -37,7 +37,7 @@ func (s *session) judge(sub *subscription, name string, w want) verdict {
 	return v
 }
 
-func (s *session) judgePresent(sub *subscription, target *resource, e entry, w want) verdict {
+func (s *session) judgePresent(sub *subscription, target *resource, e entry, w trigger) verdict {
 	switch {
 	case !target.hasBody():
 		return verdict{}
@@ -81,7 +81,7 @@ func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
 // stillNeeded reports whether a resource that is gone must stay with the client
 // for now: a cluster while the client may still use it, endpoints while their
 // cluster stays.
-func (s *session) stillNeeded(sub *subscription, r *resource, w want) (held bool, until time.Time) {
+func (s *session) stillNeeded(sub *subscription, r *resource, w trigger) (held bool, until time.Time) {
 	switch sub.kind {
 	case envoy.ClusterType:
 		until = w.since.Add(s.timing.removal)
@@ -135,7 +135,7 @@ func (s *session) retained() map[string]struct{} {
 	if cds == nil {
 		return names
 	}
-	for name := range cds.agenda.pending {
+	for name := range cds.queue.pending {
 		if sent := cds.client.slots.get(name).sent; sent != nil && cds.desired(name) == nil {
 			for _, assignment := range sent.refs.assignments {
 				names[assignment] = struct{}{}

@@ -18,10 +18,10 @@ const maxOpen = 256
 func (st *stream) publish() {
 	clear(st.changed)
 	for kind, sub := range st.session.subs {
-		if !sub.changed && !sub.agenda.grown && !sub.client.slots.moved || sub.sync.State == fleet.NotRequested {
+		if !sub.changed && !sub.queue.grown && !sub.client.slots.moved || sub.sync.State == fleet.NotRequested {
 			continue
 		}
-		sub.changed, sub.agenda.grown = false, false
+		sub.changed, sub.queue.grown = false, false
 		now := sub.delivery()
 		if before := st.published[kind]; before != nil && before.Equal(now) {
 			continue
@@ -40,7 +40,7 @@ func (st *stream) publish() {
 func (s *subscription) delivery() *fleet.Delivery {
 	d := &fleet.Delivery{
 		Sync: s.sync, Groups: s.groups, Wildcard: s.wildcard, Named: s.client.slots.subscribed(),
-		Waits: len(s.agenda.pending) > 0 || s.reply, Told: s.client.slots.told(),
+		Waits: len(s.queue.pending) > 0 || s.reply, Told: s.client.slots.told(),
 	}
 	if n := len(s.responses.unanswered); n > 0 {
 		d.InFlight = s.responses.unanswered[n-1].snapshot
@@ -64,7 +64,7 @@ func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
 	if flying > maxOpen {
 		bulk = fleet.Delivered
 	}
-	if len(s.agenda.pending) > maxOpen {
+	if len(s.queue.pending) > maxOpen {
 		bulk = fleet.Waiting
 	}
 	states := map[string]fleet.RolloutState{}
@@ -81,7 +81,7 @@ func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
 		}
 	}
 	if bulk != fleet.Waiting {
-		for name := range s.agenda.pending {
+		for name := range s.queue.pending {
 			states[name] = fleet.Waiting
 		}
 	}

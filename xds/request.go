@@ -105,10 +105,10 @@ func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) 
 	for _, name := range gone {
 		s.client.slots.unsubscribe(name)
 	}
-	s.agenda.expect(len(names))
+	s.queue.expect(len(names))
 	for _, name := range names {
 		if kept, added := s.client.slots.subscribe(name); added {
-			s.agenda.look(kept, want{since: now, urgent: true, resend: true})
+			s.queue.enqueue(kept, trigger{since: now, urgent: true, resend: true})
 			changed = true
 		}
 		if s.client.slots.excess != nil {
@@ -123,7 +123,7 @@ func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) 
 	}
 	if wildcard != all {
 		changed = true
-		s.lookAtAll(want{since: now, urgent: true})
+		s.enqueueAll(trigger{since: now, urgent: true})
 	}
 	return changed
 }
@@ -132,9 +132,9 @@ func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) 
 func (s *subscription) leave(name string, now time.Time) {
 	switch {
 	case s.wildcard: // still wanted: the client gets its state
-		s.agenda.look(name, want{since: now, urgent: true, resend: true, tell: true})
+		s.queue.enqueue(name, trigger{since: now, urgent: true, resend: true, tell: true})
 	case s.whole():
-		s.agenda.look(name, want{since: now, urgent: true})
+		s.queue.enqueue(name, trigger{since: now, urgent: true})
 	default:
 		s.drop(name)
 	}
@@ -145,7 +145,7 @@ func (s *subscription) leave(name string, now time.Time) {
 func (s *subscription) again(now time.Time) {
 	for name := range s.client.slots.allRewarmed() {
 		if s.wants(name) {
-			s.agenda.look(name, want{since: now, urgent: true, resend: true})
+			s.queue.enqueue(name, trigger{since: now, urgent: true, resend: true})
 		}
 	}
 	s.client.slots.forgetAllRewarm()
@@ -178,7 +178,7 @@ func (s *subscription) readDelta(r request, now time.Time) {
 		s.client.slots.forgetAllRewarm()
 		s.reply = s.wildcard
 		for name := range r.initial {
-			s.agenda.look(s.client.slots.name(name), want{since: now, urgent: true})
+			s.queue.enqueue(s.client.slots.name(name), trigger{since: now, urgent: true})
 		}
 	}
 }
@@ -204,7 +204,7 @@ func leaving(of *slots, unsubscribe, names []string) (gone []string, wildcard bo
 func (s *subscription) ask(names []string, now time.Time) {
 	for _, name := range names {
 		kept, has, rewarmed := s.client.slots.asked(name) // has no body: the client says that it has it
-		s.agenda.answer(kept, want{since: now, urgent: true, resend: has == nil || has.hasBody() || rewarmed, tell: true})
+		s.queue.answer(kept, trigger{since: now, urgent: true, resend: has == nil || has.hasBody() || rewarmed, tell: true})
 	}
 }
 

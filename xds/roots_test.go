@@ -13,11 +13,11 @@ import (
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
-// trust has the vault keep the roots of trust domains for the proxy.
-func (v *vault) trust(ref SecretRef, fingerprint string, m transport.KeyMaterial) {
+// trust stores the roots of trust domains for the proxy.
+func (v *fakeSecrets) trust(ref SecretRef, fingerprint string, m transport.KeyMaterial) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.secrets[ref] = Secret{Fingerprint: fingerprint, Material: m}
+	v.byRef[ref] = Secret{Fingerprint: fingerprint, Material: m}
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
@@ -26,12 +26,12 @@ func (v *vault) trust(ref SecretRef, fingerprint string, m transport.KeyMaterial
 func TestU06AgentsGetTheRootsOfAllTrustDomains(t *testing.T) {
 	one, two, three := testbed.NewAuthority(t, "one").PEM, testbed.NewAuthority(t, "two").PEM, testbed.NewAuthority(t, "three").PEM
 	bothVariants(t, func(t *testing.T, delta bool) {
-		v := newVaultHub(t, true)
+		v := newSecretsHub(t, true)
 		v.server.options.Access = anybody{}
 		v.onSocket()
 		n := node("web-1")
 		ref := SecretRef{Cluster: "c1", Namespace: "shop", Workload: meshWorkload, Node: n.Id, Authorities: true}
-		v.vault.trust(ref, "1", transport.KeyMaterial{Authorities: one})
+		v.secrets.trust(ref, "1", transport.KeyMaterial{Authorities: one})
 		c := v.client(xdstest.Options{Delta: delta, Node: n})
 		want := func(r xdstest.Response, roots ...[]byte) {
 			t.Helper()
@@ -53,12 +53,12 @@ func TestU06AgentsGetTheRootsOfAllTrustDomains(t *testing.T) {
 			}
 		}
 		want(c.get(xdstest.Request{Type: string(envoy.ProxyConfigType)}), one)
-		v.vault.trust(ref, "2", transport.KeyMaterial{Bundles: map[string][]byte{
+		v.secrets.trust(ref, "2", transport.KeyMaterial{Bundles: map[string][]byte{
 			"b.example": slices.Concat(two, three),
 			"a.example": one, "c.example": two,
 		}})
 		want(c.accept(string(envoy.ProxyConfigType)), one, two, three)
-		if n := v.vault.follows(ref); n != 1 {
+		if n := v.secrets.follows(ref); n != 1 {
 			t.Errorf("%d follow the roots", n)
 		}
 		c.Close()
@@ -66,10 +66,10 @@ func TestU06AgentsGetTheRootsOfAllTrustDomains(t *testing.T) {
 	})
 }
 
-func (v *vaultHub) eventuallyFollows(ref SecretRef, want int) {
+func (v *secretsHub) eventuallyFollows(ref SecretRef, want int) {
 	v.t.Helper()
 	testbed.WaitFor(v.t, patience, "the stream to let go", func() error {
-		if n := v.vault.follows(ref); n != want {
+		if n := v.secrets.follows(ref); n != want {
 			return fmt.Errorf("%d follow the roots", n)
 		}
 		return nil

@@ -26,16 +26,16 @@ const web = "kubernetes://web"
 
 func TestX23SecretsArePushedOnRotation(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
-		v := newVaultHub(t, true).onSocket()
-		v.vault.keep(webSecret(false), "canary-one")
+		v := newSecretsHub(t, true).onSocket()
+		v.secrets.keep(webSecret(false), "canary-one")
 		c := v.client(xdstest.Options{Delta: delta, Node: ingress()})
 		c.get(xdstest.Request{Type: xdstest.LDS})
 		first := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web}})
 		if got := secretIn(t, first, web).GetTlsCertificate().GetPrivateKey().GetInlineBytes(); string(got) != "key canary-one" {
 			t.Errorf("the key is %q", got)
 		}
-		v.vault.keep(webSecret(true), "canary-authorities") // to which no listener refers
-		v.vault.keep(webSecret(false), "canary-number-two")
+		v.secrets.keep(webSecret(true), "canary-authorities") // to which no listener refers
+		v.secrets.keep(webSecret(false), "canary-number-two")
 		second := c.accept(xdstest.SDS)
 		if got := secretIn(t, second, web).GetTlsCertificate().GetCertificateChain().GetInlineBytes(); string(got) != "chain canary-number-two" {
 			t.Errorf("the chain is %q", got)
@@ -43,8 +43,8 @@ func TestX23SecretsArePushedOnRotation(t *testing.T) {
 		if first.Version == second.Version || len(second.Resources) != 1 {
 			t.Errorf("versions %s and %s, %q", first.Version, second.Version, second.Names())
 		}
-		v.vault.keep(webSecret(false), "canary-number-two")
-		v.vault.keep(webSecret(false), "canary-the-third")
+		v.secrets.keep(webSecret(false), "canary-number-two")
+		v.secrets.keep(webSecret(false), "canary-the-third")
 		if r := c.accept(xdstest.SDS); string(secretIn(t, r,
 			web).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key canary-the-third" {
 			t.Error("what was the same was sent again")
@@ -56,10 +56,10 @@ func TestX23SecretsArePushedOnRotation(t *testing.T) {
 }
 
 func TestX23NamesOfOthersAreRefused(t *testing.T) {
-	v := newVaultHub(t, true).onSocket()
-	v.vault.keep(webSecret(false), "one")
-	v.vault.keep(webSecret(true), "authorities")
-	v.vault.keep(SecretRef{Cluster: "c1", Namespace: "shop", Name: "other"}, "other")
+	v := newSecretsHub(t, true).onSocket()
+	v.secrets.keep(webSecret(false), "one")
+	v.secrets.keep(webSecret(true), "authorities")
+	v.secrets.keep(SecretRef{Cluster: "c1", Namespace: "shop", Name: "other"}, "other")
 	names := []string{"kubernetes://other", "kubernetes://web-cacert", "web", "file:///etc/shadow", "kubernetes://../web"}
 	c := v.client(xdstest.Options{Delta: true, Node: ingress()})
 	r := c.get(xdstest.Request{Type: xdstest.SDS, Names: append(slices.Clone(names), web)})
@@ -86,10 +86,10 @@ func TestX23NamesOfOthersAreRefused(t *testing.T) {
 // namespace that it names, for proxies of the namespace that it names, and of no other.
 func TestG17GrantedSecretsAreForOneNamespace(t *testing.T) {
 	const granted = "kubernetes-ingress://store/web"
-	v := newVaultHub(t, true).onSocket()
-	v.vault.keep(webSecret(false), "own")
-	v.vault.keep(SecretRef{Cluster: "c1", Namespace: "store", Name: "web"}, "of a file")
-	v.vault.keep(SecretRef{Cluster: "c1", Namespace: "store", Name: "web", Granted: true}, "granted")
+	v := newSecretsHub(t, true).onSocket()
+	v.secrets.keep(webSecret(false), "own")
+	v.secrets.keep(SecretRef{Cluster: "c1", Namespace: "store", Name: "web"}, "of a file")
+	v.secrets.keep(SecretRef{Cluster: "c1", Namespace: "store", Name: "web", Granted: true}, "granted")
 	grant := func(to string) {
 		o, _ := v.aggregate.Latest().Object(federation.ObjectKey{
 			Group: "networking.istio.io", Kind: "Gateway",
@@ -140,8 +140,8 @@ func TestX23SecretsGoToProvenClientsOnly(t *testing.T) {
 		"a unix socket that may not": {false, "unix", "", insecure.NewCredentials(), insecure.NewCredentials(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newVaultHub(t, c.onSocket)
-			v.vault.keep(webSecret(false), "one")
+			v := newSecretsHub(t, c.onSocket)
+			v.secrets.keep(webSecret(false), "one")
 			if c.at == "" {
 				c.at = filepath.Join(t.TempDir(), "hub")
 			}
@@ -160,17 +160,17 @@ func TestX23SecretsGoToProvenClientsOnly(t *testing.T) {
 // A refused secret is not sent again; the client keeps what it has.
 func TestX23RefusedSecretIsNotRepeated(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
-		v := newVaultHub(t, true).onSocket()
-		v.vault.keep(webSecret(false), "one")
+		v := newSecretsHub(t, true).onSocket()
+		v.secrets.keep(webSecret(false), "one")
 		c := v.client(xdstest.Options{Delta: delta, Node: ingress()})
 		c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web}})
-		v.vault.keep(webSecret(false), "number two")
+		v.secrets.keep(webSecret(false), "number two")
 		c.nack(c.next(xdstest.SDS), web+" is bad")
 		repair := c.accept(xdstest.SDS)
 		if len(repair.Resources)+len(repair.Removed) > 0 {
 			t.Errorf("the repair has %q, -%q", repair.Names(), repair.Removed)
 		}
-		v.vault.keep(webSecret(false), "third of them")
+		v.secrets.keep(webSecret(false), "third of them")
 		if r := c.accept(xdstest.SDS); string(secretIn(t, r, web).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key third of them" {
 			t.Error("another secret came")
 		}
@@ -179,11 +179,11 @@ func TestX23RefusedSecretIsNotRepeated(t *testing.T) {
 
 // Only what is referred to is followed, for as long as somebody does.
 func TestSecretsAreFollowedWhileReferredTo(t *testing.T) {
-	v := newVaultHub(t, true).onSocket()
-	v.vault.keep(webSecret(false), "one")
+	v := newSecretsHub(t, true).onSocket()
+	v.secrets.keep(webSecret(false), "one")
 	c := v.client(xdstest.Options{Delta: true, Node: ingress()})
 	c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web}})
-	if n := v.vault.follows(webSecret(false)); n != 1 {
+	if n := v.secrets.follows(webSecret(false)); n != 1 {
 		t.Errorf("followed %d times", n)
 	}
 	v.configure("")
@@ -192,7 +192,7 @@ func TestSecretsAreFollowedWhileReferredTo(t *testing.T) {
 	wantNames(t, c.accept(xdstest.SDS), web)
 	c.Close()
 	testbed.WaitFor(t, patience, "the secret to be let go", func() error {
-		if n := v.vault.follows(webSecret(false)); n != 0 {
+		if n := v.secrets.follows(webSecret(false)); n != 0 {
 			return fmt.Errorf("followed %d times", n)
 		}
 		return nil
@@ -201,13 +201,13 @@ func TestSecretsAreFollowedWhileReferredTo(t *testing.T) {
 
 // A client that has the secret of that fingerprint is not sent it again.
 func TestX10SecretsThatTheClientHasAreNotSent(t *testing.T) {
-	v := newVaultHub(t, true).onSocket()
-	v.vault.keep(webSecret(false), "one")
+	v := newSecretsHub(t, true).onSocket()
+	v.secrets.keep(webSecret(false), "one")
 	c := v.client(xdstest.Options{Delta: true, Node: ingress()})
 	r := c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web}})
 	again := v.client(xdstest.Options{Delta: true, Node: ingress()})
 	again.ask(xdstest.Request{Type: xdstest.SDS, Names: []string{web}, Initial: map[string]string{web: r.Versions[web]}})
-	v.vault.keep(webSecret(false), "number two")
+	v.secrets.keep(webSecret(false), "number two")
 	if r := again.accept(xdstest.SDS); string(secretIn(t, r, web).GetTlsCertificate().GetPrivateKey().GetInlineBytes()) != "key number two" {
 		t.Error("what the client had came again")
 	}
@@ -235,15 +235,15 @@ func TestSecretsPrintNothing(t *testing.T) {
 
 // A push waits neither for a timer nor for a snapshot.
 func TestX23RotationIsPushedWithinASecond(t *testing.T) {
-	v := newVaultHub(t, true).onSocket()
-	v.vault.keep(webSecret(false), "one")
+	v := newSecretsHub(t, true).onSocket()
+	v.secrets.keep(webSecret(false), "one")
 	c := v.client(xdstest.Options{Delta: true, Node: ingress()})
 	c.get(xdstest.Request{Type: xdstest.SDS, Names: []string{web}})
 	number := "number i"
 	testbed.Within(t, time.Second, func() time.Duration {
 		start := time.Now()
 		number += "i"
-		v.vault.keep(webSecret(false), number)
+		v.secrets.keep(webSecret(false), number)
 		c.accept(xdstest.SDS)
 		return time.Since(start)
 	})

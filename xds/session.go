@@ -78,9 +78,9 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 
 // readSotW takes up a SotW request; false: it was stale and nothing was done.
 func (s *session) readSotW(sub *subscription, r request, asked bool, now time.Time) bool {
-	repeats, before := sub.started && asked, len(sub.agenda.pending)
+	repeats, before := sub.started && asked, len(sub.queue.pending)
 	read := sub.readSotW(r, now)
-	if read && repeats && len(sub.agenda.pending) == before {
+	if read && repeats && len(sub.queue.pending) == before {
 		sub.again(now)
 	}
 	return read

@@ -58,7 +58,7 @@ type subscription struct {
 	named    bool // the client named something once: the legacy wildcard is over
 
 	client    clientState
-	agenda    agenda
+	queue     workQueue
 	responses responses
 	nacks     nacks
 
@@ -75,7 +75,7 @@ type subscription struct {
 func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account, shared *fallbacks) *subscription {
 	return &subscription{
 		kind: kind, delta: delta, sync: fleet.Sync{State: fleet.NotRequested},
-		client: clientState{slots: newSlots(names, of)}, agenda: agenda{pending: map[string]want{}}, nacks: newNacks(kind, shared),
+		client: clientState{slots: newSlots(names, of)}, queue: workQueue{pending: map[string]trigger{}}, nacks: newNacks(kind, shared),
 	}
 }
 
@@ -114,44 +114,44 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 			changed, at, ok := c.source.since(c.at)
 			for _, e := range changed {
 				if s.client.slots.get(e.name) != (entry{}) || s.wants(e.name) {
-					s.agenda.look(e.name, want{since: now})
+					s.queue.enqueue(e.name, trigger{since: now})
 				}
 			}
 			if c.at = at; !ok {
-				s.lookAtAll(want{since: now})
+				s.enqueueAll(trigger{since: now})
 			}
 		}
 	}
 	if !s.redirected.IsZero() {
-		s.lookAtAll(want{since: s.redirected})
+		s.enqueueAll(trigger{since: s.redirected})
 		s.redirected = time.Time{}
 	}
 }
 
-// lookAtAll looks at everything that is wanted or was told.
-func (s *subscription) lookAtAll(w want) {
+// enqueueAll looks at everything that is wanted or was told.
+func (s *subscription) enqueueAll(w trigger) {
 	for name := range s.client.slots.all() {
-		s.agenda.look(name, w)
+		s.queue.enqueue(name, w)
 	}
 	for name := range s.client.slots.allNamed() {
-		s.agenda.look(name, w)
+		s.queue.enqueue(name, w)
 	}
 	if !s.wildcard {
 		return
 	}
 	for _, c := range s.cursors {
 		names := c.source.list()
-		s.agenda.expect(len(names))
+		s.queue.expect(len(names))
 		for _, name := range names {
-			s.agenda.look(name, w)
+			s.queue.enqueue(name, w)
 		}
 	}
 }
 
 // prepare has the sources make what will be judged.
 func (s *subscription) prepare(urgentOnly bool) {
-	names := make([]string, 0, len(s.agenda.pending))
-	for name, w := range s.agenda.pending {
+	names := make([]string, 0, len(s.queue.pending))
+	for name, w := range s.queue.pending {
 		if s.wants(name) && (w.urgent || !urgentOnly) {
 			names = append(names, name)
 		}
@@ -183,7 +183,7 @@ func (s *subscription) desired(name string) *resource {
 func (s *subscription) drop(name string) {
 	s.client.forget(name)
 	delete(s.nacks.barred, name)
-	delete(s.agenda.pending, name)
+	delete(s.queue.pending, name)
 }
 
 func sortResources(all []*resource) {
