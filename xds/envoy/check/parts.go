@@ -161,10 +161,10 @@ func validateChains(matched, all []*listenerv3.FilterChain) error {
 		}
 	}
 	for i, chain := range matched {
-		twin := func(other *listenerv3.FilterChain) bool {
+		sameMatch := func(other *listenerv3.FilterChain) bool {
 			return proto.Equal(orEmpty(other.GetFilterChainMatch()), orEmpty(chain.GetFilterChainMatch()))
 		}
-		if slices.IndexFunc(matched, twin) != i {
+		if slices.IndexFunc(matched, sameMatch) != i {
 			return fmt.Errorf("filter_chains[%d]: an earlier chain has the same match", i)
 		}
 	}

@@ -44,7 +44,7 @@ func Of(v *facet.View, name string) (Destination, bool) {
 	if !ok || !ruledHere(v, p.Service) || service.IsAlias(v, p.Service) || v.Facet.Balanced && !Differs(v.Facet, p.Service, v.Reader) {
 		return Destination{}, false
 	}
-	r := v.Ruling(p.Service)
+	r := v.DestinationRule(p.Service)
 	subset, ok := r.Subset(id.Subset)
 	if !ok && id.Subset != "" {
 		return Destination{}, false

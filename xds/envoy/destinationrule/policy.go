@@ -12,16 +12,16 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// Ruling is what rules say of a service together.
-type Ruling struct {
+// Merged is the merged DestinationRules of a service.
+type Merged struct {
 	Rules   []*federation.Object
 	policy  *networking.TrafficPolicy
 	Subsets []*networking.Subset
 }
 
-// RulingOn unites the rules about the service: the first that says a policy or a
+// Merge merges the rules about the service: the first that has a policy or a
 // subset holds. The reasons are for what does not hold.
-func RulingOn(s *federation.Service, c Callers, reader *federation.Reader) (r Ruling, reasons []resource.Reason) {
+func Merge(s *federation.Service, c Callers, reader *federation.Reader) (r Merged, reasons []resource.Reason) {
 	r.Rules = For(s, c, reader)
 	ignore := func(o *federation.Object, field, why string) {
 		reasons = append(reasons, resource.Reason{
@@ -55,7 +55,7 @@ func RulingOn(s *federation.Service, c Callers, reader *federation.Reader) (r Ru
 }
 
 // Subset is the subset of that name.
-func (r Ruling) Subset(name string) (*networking.Subset, bool) {
+func (r Merged) Subset(name string) (*networking.Subset, bool) {
 	i := slices.IndexFunc(r.Subsets, func(s *networking.Subset) bool { return s.GetName() == name })
 	if i < 0 {
 		return nil, false
@@ -66,7 +66,7 @@ func (r Ruling) Subset(name string) (*networking.Subset, bool) {
 // PolicyOf is the policy for a port of the service or of a subset: the subset's
 // fields replace the rule's, and settings of the port replace all that a port
 // can have. It is never nil.
-func (r Ruling) PolicyOf(port uint16, subset *networking.Subset) *networking.TrafficPolicy {
+func (r Merged) PolicyOf(port uint16, subset *networking.Subset) *networking.TrafficPolicy {
 	return override(override(&networking.TrafficPolicy{}, r.policy, port), subset.GetTrafficPolicy(), port)
 }
 

@@ -67,7 +67,7 @@ func passable(v *facet.View, s *Server) []string {
 			}
 		}
 		subsets := []string{""}
-		for _, subset := range apart.Ruling(svc).Subsets {
+		for _, subset := range apart.DestinationRule(svc).Subsets {
 			subsets = append(subsets, subset.GetName())
 		}
 		names = append(names, snidnat.Names(resource.ClusterType, svc, subsets)...)

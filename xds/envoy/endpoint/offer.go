@@ -144,7 +144,7 @@ func LeaveOutEndpoint(v *facet.View, o Offer, code, message string) {
 // proxy's own network, since another network's is another machine, else the
 // first in precedence.
 func WithoutDuplicates(v *facet.View, offers []Offer) []Offer {
-	if slices.IsSortedFunc(offers, Offer.compareSocket) && !hasTwins(offers) {
+	if slices.IsSortedFunc(offers, Offer.compareSocket) && !hasDuplicates(offers) {
 		return offers
 	}
 	network := v.Network()
@@ -164,7 +164,7 @@ func WithoutDuplicates(v *facet.View, offers []Offer) []Offer {
 	return kept
 }
 
-func hasTwins(sorted []Offer) bool {
+func hasDuplicates(sorted []Offer) bool {
 	for i := 1; i < len(sorted); i++ {
 		if sorted[i-1].compareSocket(sorted[i]) == 0 {
 			return true

@@ -18,9 +18,9 @@ func (v *View) Callers() destinationrule.Callers {
 	return destinationrule.Everyone()
 }
 
-// Ruling is what the rules that the facet's proxies see say of the service.
-func (v *View) Ruling(s *federation.Service) destinationrule.Ruling {
-	r, reasons := destinationrule.RulingOn(s, v.Callers(), v.Reader)
+// DestinationRule is the merged rules about the service that the facet's proxies see.
+func (v *View) DestinationRule(s *federation.Service) destinationrule.Merged {
+	r, reasons := destinationrule.Merge(s, v.Callers(), v.Reader)
 	v.Reasons = append(v.Reasons, reasons...)
 	return r
 }
@@ -29,13 +29,13 @@ func (v *View) Ruling(s *federation.Service) destinationrule.Ruling {
 // of the service or one of its subsets; the empty subset is the whole service.
 // It is never nil.
 func (v *View) TrafficPolicyFor(s *federation.Service, port uint16, subset string) *networking.TrafficPolicy {
-	r := v.Ruling(s)
+	r := v.DestinationRule(s)
 	part, _ := r.Subset(subset)
 	return r.PolicyOf(port, part)
 }
 
 // HasSubset reports whether the facet's proxies know of a subset of the service.
 func (v *View) HasSubset(s *federation.Service, subset string) bool {
-	_, ok := v.Ruling(s).Subset(subset)
+	_, ok := v.DestinationRule(s).Subset(subset)
 	return ok
 }

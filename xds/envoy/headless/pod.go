@@ -124,7 +124,7 @@ func Destination(v *facet.View, p Pod, number uint16, name string) (destination.
 	if !ok {
 		return destination.Destination{}, false
 	}
-	r := v.Ruling(p.Of)
+	r := v.DestinationRule(p.Of)
 	d := destination.Destination{
 		ServedPort: service.ServedPort{Service: p.Service, Port: port}, Name: name, Policy: r.PolicyOf(number, nil),
 		Rules: r.Rules, Identity: v.Facet.Identity, Agent: v.Facet.Agent,

@@ -67,5 +67,5 @@ func PassOn(v *facet.View) *listenerv3.Filter {
 	if v.Facet.Outbound == federation.RegistryOnly {
 		return resource.TCPProxy(resource.BlackHoleCluster)
 	}
-	return resource.TCPProxy(cmp.Or(v.Facet.Onward, resource.PassthroughCluster))
+	return resource.TCPProxy(cmp.Or(v.Facet.EgressProxy, resource.PassthroughCluster))
 }

@@ -16,14 +16,14 @@ var SidecarKind = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
 
 // effectiveConfig is the effective configuration of a proxy as a whole.
 type effectiveConfig struct {
-	egress   string
-	inbound  string // the Sidecar that says how the workload is reached
-	bound    string // the Sidecar that has listeners of their own for what the workload sends
-	labels   string
-	priority string // the labels by which endpoints are ordered
-	outbound federation.OutboundMode
-	onward   onward
-	own      bool // the namespace has rules of its own about services
+	egress      string
+	inbound     string // the Sidecar that says how the workload is reached
+	bound       string // the Sidecar that has listeners of their own for what the workload sends
+	labels      string
+	priority    string // the labels by which endpoints are ordered
+	outbound    federation.OutboundMode
+	egressProxy egressProxy
+	own         bool // the namespace has rules of its own about services
 	// network is where Network objects put the proxy; empty: they do not.
 	network federation.NetworkID
 	ports   gatewayPorts // where a gateway listens for ports of its services
@@ -60,7 +60,7 @@ func effectiveConfigOf(n Node, r *federation.Reader) effectiveConfig {
 		c.inbound = inboundOf(sidecar)
 		if policy := sidecar.Spec.(*networking.Sidecar).GetOutboundTrafficPolicy(); policy != nil {
 			c.outbound = federation.OutboundMode(policy.GetMode().String())
-			c.onward = onwardOf(n, c, sidecar, r)
+			c.egressProxy = egressProxyOf(n, c, sidecar, r)
 		}
 	}
 	if c.outbound == federation.AllowAny {

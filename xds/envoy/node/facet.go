@@ -36,10 +36,10 @@ type Facet struct {
 	Objects federation.ClusterID // whose objects for its own proxies count; empty: there are none
 	// Egress is what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST,
 	// which excludes, for a port alone after PORT:, for no captured port after 0:; empty: everything.
-	Egress   string
-	Labels   string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
-	Outbound federation.OutboundMode // empty: ALLOW_ANY
-	Onward   string                  // the cluster to which connections to unknown hosts go; empty: where the caller wanted
+	Egress      string
+	Labels      string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
+	Outbound    federation.OutboundMode // empty: ALLOW_ANY
+	EgressProxy string                  // the cluster to which connections to unknown hosts go; empty: where the caller wanted
 	// Uncaptured: connections are not redirected to the proxies.
 	Uncaptured bool
 	extras     extrasRef
@@ -56,7 +56,7 @@ func (f Facet) String() string {
 		{"egress", f.Egress},
 		{"labels", f.Labels},
 		{"outbound", string(f.Outbound)},
-		{"onward", f.Onward},
+		{"egress-proxy", f.EgressProxy},
 		{"sidecar", e.Sidecar},
 		{"objects", string(f.Objects)},
 		{"telemetry", e.Telemetry},

@@ -216,7 +216,7 @@ func (n Node) listenerFacets(c effectiveConfig) []Facet {
 	if n.Capture {
 		facets = append(facets, n.offering(c, Facet{
 			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound,
-			Onward: c.onward.cluster, Automatic: n.DNSCapture,
+			EgressProxy: c.egressProxy.cluster, Automatic: n.DNSCapture,
 		})...)
 	}
 	if n.DNSCapture {
@@ -255,7 +255,7 @@ func (n Node) routeFacets(c effectiveConfig) []Facet {
 	var facets []Facet
 	routes := Facet{
 		Scope: ScopeRoutes, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain,
-		Egress: c.egress, Labels: c.labels, Outbound: c.outbound, Onward: c.onward.cluster, Agent: n.Agent,
+		Egress: c.egress, Labels: c.labels, Outbound: c.outbound, EgressProxy: c.egressProxy.cluster, Agent: n.Agent,
 	}
 	facets = append(facets, boundFacets(n, c)...)
 	if n.Capture {

@@ -35,8 +35,8 @@ func inboundFacets(n Node, c effectiveConfig) []Facet {
 // captureFacet is that of the entry of captured connections, which says what of a Sidecar cannot be.
 func captureFacet(n Node, c effectiveConfig) Facet {
 	f := Facet{
-		Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound, Onward: c.onward.cluster,
-		extras: Extras{Sidecar: cmp.Or(c.bound, c.onward.lost)}.ref(),
+		Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound, EgressProxy: c.egressProxy.cluster,
+		extras: Extras{Sidecar: cmp.Or(c.bound, c.egressProxy.lost)}.ref(),
 	}
 	if c.bound != "" {
 		f.Port = n.HTTPProxyPort
@@ -53,7 +53,7 @@ func boundFacets(n Node, c effectiveConfig) []Facet {
 		Scope: ScopeBound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace,
 		Domain: n.Domain, Port: n.HTTPProxyPort,
 		IPv6: n.hasIPv6(), Agent: n.Agent, Labels: c.labels, Egress: c.egress, Outbound: c.outbound,
-		Onward: c.onward.cluster, Automatic: n.DNSCapture,
+		EgressProxy: c.egressProxy.cluster, Automatic: n.DNSCapture,
 		Uncaptured: !n.Capture, extras: Extras{Sidecar: c.bound}.ref(),
 	}}
 }

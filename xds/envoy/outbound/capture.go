@@ -34,7 +34,7 @@ func Capture(v *facet.View, name string) *listenerv3.Listener {
 
 // reportLost says that the egress proxy does not exist.
 func reportLost(v *facet.View) {
-	if o := node.SidecarIn(v.Facet, v.Reader); o != nil && v.Facet.Onward == resource.BlackHoleCluster &&
+	if o := node.SidecarIn(v.Facet, v.Reader); o != nil && v.Facet.EgressProxy == resource.BlackHoleCluster &&
 		v.Facet.Outbound != federation.RegistryOnly {
 		v.LeaveOut(resource.Reason{
 			Code: resource.ReasonNoDestination, Cause: o.Key,

@@ -116,7 +116,7 @@ func noService() *routev3.VirtualHost {
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
 func elsewhere(v *facet.View) *routev3.VirtualHost {
 	if v.Facet.Outbound != federation.RegistryOnly {
-		return resource.Everything("allow_any", resource.ForwardTo(cmp.Or(v.Facet.Onward, resource.PassthroughCluster)))
+		return resource.Everything("allow_any", resource.ForwardTo(cmp.Or(v.Facet.EgressProxy, resource.PassthroughCluster)))
 	}
 	return resource.Everything("block_all", &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway,
 		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})

@@ -89,7 +89,7 @@ func destinationsOf(v *facet.View, p service.ServedPort, name string) []destinat
 	if p.Service == nil || !Passes(p.Service, p.Port) {
 		return nil
 	}
-	r := v.Ruling(p.Service)
+	r := v.DestinationRule(p.Service)
 	var all []destination.Destination
 	add := func(subset string, labels map[string]string) {
 		if resource.ServerName(p.Service.Key.Hostname, p.Port.Number, subset) != name {

@@ -10,18 +10,18 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// onward is where connections go for which the mesh knows no service.
-type onward struct {
+// egressProxy is where a Sidecar sends connections to hosts that the mesh does not know.
+type egressProxy struct {
 	cluster string // empty: to where the caller wanted
 	lost    string // the Sidecar whose egress proxy the proxies do not see: NAMESPACE/NAME; empty: none
 }
 
-// onwardOf is the egress proxy of the Sidecar, or nowhere if the proxy does not see it.
-func onwardOf(n Node, c effectiveConfig, o *federation.Object, r *federation.Reader) onward {
+// egressProxyOf is the egress proxy of the Sidecar, or nowhere if the proxy does not see it.
+func egressProxyOf(n Node, c effectiveConfig, o *federation.Object, r *federation.Reader) egressProxy {
 	spec := o.Spec.(*networking.Sidecar)
 	to := spec.GetOutboundTrafficPolicy().GetEgressProxy()
 	if to == nil {
-		return onward{}
+		return egressProxy{}
 	}
 	seen := Facet{Scope: ScopeImported, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}
 	host, number := federation.ResolveHost(to.GetHost(), o.Key.Namespace), to.GetPort().GetNumber()
@@ -38,12 +38,12 @@ func onwardOf(n Node, c effectiveConfig, o *federation.Object, r *federation.Rea
 	})
 	callers := destinationrule.Callers{Namespace: n.Namespace, Labels: seen.HasLabels}
 	lacks := func(s *federation.Service) bool {
-		ruling, _ := destinationrule.RulingOn(s, callers, r)
-		_, has := ruling.Subset(to.GetSubset())
+		rule, _ := destinationrule.Merge(s, callers, r)
+		_, has := rule.Subset(to.GetSubset())
 		return to.GetSubset() != "" && !has
 	}
 	if len(services) == 0 || slices.ContainsFunc(services, lacks) || number != uint32(uint16(number)) {
-		return onward{resource.BlackHoleCluster, o.Key.Namespace + "/" + o.Key.Name}
+		return egressProxy{resource.BlackHoleCluster, o.Key.Namespace + "/" + o.Key.Name}
 	}
-	return onward{cluster: resource.SubsetClusterName(host, uint16(number), to.GetSubset())}
+	return egressProxy{cluster: resource.SubsetClusterName(host, uint16(number), to.GetSubset())}
 }
