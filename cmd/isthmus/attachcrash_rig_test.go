@@ -26,7 +26,7 @@ type crashing struct {
 	store    *testbed.Etcd
 	look     *clientv3.Client
 	kube     *testbed.Kube
-	gate     *tollgate
+	proxy    *apiProxy
 	clock    *testbed.Clock
 	dir      string
 	p        *program
@@ -39,7 +39,7 @@ func newCrashing(t *testing.T) *crashing {
 	c.kube = testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	c.kube.GrantRead("reader")
 	c.kube.Apply(strings.Split(attachedService, "---\n")...)
-	c.gate = startTollgate(t, c.kube.User("reader"))
+	c.proxy = startAPIProxy(t, c.kube.User("reader"))
 	var err error
 	if c.look, err = clientv3.New(clientv3.Config{Endpoints: []string{c.store.URL}}); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func (c *crashing) saved() string {
 // attach tries until the cluster is attached, as somebody does who got no answer.
 func (c *crashing) attach() {
 	c.t.Helper()
-	if got := c.p.at().ask(c.t, "attachCluster", kubernetesInput("east", c.gate.access)); got.refusals() != "" &&
+	if got := c.p.at().ask(c.t, "attachCluster", kubernetesInput("east", c.proxy.access)); got.refusals() != "" &&
 		!strings.Contains(got.refusals(), "DUPLICATE_CLUSTER_ID") {
 		c.t.Fatalf("attached: %+v", got)
 	}

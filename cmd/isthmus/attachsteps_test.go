@@ -17,9 +17,9 @@ var attachSteps = flag.Int("attachsteps", 12, "at how many steps of an attach th
 // nothing had happened.
 func TestF03AttachIsKilledAtEveryStep(t *testing.T) {
 	c := newCrashing(t)
-	c.gate.arm(0, nil)
+	c.proxy.killBefore(0, nil)
 	c.attach()
-	steps := c.gate.taken()
+	steps := c.proxy.taken()
 	c.detach()
 	c.wantNothing(time.Now())
 	if len(steps) < 12 {
@@ -37,7 +37,7 @@ func TestF03AttachIsKilledAtEveryStep(t *testing.T) {
 		t.Run(fmt.Sprintf("%02d before %s", at, steps[at-1]), func(t *testing.T) {
 			c.t = t
 			dead := make(chan error, 1)
-			c.gate.arm(at, func() { c.p.kill(); dead <- nil })
+			c.proxy.killBefore(at, func() { c.p.kill(); dead <- nil })
 			c.dies(dead)
 		})
 	}
@@ -45,7 +45,7 @@ func TestF03AttachIsKilledAtEveryStep(t *testing.T) {
 		c.t = t
 		stop := c.whenStored(c.p)
 		defer stop()
-		c.gate.arm(0, nil)
+		c.proxy.killBefore(0, nil)
 		c.dies(c.p.done)
 	})
 }
@@ -53,15 +53,15 @@ func TestF03AttachIsKilledAtEveryStep(t *testing.T) {
 // dies attaches with a hub that dies, starts it again and repeats.
 func (c *crashing) dies(dead <-chan error) {
 	c.t.Helper()
-	_, _ = c.p.at().tell("attachCluster", kubernetesInput("east", c.gate.access)) // there may be no answer
+	_, _ = c.p.at().tell("attachCluster", kubernetesInput("east", c.proxy.access)) // there may be no answer
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	select {
 	case <-dead:
 	case <-limit.C:
-		c.t.Fatalf("the hub lives on; the steps were %q", c.gate.taken())
+		c.t.Fatalf("the hub lives on; the steps were %q", c.proxy.taken())
 	}
-	c.gate.arm(0, nil)
+	c.proxy.killBefore(0, nil)
 	c.start()
 	c.wantWhole()
 	c.attach()

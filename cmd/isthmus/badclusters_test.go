@@ -92,18 +92,18 @@ func TestBK17RightsTooNarrowAndTooWide(t *testing.T) {
 func TestBK18WhatIsNoAPIServer(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
-	gate := startTollgate(t, kube.User("reader"))
+	proxy := startAPIProxy(t, kube.User("reader"))
 	h := startHub(t)
 	const page = "<html>canary-of-the-page</html>"
-	gate.odd(func(w http.ResponseWriter, _ *http.Request, _ int) bool { fmt.Fprint(w, page); return true })
-	if said := h.wantRefused(t, kubernetesInput("east", gate.access), "NOT_API_SERVER"); strings.Contains(said, "canary") {
+	proxy.answerWith(func(w http.ResponseWriter, _ *http.Request, _ int) bool { fmt.Fprint(w, page); return true })
+	if said := h.wantRefused(t, kubernetesInput("east", proxy.access), "NOT_API_SERVER"); strings.Contains(said, "canary") {
 		t.Errorf("the message repeats the page: %q", said)
 	}
-	gate.odd(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	proxy.answerWith(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		http.Redirect(w, r, "/canary-of-the-page", http.StatusFound)
 		return true
 	})
-	h.wantRefused(t, kubernetesInput("east", gate.access), "NOT_API_SERVER")
+	h.wantRefused(t, kubernetesInput("east", proxy.access), "NOT_API_SERVER")
 }
 
 // TestBK19ServerThatIsAnotherEachTime: what says another version each time is not
@@ -114,7 +114,7 @@ func TestBK19ServerThatIsAnotherEachTime(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	kube.Apply(strings.Split(attachedService, "---\n")...)
-	gate := startTollgate(t, kube.User("reader"))
+	proxy := startAPIProxy(t, kube.User("reader"))
 	h := startHub(t)
 	versions := func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if r.URL.Path != "/version" {
@@ -124,10 +124,10 @@ func TestBK19ServerThatIsAnotherEachTime(t *testing.T) {
 		fmt.Fprintf(w, `{"major":"1","minor":"%d"}`, 30+n%7)
 		return true
 	}
-	gate.odd(versions)
-	h.wantRefused(t, kubernetesInput("east", gate.access), "API_UNSTABLE")
-	gate.odd(nil)
-	if got := h.ask(t, "attachCluster", kubernetesInput("east", gate.access)); got.refusals() != "" {
+	proxy.answerWith(versions)
+	h.wantRefused(t, kubernetesInput("east", proxy.access), "API_UNSTABLE")
+	proxy.answerWith(nil)
+	if got := h.ask(t, "attachCluster", kubernetesInput("east", proxy.access)); got.refusals() != "" {
 		t.Fatalf("attached: %+v", got)
 	}
 	services := h.awaitPhase(t, "east", "READY").Services.TotalCount
@@ -141,20 +141,20 @@ func TestBK19ServerThatIsAnotherEachTime(t *testing.T) {
 			t.Errorf("the metrics do not say that it is held: %v", err)
 		}
 	}
-	gate.odd(versions)
+	proxy.answerWith(versions)
 	frozen("another version each time")
-	gate.odd(nil)
+	proxy.answerWith(nil)
 	h.awaitPhase(t, "east", "READY")
-	gate.odd(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	proxy.answerWith(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		if !strings.Contains(r.URL.Path, "discovery.k8s.io") {
 			return false
 		}
 		w.WriteHeader(http.StatusNotFound)
 		return true
 	})
-	gate.cut()
+	proxy.cut()
 	frozen("does not offer endpointslices.discovery.k8s.io")
-	gate.odd(nil)
+	proxy.answerWith(nil)
 	if c := h.awaitPhase(t, "east", "READY"); c.Services.TotalCount != services {
 		t.Errorf("afterwards it is %+v", c)
 	}

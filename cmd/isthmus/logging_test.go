@@ -58,7 +58,7 @@ func (h *hubUnderTest) awaitLine(t *testing.T, want logLine) {
 func TestR46TheLogIsATimeline(t *testing.T) {
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
-	gate := startTollgate(t, kube.User("reader"))
+	proxy := startAPIProxy(t, kube.User("reader"))
 	h := startHub(t, "--log-format", "json")
 	h.awaitLine(t, logLine{
 		"msg": "the hub starts", "level": "INFO", "version": version.Version, "mode": "dev", "hub": "hub", "store": "embedded etcd",
@@ -66,15 +66,15 @@ func TestR46TheLogIsATimeline(t *testing.T) {
 	})
 	h.wantRefused(t, map[string]any{"clusterID": "looked-at", "consul": map[string]any{"address": "http://127.0.0.1:1"}}, "REACHABILITY")
 
-	h.ask(t, "attachCluster", kubernetesInput("east", gate.access))
+	h.ask(t, "attachCluster", kubernetesInput("east", proxy.access))
 	h.awaitPhase(t, "east", "READY")
-	gate.odd(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+	proxy.answerWith(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
 	})
-	gate.cut()
+	proxy.cut()
 	h.awaitPhase(t, "east", "STALE")
-	gate.odd(nil)
+	proxy.answerWith(nil)
 	h.awaitPhase(t, "east", "READY")
 	h.ask(t, "detachCluster", map[string]any{"clusterID": "east"})
 	h.awaitLine(t, logLine{"msg": "cluster detached", "cluster": "east"})

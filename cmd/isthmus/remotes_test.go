@@ -221,21 +221,21 @@ func TestR12RemoteSecretsAreOffByDefault(t *testing.T) {
 	for name, args := range map[string][]string{"Default": nil, "OfAnotherCluster": {"--config", other}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gate := startTollgate(t, access)
+			proxy := startAPIProxy(t, access)
 			h := startHub(t, args...)
-			if got := h.ask(t, "attachCluster", kubernetesInput("home", gate.access)); got.refusals() != "" {
+			if got := h.ask(t, "attachCluster", kubernetesInput("home", proxy.access)); got.refusals() != "" {
 				t.Fatalf("attached: %+v", got)
 			}
 			h.awaitPhase(t, "home", "READY")
-			gate.arm(0, nil)
+			proxy.killBefore(0, nil)
 			h.await(t, "the next proof of the cluster", func() error {
-				if steps := gate.taken(); len(steps) < 3 {
+				if steps := proxy.taken(); len(steps) < 3 {
 					return fmt.Errorf("the steps are %q", steps)
 				}
 				return nil
 			})
 			h.stop()
-			if steps := strings.Join(gate.taken(), "\n"); strings.Contains(steps, "/secrets") ||
+			if steps := strings.Join(proxy.taken(), "\n"); strings.Contains(steps, "/secrets") ||
 				strings.Contains(h.log.String(), "a Secret names it") {
 				t.Errorf("Secrets are read:\n%s", steps)
 			}
