@@ -19,9 +19,9 @@ import (
 // wrongSecret is the credential that nobody knows, wherever one is wrong.
 const wrongSecret = "5e0c8a44-0bad-4bad-8bad-c0ffeec0ffee"
 
-// badWorld is one healthy Kubernetes cluster, one Consul datacenter that is
+// badInput is one healthy Kubernetes cluster, one Consul datacenter that is
 // well but has the strangest instances, and trouble of every kind beside them.
-type badWorld struct {
+type badInput struct {
 	c1     *testbed.Kube
 	dc1    *testbed.Consul
 	silent *testbed.Proxy // A black hole in front of c1.
@@ -30,8 +30,8 @@ type badWorld struct {
 	hub    *hub
 }
 
-func newBadWorld(t *testing.T) *badWorld {
-	w := &badWorld{dir: t.TempDir()}
+func newBadInput(t *testing.T) *badInput {
+	w := &badInput{dir: t.TempDir()}
 	w.canary = filepath.Join(w.dir, "canary")
 	w.c1 = testbed.StartKube(t, testbed.KubeOptions{Name: "c1"})
 	w.dc1 = testbed.StartConsul(t, testbed.ConsulOptions{Name: "dc1", ACL: true})
@@ -81,14 +81,14 @@ endpoints:
   - 10.77.0.33
 `
 
-func (w *badWorld) register(id, service, address string, port int) {
+func (w *badInput) register(id, service, address string, port int) {
 	w.dc1.Put("/v1/catalog/register", map[string]any{
 		"Node": "vm-" + id, "Address": "10.77.0.99",
 		"Service": map[string]any{"ID": id, "Service": service, "Address": address, "Port": port},
 	})
 }
 
-func (w *badWorld) config(t *testing.T) string {
+func (w *badInput) config(t *testing.T) string {
 	reader, _ := w.dc1.NewToken(`service_prefix "" { policy = "read" } node_prefix "" { policy = "read" } agent_prefix "" { policy = "read" }`)
 	blind, _ := w.dc1.NewToken(`key_prefix "nothing" { policy = "read" }`)
 	stranger := w.c1.Admin
@@ -125,7 +125,7 @@ func (w *badWorld) config(t *testing.T) string {
 // TestBadInput is one hub with all bad input at once: each is named, and none
 // of it matters to the rest.
 func TestBadInput(t *testing.T) {
-	w := newBadWorld(t)
+	w := newBadInput(t)
 	config := w.config(t)
 	binary.Path(t)
 	started := time.Now()
@@ -148,7 +148,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("no secret is revealed", func(t *testing.T) { testSecrets(t, w) })
 }
 
-func testPhases(t *testing.T, w *badWorld) {
+func testPhases(t *testing.T, w *badInput) {
 	for id, want := range map[string]struct {
 		phase string
 		says  []string
@@ -177,7 +177,7 @@ func testPhases(t *testing.T, w *badWorld) {
 }
 
 // testProblems wants each to be named by object, field and value.
-func testProblems(t *testing.T, w *badWorld) {
+func testProblems(t *testing.T, w *badInput) {
 	for _, want := range []struct{ cluster, object, field, value string }{
 		{"c1", "shop/web-port", "ports[0].port", "70000"},
 		{"c1", "shop/web-zero", "endpoints[0].addresses[0]", "10.77.0.01"},
@@ -200,7 +200,7 @@ func testProblems(t *testing.T, w *badWorld) {
 
 // testRefusals wants what the address policy refuses to be a conflict of its
 // service, with the cluster that said it.
-func testRefusals(t *testing.T, w *badWorld) {
+func testRefusals(t *testing.T, w *badInput) {
 	for host, cluster := range map[string]string{webHost: "c1", "odd.shop.svc.cluster.local": "dc1"} {
 		s, err := w.hub.service(host)
 		if err != nil || s == nil {
@@ -215,7 +215,7 @@ func testRefusals(t *testing.T, w *badWorld) {
 	}
 }
 
-func testHealthy(t *testing.T, w *badWorld) {
+func testHealthy(t *testing.T, w *badInput) {
 	for host, want := range map[string][]string{
 		webHost:                        {pods["c1"] + "@c1 8080 9000", "10.77.0.31@c1 9000", pods["dc1"] + "@dc1 8080"},
 		"odd.shop.svc.cluster.local":   {"10.77.0.41@dc1 8080"},
@@ -250,7 +250,7 @@ func testHealthy(t *testing.T, w *badWorld) {
 	}
 }
 
-func testSecrets(t *testing.T, w *badWorld) {
+func testSecrets(t *testing.T, w *badInput) {
 	clusters,
 		err := w.hub.operate(`{ clusters(first: 20) { nodes { clusterID status { message } problems(first: 100) { nodes { object field message } } } } }`, nil)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 
 // testBadCallers: what a gateway or the sidecar behind it refuses is counted, and no
 // byte of it reaches a workload, which is looked at on the wire.
-func testBadCallers(t *testing.T, w *bridge.World) {
+func testBadCallers(t *testing.T, w *bridge.Topology) {
 	stranger := testbed.NewNamespace(t, "stranger")
 	stranger.Join(w.Wan, "192.0.2.9")
 	far := w.Site("c2")
@@ -62,7 +62,7 @@ func testBadCallers(t *testing.T, w *bridge.World) {
 	}
 }
 
-func badCallers(t *testing.T, w *bridge.World) []badCaller {
+func badCallers(t *testing.T, w *bridge.Topology) []badCaller {
 	entry, behind := &w.Site("c2").Gateways[0].Pod, w.Site("c2").Workload
 	const mesh = "spiffe://cluster.local/ns/shop/sa/stranger"
 	named := func(sni, alpn string) *tls.Config {
@@ -88,7 +88,7 @@ func badCallers(t *testing.T, w *bridge.World) []badCaller {
 }
 
 // meshCaller has a certificate of an authority of the mesh, which ends so much later.
-func meshCaller(t *testing.T, w *bridge.World, id string, ends time.Duration) *tls.Config {
+func meshCaller(t *testing.T, w *bridge.Topology, id string, ends time.Duration) *tls.Config {
 	t.Helper()
 	chain, key := w.Certificate(testbed.Subject{Hosts: []string{id}, NotAfter: time.Now().Add(ends)})
 	pair, err := tls.X509KeyPair(chain, key)

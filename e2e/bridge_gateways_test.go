@@ -26,7 +26,7 @@ type fault struct {
 // testDeadGateways: no new request goes to a gateway that was killed after 3 s, to
 // one behind a link that swallows everything, or that accepts connections and does
 // not pass them on, after 6 s. The times are those of the defaults.
-func testDeadGateways(t *testing.T, w *bridge.World) {
+func testDeadGateways(t *testing.T, w *bridge.Topology) {
 	from, dead := w.Site("c1"), w.Site("c2")
 	g := dead.Gateways
 	drop := []string{"OUTPUT", "-p", "tcp", "--sport", "15443", "-j", "DROP"}
@@ -125,7 +125,7 @@ func countEntries(g *bridge.Gateway, from string) func() int {
 
 // testFlappingLink: a link that comes and goes makes at most two changes. A machine that stops
 // leaves it as it is for longer, so that the changes are more: then it flaps again.
-func testFlappingLink(t *testing.T, w *bridge.World) {
+func testFlappingLink(t *testing.T, w *bridge.Topology) {
 	const tries = 5
 	for range tries {
 		changes, inTime := flap(t, w)
@@ -140,7 +140,7 @@ func testFlappingLink(t *testing.T, w *bridge.World) {
 }
 
 // flap counts the changes that a flapping link makes, and reports whether it flapped in time.
-func flap(t *testing.T, w *bridge.World) (changes int, inTime bool) {
+func flap(t *testing.T, w *bridge.Topology) (changes int, inTime bool) {
 	t.Helper()
 	const half, late = 1500 * time.Millisecond, 400 * time.Millisecond
 	from, g := w.Site("dc1"), w.Site("c1").Gateways[1]
@@ -170,7 +170,7 @@ func flap(t *testing.T, w *bridge.World) (changes int, inTime bool) {
 
 // testTwoKindsOfEvidence: gateways that do not reach each other say nothing of the
 // hub's link to a cluster, and the other way round. Only the former takes endpoints.
-func testTwoKindsOfEvidence(t *testing.T, w *bridge.World) {
+func testTwoKindsOfEvidence(t *testing.T, w *bridge.Topology) {
 	near, far, other := w.Site("c1"), w.Site("c2"), w.Site("dc1")
 	g := far.Gateways[0]
 	cut := []string{"INPUT", "-m", "iprange", "--src-range", "192.0.2.50-192.0.2.99", "-j", "DROP"}
@@ -200,7 +200,7 @@ func testTwoKindsOfEvidence(t *testing.T, w *bridge.World) {
 
 // testNoGatewayLeft: the gateways of a network all die. They stay, are shown as what
 // they are, and come behind all others: requests go to other networks.
-func testNoGatewayLeft(t *testing.T, w *bridge.World) {
+func testNoGatewayLeft(t *testing.T, w *bridge.Topology) {
 	near, dead := w.Site("c1"), w.Site("c2")
 	looks := startLooks(near.Caller, bridge.HostOf("c2"))
 	for _, g := range dead.Gateways {
@@ -225,17 +225,17 @@ func testNoGatewayLeft(t *testing.T, w *bridge.World) {
 		t.Errorf("of %d looks the last has no endpoint for the service of n2 alone", looks.count)
 	}
 	testbed.WaitFor(t, patience, "answers of the other networks alone", func() error {
-		return answeredInWorld(near, 40, "c1", "dc1")
+		return answeredInFixture(near, 40, "c1", "dc1")
 	})
 	for _, g := range dead.Gateways {
 		g.Envoy.Restart()
 	}
 	testbed.WaitFor(t, patience, "answers of all networks", func() error {
-		return answeredInWorld(near, 40, "c1", "c2", "dc1")
+		return answeredInFixture(near, 40, "c1", "c2", "dc1")
 	})
 }
 
-func gatewayState(w *bridge.World, observer string, g *bridge.Gateway, want string) error {
+func gatewayState(w *bridge.Topology, observer string, g *bridge.Gateway, want string) error {
 	all, err := w.Hub.GatewayStates(observer)
 	if err == nil && all[g.Entry()] != want {
 		err = fmt.Errorf("to %s %s is %q, not %s", observer, g.Entry(), all[g.Entry()], want)
@@ -251,8 +251,8 @@ func offered(p *bridge.Pod, g *bridge.Gateway, want bool) error {
 	return err
 }
 
-// answeredInWorld is an error unless the clusters answer n requests, and no other.
-func answeredInWorld(from *bridge.Site, n int, clusters ...string) error {
+// answeredInFixture is an error unless the clusters answer n requests, and no other.
+func answeredInFixture(from *bridge.Site, n int, clusters ...string) error {
 	counts := map[string]int{}
 	for range n {
 		answer, err := from.Ask(bridge.Host, "/")

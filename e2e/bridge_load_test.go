@@ -179,7 +179,7 @@ func endpointsOf(t *testing.T, p *bridge.Pod, host string) map[string]int {
 	return found
 }
 
-func inPhase(w *bridge.World, cluster, want string) error {
+func inPhase(w *bridge.Topology, cluster, want string) error {
 	phase, err := w.Hub.Phase(cluster)
 	if err == nil && phase != want {
 		err = fmt.Errorf("%s is %s", cluster, phase)

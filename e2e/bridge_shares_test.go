@@ -18,7 +18,7 @@ import (
 
 // testShares: wherever a pod runs, it gets its share of the requests, however many
 // gateways are before it.
-func testShares(t *testing.T, w *bridge.World) {
+func testShares(t *testing.T, w *bridge.Topology) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
@@ -43,7 +43,7 @@ func testShares(t *testing.T, w *bridge.World) {
 // askUndisturbed counts which pods answer while the caller has the endpoints of the
 // shape. Where the machine stalls, the hub takes a gateway for dead until its next answer:
 // the requests are then repeated.
-func askUndisturbed(t *testing.T, w *bridge.World, from *bridge.Site, shape map[string]bridge.Shape) map[string]int {
+func askUndisturbed(t *testing.T, w *bridge.Topology, from *bridge.Site, shape map[string]bridge.Shape) map[string]int {
 	t.Helper()
 	const tries = 5
 	for range tries {
@@ -64,14 +64,14 @@ func askUndisturbed(t *testing.T, w *bridge.World, from *bridge.Site, shape map[
 }
 
 // awaitShape waits until the endpoints are those of the shape.
-func awaitShape(t *testing.T, w *bridge.World, shape map[string]bridge.Shape) {
+func awaitShape(t *testing.T, w *bridge.Topology, shape map[string]bridge.Shape) {
 	t.Helper()
 	testbed.WaitFor(t, patience, fmt.Sprint("endpoints and weights of ", shape), func() error { return shaped(w, shape) })
 }
 
 // shaped is an error unless every sidecar weighs what there is, and every gateway has
 // the pods that are behind it.
-func shaped(w *bridge.World, shape map[string]bridge.Shape) error {
+func shaped(w *bridge.Topology, shape map[string]bridge.Shape) error {
 	var wrong []error
 	for _, from := range w.Sites {
 		found, err := from.Caller.Endpoints(bridge.Host)
@@ -91,7 +91,7 @@ func shaped(w *bridge.World, shape map[string]bridge.Shape) error {
 }
 
 // weighed is an error unless the gateways of each site weigh as its pods do.
-func weighed(w *bridge.World, from *bridge.Site, shape map[string]bridge.Shape, found map[string]int) error {
+func weighed(w *bridge.Topology, from *bridge.Site, shape map[string]bridge.Shape, found map[string]int) error {
 	pod, pods := found[from.Workload.Addresses[0]+":8080"], 0
 	for _, to := range w.Sites {
 		if to == from {

@@ -44,7 +44,7 @@ func TestBridge(t *testing.T) {
 	w.Hub.Apply(t, bridgeRules)
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, *bridge.World)
+		run  func(*testing.T, *bridge.Topology)
 	}{
 		{"NoRouteLeadsFromOneNetworkToAnother", testNoRoute},
 		{"EveryCallerReachesEveryNetwork", testCrossings},
@@ -61,7 +61,7 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-func testNoRoute(t *testing.T, w *bridge.World) {
+func testNoRoute(t *testing.T, w *bridge.Topology) {
 	for _, from := range w.Sites {
 		for _, to := range w.Sites {
 			at := to.Workload.Addresses[0]
@@ -79,7 +79,7 @@ func testNoRoute(t *testing.T, w *bridge.World) {
 
 // testCrossings also checks which caller the workload sees: what the
 // hub signed, for a key that it made for the caller alone.
-func testCrossings(t *testing.T, w *bridge.World) {
+func testCrossings(t *testing.T, w *bridge.Topology) {
 	const marker = "a-word-that-nobody-may-read"
 	wires := map[string]*testbed.Wire{}
 	for _, s := range w.Sites {
@@ -110,7 +110,7 @@ func testCrossings(t *testing.T, w *bridge.World) {
 	}
 }
 
-func testFrozenAPIServer(t *testing.T, w *bridge.World) {
+func testFrozenAPIServer(t *testing.T, w *bridge.Topology) {
 	frozen := w.Site("c2")
 	frozen.Kube.Pause()
 	defer frozen.Kube.Resume()
@@ -127,7 +127,7 @@ func testFrozenAPIServer(t *testing.T, w *bridge.World) {
 }
 
 // testRotations also looks whether the sidecar's endpoints stay all the time.
-func testRotations(t *testing.T, w *bridge.World) {
+func testRotations(t *testing.T, w *bridge.Topology) {
 	s, from := w.Site("c2"), w.Site("c1")
 	endpointsStay(t, w, from.Caller, func() {
 		load := startTraffic(from, s)
@@ -150,12 +150,12 @@ func testRotations(t *testing.T, w *bridge.World) {
 }
 
 // said is how often the hub's log has the words.
-func said(w *bridge.World, words string) int { return strings.Count(string(w.Hub.Output()), words) }
+func said(w *bridge.Topology, words string) int { return strings.Count(string(w.Hub.Output()), words) }
 
 // endpointsStay wants all endpoints of the service to stay while something else happens. Where
 // the machine stalls, the hub takes a gateway for dead until its next answer, and says so: then
 // all of it is done again.
-func endpointsStay(t *testing.T, w *bridge.World, p *bridge.Pod, during func()) {
+func endpointsStay(t *testing.T, w *bridge.Topology, p *bridge.Pod, during func()) {
 	t.Helper()
 	const tries = 5
 	for range tries {

@@ -29,7 +29,7 @@ var consulInstances = []struct {
 // TestR84NamesOfConsulsDNSLeadToTheirInstances sends requests to the names that
 // Consul's DNS has for services, as a captured workload resolves them.
 func TestR84NamesOfConsulsDNSLeadToTheirInstances(t *testing.T) {
-	w := &world{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.79.0.0/24")}
+	w := &fixture{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.79.0.0/24")}
 	consuls := startConsuls(w)
 	c := w.startNamesClient("10.79.0.9")
 	for name, want := range map[string]string{
@@ -60,7 +60,7 @@ func TestR84NamesOfConsulsDNSLeadToTheirInstances(t *testing.T) {
 }
 
 // startConsuls runs the datacenters, their instances and the hub.
-func startConsuls(w *world) map[string]*testbed.Consul {
+func startConsuls(w *fixture) map[string]*testbed.Consul {
 	consuls, config := map[string]*testbed.Consul{}, "clusters:\n"
 	for cluster, datacenter := range map[string]string{"a": "dc1", "b": "dc1", "c": "dc2"} {
 		consuls[cluster] = testbed.StartConsul(w.t, testbed.ConsulOptions{Name: "consul-" + cluster, Datacenter: datacenter})
@@ -86,7 +86,7 @@ func registerAt(consul *testbed.Consul, id, name, address string, port int, tags
 }
 
 // startNamesClient is a workload whose DNS requests the sidecar answers.
-func (w *world) startNamesClient(address string) *client {
+func (w *fixture) startNamesClient(address string) *client {
 	c := &client{Namespace: testbed.NewNamespace(w.t, "caller")}
 	c.Join(w.mesh, address)
 	config := bootstrap("caller", address, "DELTA_GRPC", strings.TrimPrefix(w.hub.XDS, "unix:"))

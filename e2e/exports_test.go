@@ -35,7 +35,7 @@ spec:
 
 // testRoutesOfAService has requests through a real sidecar go where the HTTPRoute with the Service
 // as parent says, by their headers.
-func testRoutesOfAService(t *testing.T, w *world, client *client, exporting string) {
+func testRoutesOfAService(t *testing.T, w *fixture, client *client, exporting string) {
 	w.hub.change(t, "apply", map[string]any{"manifests": []string{exportedOnly}})
 	marked := *client
 	marked.header = []string{"x-only", "exported"}
@@ -47,7 +47,7 @@ func testRoutesOfAService(t *testing.T, w *world, client *client, exporting stri
 // clusters that export the service, and no others, which the name of cluster.local reaches. Routes
 // of the Service lead there, too.
 func TestN05ExportedServicesAreReached(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, kube := range []*testbed.Kube{w.c1, w.c2} {
 		kube.Apply(definitions(t, "mcs-api")...)
 	}

@@ -16,7 +16,7 @@ import (
 // TestRequestsReachEveryClusterAndFollowEveryChange is the main job of the hub,
 // on real input, once for each xDS variant.
 func TestRequestsReachEveryClusterAndFollowEveryChange(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.awaitEndpoints(patience, "c1", "c2", "dc1")
 	clients := []*client{w.startClient("delta", "10.77.0.11", "DELTA_GRPC"), w.startClient("sotw", "10.77.0.12", "GRPC")}
 	for _, c := range clients {
@@ -47,7 +47,7 @@ func testTCP(t *testing.T, c *client) {
 	}
 }
 
-func testRemoval(t *testing.T, w *world, clients []*client) {
+func testRemoval(t *testing.T, w *fixture, clients []*client) {
 	var late []string
 	clock := testbed.StartClock(t)
 	for try := 0; try < 3 && (try == 0 || len(late) > 0); try++ { // the machine may be busy for a moment
@@ -82,7 +82,7 @@ func awaitPassed(t *testing.T, clock *testbed.Clock, d time.Duration) {
 	})
 }
 
-func testConsul(t *testing.T, w *world, clients []*client) {
+func testConsul(t *testing.T, w *fixture, clients []*client) {
 	w.dc1.Put("/v1/catalog/deregister", map[string]any{"Node": "vm-1", "ServiceID": "web-1"})
 	for _, c := range clients {
 		c.awaitAnswerers(t, patience, "c1", "c2")
@@ -93,7 +93,7 @@ func testConsul(t *testing.T, w *world, clients []*client) {
 	}
 }
 
-func testProxies(t *testing.T, w *world) {
+func testProxies(t *testing.T, w *fixture) {
 	testbed.WaitFor(t, patience, "all types of both proxies in sync", func() error {
 		var a struct {
 			Proxies struct {
@@ -188,7 +188,7 @@ func (l *load) finish(t *testing.T) {
 	}
 }
 
-func testKilledAPIServer(t *testing.T, w *world, clients []*client) {
+func testKilledAPIServer(t *testing.T, w *fixture, clients []*client) {
 	requests := startLoad(t, clients)
 	clock := testbed.StartClock(t)
 	w.c1.Kill()
@@ -202,7 +202,7 @@ func testKilledAPIServer(t *testing.T, w *world, clients []*client) {
 }
 
 // testRestartedHub leaves c1 dead: what it offered comes from disk.
-func testRestartedHub(t *testing.T, w *world, clients []*client) {
+func testRestartedHub(t *testing.T, w *fixture, clients []*client) {
 	requests := startLoad(t, clients)
 	w.hub.Kill()
 	w.hub.Restart()

@@ -24,7 +24,7 @@ var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22"
 // their connections are mutual TLS with certificates that the hub signed. A gateway ends
 // TLS with the Secret that a Gateway names (U03).
 func TestU01IstiosAgentIsServed(t *testing.T) {
-	w := newAgentWorld(t, "")
+	w := newAgentFixture(t, "")
 	server, client, ingress := w.pod("server"), w.pod("client"), w.pod("ingress")
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
 	for _, p := range []*agentPod{server, client, ingress} {
@@ -36,7 +36,7 @@ func TestU01IstiosAgentIsServed(t *testing.T) {
 }
 
 // sidecars has the client call the server by its name.
-func (w *agentWorld) sidecars(client *agentPod) {
+func (w *agentFixture) sidecars(client *agentPod) {
 	t := w.t
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return client.DialContext(ctx, network, "10.78.0.53:53")
@@ -56,7 +56,7 @@ func (w *agentWorld) sidecars(client *agentPod) {
 
 // gateway has a caller without a proxy come by the gateway, with a certificate that the gateway
 // verifies. The server gets to know the caller by what the gateway says (U28).
-func (w *agentWorld) gateway() {
+func (w *agentFixture) gateway() {
 	t := w.t
 	authority := testbed.NewAuthority(t, "the web")
 	chain, key := authority.Issue(testbed.Subject{Name: "web", Hosts: []string{"web.example.com"}})
@@ -107,8 +107,8 @@ spec:
 	})
 }
 
-// agentWorld is a cluster and a hub that authenticates its pods.
-type agentWorld struct {
+// agentFixture is a cluster and a hub that authenticates its pods.
+type agentFixture struct {
 	t    *testing.T
 	mesh *testbed.Network
 	kube *testbed.Kube
@@ -120,9 +120,9 @@ type agentPod struct {
 	agent *testbed.Agent
 }
 
-// newAgentWorld starts the cluster and the hub, whose config file begins with the text.
-func newAgentWorld(t *testing.T, config string) *agentWorld {
-	w := &agentWorld{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}
+// newAgentFixture starts the cluster and the hub, whose config file begins with the text.
+func newAgentFixture(t *testing.T, config string) *agentFixture {
+	w := &agentFixture{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}
 	at := testbed.NewNamespace(t, "hub")
 	at.Join(w.mesh, "10.78.0.5")
 	w.kube = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", Namespace: at})
@@ -163,7 +163,7 @@ clusters:
 }
 
 // service is one in front of a pod.
-func (w *agentWorld) service(name, vip, pod string) {
+func (w *agentFixture) service(name, vip, pod string) {
 	w.kube.Apply(fmt.Sprintf(`apiVersion: v1
 kind: Service
 metadata: {name: %[1]s, namespace: shop}
@@ -184,14 +184,14 @@ endpoints: [{addresses: [%[4]s], conditions: {ready: true}, targetRef: {kind: Po
 `, name, vip, pod, agentPods[pod]))
 }
 
-func (w *agentWorld) uid(pod string) string {
+func (w *agentFixture) uid(pod string) string {
 	var found struct{ Metadata struct{ UID string } }
 	w.kube.Do(http.MethodGet, "/api/v1/namespaces/shop/pods/"+pod, nil).Decode(w.t, &found)
 	return found.Metadata.UID
 }
 
 // pod is a pod whose traffic Istio's agent and its proxy carry, as the hub says.
-func (w *agentWorld) pod(name string, change ...func(*testbed.AgentOptions)) *agentPod {
+func (w *agentFixture) pod(name string, change ...func(*testbed.AgentOptions)) *agentPod {
 	w.t.Helper()
 	p := &agentPod{Namespace: testbed.NewNamespace(w.t, name)}
 	p.Join(w.mesh, agentPods[name])

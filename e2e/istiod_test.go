@@ -17,7 +17,7 @@ const istiodAddress = "10.78.0.6"
 func TestU05IstiodBesideTheHub(t *testing.T) {
 	authority := testbed.NewAuthority(t, "mesh")
 	folder := authority.Folder(t)
-	w := newAgentWorld(t, "identity: {ca: files, caDir: "+folder+"}\n")
+	w := newAgentFixture(t, "identity: {ca: files, caDir: "+folder+"}\n")
 	istiod := w.istiod(w.kube, folder, "")
 	ours, theirs := w.pod("server"), w.pod("legacy", byIstiod(istiod, authority))
 	for name, p := range map[string]*agentPod{"server": ours, "legacy": theirs} {
@@ -30,7 +30,7 @@ func TestU05IstiodBesideTheHub(t *testing.T) {
 }
 
 // istiod runs beside the hub, with a cluster.
-func (w *agentWorld) istiod(kube *testbed.Kube, folder, mesh string) *testbed.Istiod {
+func (w *agentFixture) istiod(kube *testbed.Kube, folder, mesh string) *testbed.Istiod {
 	w.t.Helper()
 	at := testbed.NewNamespace(w.t, "istiod")
 	at.Join(w.mesh, istiodAddress)
@@ -66,7 +66,7 @@ func awaitCall(t *testing.T, from *agentPod, vip, service, account string) {
 func TestM11IstiodReadsTheHub(t *testing.T) {
 	authority := testbed.NewAuthority(t, "mesh")
 	folder := authority.Folder(t)
-	w := newAgentWorld(t, "identity: {ca: files, caDir: "+folder+"}\nmcp: {clients: [spiffe://cluster.local/ns/istio-system/sa/istiod]}\n")
+	w := newAgentFixture(t, "identity: {ca: files, caDir: "+folder+"}\nmcp: {clients: [spiffe://cluster.local/ns/istio-system/sa/istiod]}\n")
 	(&hub{Hub: w.hub}).change(t, "apply", map[string]any{"manifests": []string{`
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -99,7 +99,7 @@ spec:
 }
 
 // tunnel runs the shipped Envoy beside istiod.
-func tunnel(t *testing.T, w *agentWorld, at *testbed.Namespace, authority *testbed.Authority) {
+func tunnel(t *testing.T, w *agentFixture, at *testbed.Namespace, authority *testbed.Authority) {
 	t.Helper()
 	config, err := os.ReadFile("../deploy/envoy/istiod.yaml")
 	if err != nil {

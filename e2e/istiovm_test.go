@@ -18,7 +18,7 @@ const machine = "10.78.0.31"
 // a WorkloadGroup. Pods call it with mutual TLS while its probe succeeds, and the machine is
 // gone some time after its agent.
 func TestU07MachineRegistersItself(t *testing.T) {
-	w := newAgentWorld(t, "")
+	w := newAgentFixture(t, "")
 	h := &hub{Hub: w.hub}
 	h.change(t, "apply", map[string]any{"manifests": []string{`
 apiVersion: networking.istio.io/v1
@@ -77,7 +77,7 @@ spec:
 }
 
 // machine runs the agent of a machine whose account is of the cluster; no pod is.
-func (w *agentWorld) machine(group string) *agentPod {
+func (w *agentFixture) machine(group string) *agentPod {
 	w.t.Helper()
 	p := &agentPod{Namespace: testbed.NewNamespace(w.t, "vm")}
 	p.Join(w.mesh, machine)
@@ -97,7 +97,7 @@ func TestU06AgentsTrustSeveralDomains(t *testing.T) {
 	partner := testbed.NewAuthority(t, "partner")
 	file := filepath.Join(t.TempDir(), "partner.pem")
 	write(t, file, string(partner.PEM))
-	w := newAgentWorld(t, fmt.Sprintf("identity: {bundles: [{trustDomain: partner.example, file: %s}]}\n", file))
+	w := newAgentFixture(t, fmt.Sprintf("identity: {bundles: [{trustDomain: partner.example, file: %s}]}\n", file))
 	(&hub{Hub: w.hub}).change(t, "apply", map[string]any{"manifests": []string{`
 apiVersion: isthmus.dev/v1
 kind: MeshSettings

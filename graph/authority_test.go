@@ -44,7 +44,7 @@ const shownAuthority = `{ trustDomain source signs message signers { fingerprint
 
 func TestTheCertificateAuthorityIsShownAndRotated(t *testing.T) {
 	a := &rotating{signers: []model.Signer{}}
-	h := hubWith(t, graph.Options{Snapshots: &source{world(t)}, Authority: a})
+	h := hubWith(t, graph.Options{Snapshots: &source{fixture(t)}, Authority: a})
 	now := h.answer("{ certificateAuthority "+shownAuthority+" }", nil)
 	h.want(now, "OWN", "certificateAuthority", "source")
 	h.want(now, true, "certificateAuthority", "signs")

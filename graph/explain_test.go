@@ -35,7 +35,7 @@ func (explainer) Explain(s *federation.Snapshot, proxy string, host federation.H
 }
 
 func explaining(t *testing.T) hub {
-	return hubWith(t, graph.Options{Snapshots: &source{world(t)}, Fleet: proxies(), Explainer: explainer{}})
+	return hubWith(t, graph.Options{Snapshots: &source{fixture(t)}, Fleet: proxies(), Explainer: explainer{}})
 }
 
 func TestContractOfExplainIsAnswered(t *testing.T) {

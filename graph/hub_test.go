@@ -49,7 +49,7 @@ type hub struct {
 
 func newHub(t *testing.T) hub {
 	t.Helper()
-	return hubOver(t, world(t), proxies())
+	return hubOver(t, fixture(t), proxies())
 }
 
 func hubOver(t *testing.T, snapshot *federation.Snapshot, all *fleet.Fleet) hub {

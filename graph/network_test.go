@@ -14,7 +14,7 @@ import (
 	"isthmus.dev/isthmus/graph"
 )
 
-// bridged is the world with two gateways of n2, one of which is for n3 alone, and
+// bridged is the fixture with two gateways of n2, one of which is for n3 alone, and
 // one that is refused.
 func bridged(t *testing.T) *federation.Snapshot {
 	t.Helper()
@@ -24,7 +24,7 @@ func bridged(t *testing.T) *federation.Snapshot {
 	}}
 	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey,
 		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: {Key: key, Spec: spec}}}}
-	s, _ := federation.Next(world(t), e)
+	s, _ := federation.Next(fixture(t), e)
 	return s
 }
 

@@ -41,7 +41,7 @@ func isRelation(field string) bool {
 // TestR64WhatIsWrittenAsAWholeIsWhatTheExecutorWrites: byte by byte, errors
 // included.
 func TestR64WhatIsWrittenAsAWholeIsWhatTheExecutorWrites(t *testing.T) {
-	whole := graph.New(graph.Options{Snapshots: &source{world(t)}})
+	whole := graph.New(graph.Options{Snapshots: &source{fixture(t)}})
 	schema := whole.Schema()
 	service, endpoint := everything(schema, "Service", 3), everything(schema, "Endpoint", 1)
 	for name, fields := range graph.PlainFields() {
@@ -87,7 +87,7 @@ const page = "{ services(first: 100) { totalCount pageInfo { hasNextPage endCurs
 // TestR64PageOfServicesIsWrittenAsAWhole: its allocations are a fraction of what
 // the executor needs for the same bytes, field by field.
 func TestR64PageOfServicesIsWrittenAsAWhole(t *testing.T) {
-	whole := graph.New(graph.Options{Snapshots: &source{world(t)}})
+	whole := graph.New(graph.Options{Snapshots: &source{fixture(t)}})
 	count := func(schema graphql.ExecutableSchema) float64 {
 		return testing.AllocsPerRun(3, func() { answerOf(t, schema, page) })
 	}
@@ -142,7 +142,7 @@ func fieldsOfClient(t *testing.T) string {
 }
 
 func BenchmarkPage(b *testing.B) {
-	whole := graph.New(graph.Options{Snapshots: &source{world(b)}})
+	whole := graph.New(graph.Options{Snapshots: &source{fixture(b)}})
 	for b.Loop() {
 		answerOf(b, whole, page)
 	}

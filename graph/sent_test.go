@@ -28,7 +28,7 @@ func (i inspector) Sent(_ fleet.Key, typeURL string) []fleet.SentResource {
 }
 
 func inspecting(t *testing.T, size int) hub {
-	return hubWith(t, graph.Options{Snapshots: &source{world(t)}, Fleet: proxies(), Inspector: inspector{size}})
+	return hubWith(t, graph.Options{Snapshots: &source{fixture(t)}, Fleet: proxies(), Inspector: inspector{size}})
 }
 
 const configOf = `query($n:String!,$t:[String!],$a:String,$l:Int,$name:String){proxy(nodeID:$n){config(types:$t){typeUrl

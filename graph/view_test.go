@@ -46,7 +46,7 @@ func TestOneOperationSpeaksOfOneSnapshotAndOneFleet(t *testing.T) {
 }
 
 func TestHubWithoutFleetAndCountersAnswers(t *testing.T) {
-	h := hubWith(t, graph.Options{Snapshots: &source{world(t)}})
+	h := hubWith(t, graph.Options{Snapshots: &source{fixture(t)}})
 	data := h.answer(`{proxies{totalCount nodes{id}} proxy(nodeID:"a"){id} cluster(clusterID:"c1"){status{lastEventAt lastSyncAt}}}`, nil)
 	h.want(data, map[string]any{
 		"proxies": map[string]any{"totalCount": 0.0, "nodes": []any{}}, "proxy": nil,

@@ -13,7 +13,7 @@ func TestR43WeightsAboveInt(t *testing.T) {
 	const weight = 1<<31 + 5
 	heavy := endpoint("n1", "10.0.0.1")
 	heavy.Weight = weight
-	snapshot, _ := federation.Next(world(t),
+	snapshot, _ := federation.Next(fixture(t),
 		federation.Edit{Source: first, Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
 			Full: true, Set: map[federation.ServiceKey]*federation.Shard{web: shard("10.1.0.1/32", heavy)},
 		}})

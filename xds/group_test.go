@@ -21,7 +21,7 @@ import (
 // holds, and its log names every resource that changed.
 func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := world{t: t, s: federation.Empty(), shown: map[*group]map[string]string{}, at: map[*group]uint64{}}
+		w := fixture{t: t, s: federation.Empty(), shown: map[*group]map[string]string{}, at: map[*group]uint64{}}
 		w.open()
 		for range rapid.IntRange(1, 10).Draw(t, "edits") {
 			w.s, _ = federation.Next(w.s, w.edit())
@@ -33,7 +33,7 @@ func TestPropertyIncrementalEqualsFromNothing(t *testing.T) {
 	})
 }
 
-type world struct {
+type fixture struct {
 	t      *rapid.T
 	s      *federation.Snapshot
 	groups []*group
@@ -41,7 +41,7 @@ type world struct {
 	at     map[*group]uint64
 }
 
-func (w *world) open() {
+func (w *fixture) open() {
 	w.openFor("sidecar~10.0.0.1~a.n1~n1.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "n1", "HTTP_PROXY_PORT": "15080"})
 	w.openFor("sidecar~10.0.0.2~b.n1~svc", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "n1", "GENERATOR": "grpc"})
 	w.openFor("sidecar~10.0.0.3~d.n2~n2.svc.cluster.local", map[string]any{"CLUSTER_ID": "c2", "NAMESPACE": "n2", "DNS_CAPTURE": "true"})
@@ -49,7 +49,7 @@ func (w *world) open() {
 		map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "istio-system", "ROUTER_MODE": "sni-dnat"})
 }
 
-func (w *world) openFor(id string, fields map[string]any) {
+func (w *fixture) openFor(id string, fields map[string]any) {
 	metadata, _ := structpb.NewStruct(fields)
 	n, err := envoy.ParseNode(&corev3.Node{Id: id, Metadata: metadata})
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *world) openFor(id string, fields map[string]any) {
 }
 
 // look brings every group up and compares.
-func (w *world) look() {
+func (w *fixture) look() {
 	for _, g := range w.groups {
 		g.sync(w.s)
 		if rapid.Bool().Draw(w.t, "prepare") {
@@ -95,7 +95,7 @@ func (w *world) look() {
 	}
 }
 
-func (w *world) compare(g *group, shown map[string]string) {
+func (w *fixture) compare(g *group, shown map[string]string) {
 	want := map[string]string{}
 	for _, name := range envoy.Names(g.kind, g.facet, w.s) {
 		m, _, err := envoy.Build(g.kind, name, g.facet, w.s.Read())
@@ -116,7 +116,7 @@ func (w *world) compare(g *group, shown map[string]string) {
 	}
 }
 
-func (w *world) edit() federation.Edit {
+func (w *fixture) edit() federation.Edit {
 	t := w.t
 	e := federation.Edit{Source: federation.ShardKey{
 		Cluster:  rapid.SampledFrom([]federation.ClusterID{"c1", "c2"}).Draw(t, "cluster"),

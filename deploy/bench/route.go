@@ -31,8 +31,8 @@ const (
 	ownHosts   = 10
 )
 
-// world is a hub's configuration, its snapshots and one proxy, without a store.
-type world struct {
+// routeBench is a hub's configuration, its snapshots and one proxy, without a store.
+type routeBench struct {
 	state    *config.State
 	writer   *federation.Writer
 	client   *xdstest.Client
@@ -64,7 +64,7 @@ func routeTo(host string, turn int, revision int64) config.Event {
 
 // fillRoutes has a VirtualService and a DestinationRule for each service, and
 // VirtualServices of hosts that no service has up to the number of objects.
-func (w *world) fillRoutes(objects, services int) {
+func (w *routeBench) fillRoutes(objects, services int) {
 	var events []config.Event
 	for port, n := range map[int]int{sharedPort: services, ownPort: ownHosts} {
 		for i := range n {
@@ -79,16 +79,16 @@ func (w *world) fillRoutes(objects, services int) {
 	w.take(events)
 }
 
-func (w *world) take(events []config.Event) {
+func (w *routeBench) take(events []config.Event) {
 	w.revision++
 	state, edit := w.state.Next(events, w.revision)
 	w.state = state
 	w.writer.Update(edit)
 }
 
-func openWorld(ctx context.Context, objects, services int, dir string) (*world, func(), error) {
+func openRouteBench(ctx context.Context, objects, services int, dir string) (*routeBench, func(), error) {
 	aggregate := federation.NewAggregate(nil)
-	w := &world{state: config.NewState(config.Options{Hub: "hub"})}
+	w := &routeBench{state: config.NewState(config.Options{Hub: "hub"})}
 	w.writer = aggregate.Open(w.state.Source())
 	registry := fill(0)
 	for port, n := range map[int]int{sharedPort: services, ownPort: ownHosts} {
@@ -133,7 +133,7 @@ type routeCost struct {
 }
 
 // measure changes VirtualServices one after the other.
-func (w *world) measure(ctx context.Context, port, changes int) (routeCost, error) {
+func (w *routeBench) measure(ctx context.Context, port, changes int) (routeCost, error) {
 	name := fmt.Sprint(port)
 	if err := w.client.Send(xdstest.Request{Type: xdstest.RDS, Names: []string{name}}); err != nil {
 		return routeCost{}, err
@@ -174,7 +174,7 @@ func printRoute(ctx context.Context, _ options) error {
 	costs := map[int]map[int]routeCost{}
 	for objects, services := range map[int]int{100: ownHosts, 10_000: 1000} {
 		fmt.Fprintf(os.Stderr, "changing VirtualServices among %d objects and %d services\n", objects, services)
-		w, stop, err := openWorld(ctx, objects, services, dir)
+		w, stop, err := openRouteBench(ctx, objects, services, dir)
 		if err != nil {
 			return err
 		}

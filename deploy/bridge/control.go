@@ -35,7 +35,7 @@ func (s *Site) Credentials() string {
 }
 
 // attach makes the site's cluster one of the hub's.
-func (w *World) attach(t testing.TB, s *Site) {
+func (w *Topology) attach(t testing.TB, s *Site) {
 	t.Helper()
 	if s.Consul != nil {
 		w.Hub.Apply(t, fmt.Sprintf(`apiVersion: isthmus.dev/v1
@@ -57,7 +57,7 @@ spec:
 }
 
 // Rotate gives the hub new credentials of a cluster.
-func (w *World) Rotate(s *Site) error {
+func (w *Topology) Rotate(s *Site) error {
 	return w.Hub.change("rotateCluster", "RotateClusterInput", map[string]any{
 		"clusterID": s.Cluster, "kubernetes": map[string]any{"kubeconfig": s.Credentials()},
 	})

@@ -87,7 +87,7 @@ func (s *Site) Scale(pods int) {
 }
 
 // Open lets others enter a site by its first gateways, and by no other.
-func (w *World) Open(t testing.TB, s *Site, gateways int) {
+func (w *Topology) Open(t testing.TB, s *Site, gateways int) {
 	t.Helper()
 	if s.Network == "n1" {
 		s.Kube.Apply(labelledGateway(s, gateways))

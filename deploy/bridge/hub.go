@@ -18,7 +18,7 @@ type Hub struct {
 
 // startHub runs the hub in the network between. It signs for the clusters; what
 // runs in dc1 has certificates of an authority of its own besides.
-func startHub(t testing.TB, w *World, program string) *Hub {
+func startHub(t testing.TB, w *Topology, program string) *Hub {
 	t.Helper()
 	h := &Hub{at: testbed.NewNamespace(t, "hub")}
 	h.at.Join(w.Wan, "192.0.2.5")

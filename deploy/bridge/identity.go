@@ -25,7 +25,7 @@ import (
 // certify gets the certificate with which a proxy proves to the hub who it is. On
 // Kubernetes the hub signs it for a token of the service account, as it does for
 // Istio's agents; what runs in dc1 has one of the machines' own authority.
-func (w *World) certify(t testing.TB, s *Site, p *Pod) (chain, key []byte) {
+func (w *Topology) certify(t testing.TB, s *Site, p *Pod) (chain, key []byte) {
 	t.Helper()
 	if s.Kube == nil {
 		return w.Certificate(testbed.Subject{Hosts: []string{SPIFFE(p)}})
@@ -42,7 +42,7 @@ func (w *World) certify(t testing.TB, s *Site, p *Pod) (chain, key []byte) {
 func SPIFFE(p *Pod) string { return "spiffe://cluster.local/ns/" + p.namespace + "/sa/" + p.Account }
 
 // Certificate is one of the authority of the machines in dc1, which the mesh trusts.
-func (w *World) Certificate(subject testbed.Subject) (chain, key []byte) {
+func (w *Topology) Certificate(subject testbed.Subject) (chain, key []byte) {
 	return w.machines.Issue(subject)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // startProxies starts every proxy of a site. None is live when it returns.
-func (w *World) startProxies(t testing.TB, s *Site) {
+func (w *Topology) startProxies(t testing.TB, s *Site) {
 	t.Helper()
 	for _, g := range s.Gateways {
 		w.start(t, s, &g.Pod, bootstrap.SNIDNAT)
@@ -27,7 +27,7 @@ const (
 	certKey     = "key.pem"
 )
 
-func (w *World) start(t testing.TB, s *Site, p *Pod, kind bootstrap.Kind) {
+func (w *Topology) start(t testing.TB, s *Site, p *Pod, kind bootstrap.Kind) {
 	t.Helper()
 	chain, key := w.certify(t, s, p)
 	p.Envoy = testbed.StartEnvoy(t, testbed.EnvoyOptions{
@@ -36,7 +36,7 @@ func (w *World) start(t testing.TB, s *Site, p *Pod, kind bootstrap.Kind) {
 	})
 }
 
-func (w *World) bootstrap(t testing.TB, s *Site, p *Pod, kind bootstrap.Kind) []byte {
+func (w *Topology) bootstrap(t testing.TB, s *Site, p *Pod, kind bootstrap.Kind) []byte {
 	t.Helper()
 	hub := netip.MustParseAddrPort(w.Hub.XDS)
 	file := func(name string) string { return testbed.DirPlaceholder + "/" + name }

@@ -1,6 +1,6 @@
 // Command demo shows the hub bridging three networks, and leaves them running:
 //
-//	demo up PROGRAM FOLDER    builds the world, tells the story and returns
+//	demo up PROGRAM FOLDER    builds the networks, tells the story and returns
 //	demo lab FOLDER           makes two networks for a reader to bridge, and returns
 //	demo down FOLDER          ends what up or lab left running
 package main

@@ -56,9 +56,9 @@ func lab(s *stage, f folder) {
 
 // teller prints what happens.
 type teller struct {
-	stage *stage
-	out   io.Writer
-	world *bridge.World
+	stage    *stage
+	out      io.Writer
+	topology *bridge.Topology
 }
 
 func (t teller) say(format string, args ...any) {
@@ -68,13 +68,13 @@ func (t teller) say(format string, args ...any) {
 func (t teller) tell(program string) {
 	began := time.Now()
 	t.say("Building three networks that cannot reach each other:")
-	t.world = bridge.Start(t.stage, bridge.Options{
+	t.topology = bridge.Start(t.stage, bridge.Options{
 		Program: program, Told: func(step string) { t.say("  - %s", step) }, Shapes: map[string]bridge.Shape{"c2": {Gateways: 2}},
 	})
 	t.crossings()
 	t.shares("\nThe service %s runs in all three. 60 requests from each network were answered by:")
 	t.failover()
-	t.say("\nGraphiQL: %s/graphiql  (a door to the hub with the operator's certificate)", openDoor(t.stage, t.world.Hub))
+	t.say("\nGraphiQL: %s/graphiql  (a door to the hub with the operator's certificate)", openDoor(t.stage, t.topology.Hub))
 	t.say("Try:  { networks { nodes { networkID gateways { address health { observer standing since } } } } }")
 	t.say("This took %v.", time.Since(began).Round(time.Second))
 	t.say("%s", told)
@@ -86,12 +86,12 @@ func (t teller) crossings() {
 	const word = "a-word-that-nobody-may-read"
 	t.say("\nA request over each bridge:")
 	wires := map[*bridge.Site]*testbed.Wire{}
-	for _, s := range t.world.Sites {
+	for _, s := range t.topology.Sites {
 		wires[s] = s.Gateways[0].Sniff()
 		defer wires[s].Close()
 	}
-	for _, from := range t.world.Sites {
-		for _, to := range t.world.Sites {
+	for _, from := range t.topology.Sites {
+		for _, to := range t.topology.Sites {
 			if from == to {
 				continue
 			}
@@ -103,7 +103,7 @@ func (t teller) crossings() {
 				from.Cluster, from.Network, to.Gateways[0].Outside, bridge.HostOf(to.Cluster), to.Network, answer.Cluster, answer.Identity())
 		}
 	}
-	for _, s := range t.world.Sites {
+	for _, s := range t.topology.Sites {
 		seen := "TLS only"
 		if wires[s].Saw(word) {
 			seen = "the request in plain text"
@@ -116,7 +116,7 @@ func (t teller) crossings() {
 // shares counts who answers.
 func (t teller) shares(format string) {
 	t.say(format, bridge.Host)
-	for _, from := range t.world.Sites {
+	for _, from := range t.topology.Sites {
 		counts, failed := t.count(from, 60)
 		t.say("  from %s:  %s%s", from.Network, list(counts), failures(failed))
 	}
@@ -153,7 +153,7 @@ func failures(n int) string {
 
 // failover kills the gateways of a network, one after the other.
 func (t teller) failover() {
-	dead, from := t.world.Site("c2"), t.world.Site("c1")
+	dead, from := t.topology.Site("c2"), t.topology.Site("c1")
 	for i, g := range dead.Gateways {
 		t.say("\nThe gateway %s of %s is killed.", g.Outside, dead.Network)
 		began := time.Now()
@@ -174,7 +174,7 @@ func (t teller) failover() {
 
 // stands is an error unless the gateway is that to the proxies of a site.
 func (t teller) stands(from *bridge.Site, g *bridge.Gateway, want string) error {
-	all, err := t.world.Hub.GatewayStates(from.Network)
+	all, err := t.topology.Hub.GatewayStates(from.Network)
 	if err == nil && all[g.Entry()] != want {
 		err = fmt.Errorf("it is %s", all[g.Entry()])
 	}

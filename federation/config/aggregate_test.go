@@ -234,7 +234,7 @@ func TestExpectationsDecideNothing(t *testing.T) {
 // TestSeed31 has keys that would collide if they were joined without care.
 func TestSeed31(t *testing.T) {
 	a, b := entry("c", `{hosts: [x.example.com]}`), entry("bc", `{hosts: [y.example.com]}`)
-	w := newWorld()
+	w := newFixture()
 	one, two := object(t, 1, a), object(t, 1, b)
 	one.Key.Namespace, two.Key.Namespace = "ab", "a"
 	w.take([]config.Event{{New: one}, {New: two}})

@@ -53,7 +53,7 @@ func TestAllocateEndsWhenTheRangeIsFull(t *testing.T) {
 
 // write makes the missing allocations part of the configuration, as a store
 // would.
-func (w *world) write() []config.Change {
+func (w *fixture) write() []config.Change {
 	missing := w.state.MissingAllocations()
 	var events []config.Event
 	for _, c := range missing {
@@ -64,7 +64,7 @@ func (w *world) write() []config.Change {
 	return missing
 }
 
-func (w *world) vips(host string) []netip.Prefix {
+func (w *fixture) vips(host string) []netip.Prefix {
 	svc, ok := w.mesh.Service(shop(host))
 	if !ok {
 		return nil
@@ -78,7 +78,7 @@ const automatic = `{hosts: [a.example.com], resolution: STATIC, ports: [{number:
 // it is written, after a restart, with more entries; and it is freed with the
 // last entry of the host.
 func TestAutomaticVIPsSurvive(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	m := object(t, 2, entry("a", automatic))
 	preview := w.state.Preview([]config.Event{{New: m}}, 2).Edit
 	w.apply(t, entry("a", automatic))
@@ -102,7 +102,7 @@ func TestAutomaticVIPsSurvive(t *testing.T) {
 	if missing := w.write(); len(missing) != 1 || missing[0].Key.Name != "b.example.com" {
 		t.Errorf("missing: %+v", missing)
 	}
-	restarted := newWorld()
+	restarted := newFixture()
 	var all []config.Event
 	for o := range w.state.Objects() {
 		all = append(all, config.Event{New: o})
@@ -125,7 +125,7 @@ func TestAutomaticVIPsSurvive(t *testing.T) {
 }
 
 func TestAddressOfItsOwnTakesTheAutomaticOneAway(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", automatic))
 	w.write()
 	w.apply(t, entry("a", `{hosts: [a.example.com], addresses: [192.0.2.1], resolution: STATIC, ports: [{number: 80, name: http}]}`))
@@ -138,7 +138,7 @@ func TestAddressOfItsOwnTakesTheAutomaticOneAway(t *testing.T) {
 // The service that had it as an automatic VIP gets others, once, in the same commit;
 // no other service notices.
 func TestR36EntriesThatNameAnAutomaticVIP(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", automatic), entry("b", strings.ReplaceAll(automatic, "a.example.com", "b.example.com")))
 	w.write()
 	a, b := w.vips("a.example.com"), w.vips("b.example.com")
@@ -179,11 +179,11 @@ func TestR36EntriesThatNameAnAutomaticVIP(t *testing.T) {
 
 // TestR36NewVIPsAvoidThoseOfEntries: whichever comes first.
 func TestR36NewVIPsAvoidThoseOfEntries(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", automatic))
 	w.write()
 	first := w.vips("a.example.com")
-	w = newWorld()
+	w = newFixture()
 	w.apply(t,
 		entry("static", fmt.Sprintf(`{hosts: [static.example.com], addresses: [%q], resolution: STATIC, ports: [{number: 80, name: http}]}`,
 			first[0].Addr())))

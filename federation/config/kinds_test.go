@@ -25,7 +25,7 @@ func TestWhatIsAdmittedCanBeDecoded(t *testing.T) {
 	}
 	for _, kind := range set.Kinds() {
 		o := object(t, 1, "apiVersion: "+kind.APIVersion()+"\nkind: "+kind.Name+"\nmetadata: {name: empty, namespace: shop}")
-		w := newWorld()
+		w := newFixture()
 		w.take([]config.Event{{New: o}})
 		if _, ok := w.state.Decoded(o.Key); !ok {
 			t.Errorf("%s: %v", kind.Kind, w.problems())
@@ -37,7 +37,7 @@ func TestWhatIsAdmittedCanBeDecoded(t *testing.T) {
 	}
 	for _, file := range files {
 		o := admitted(t, set, file)
-		w := newWorld()
+		w := newFixture()
 		w.take([]config.Event{{New: o}})
 		shown, ok := w.state.Decoded(o.Key)
 		if !ok {
@@ -53,7 +53,7 @@ func TestWhatIsAdmittedCanBeDecoded(t *testing.T) {
 func TestDurationsAreReadAsTheModuleDoes(t *testing.T) {
 	o := object(t, 1, `{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: web, namespace: shop},
   spec: {hosts: [web], http: [{timeout: 3m, later: than this hub, route: [{destination: {host: web}, weight: 7}]}]}}`)
-	w := newWorld()
+	w := newFixture()
 	w.take([]config.Event{{New: o}})
 	shown, ok := w.state.Decoded(o.Key)
 	if !ok {

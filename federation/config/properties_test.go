@@ -41,7 +41,7 @@ type said struct {
 	Missing      []string
 }
 
-func (w *world) said() said {
+func (w *fixture) said() said {
 	s := said{Contribution: w.mesh.Contribution(w.state.Source()), Problems: w.problems()}
 	for o := range w.mesh.Objects().All() {
 		s.Objects = append(s.Objects, o.Key)
@@ -60,7 +60,7 @@ func (w *world) said() said {
 // mesh is then the same as if it had been told everything at once.
 func TestIncrementalEqualsFromNothing(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld()
+		w := newFixture()
 		for range rapid.IntRange(1, 12).Draw(r, "steps") {
 			var events []config.Event
 			for range rapid.IntRange(1, 3).Draw(r, "changes") {
@@ -77,7 +77,7 @@ func TestIncrementalEqualsFromNothing(t *testing.T) {
 		for o := range w.state.Objects() {
 			all = append(all, config.Event{New: o})
 		}
-		fresh := &world{state: config.NewState(config.Options{Hub: "hub"}), mesh: federation.Empty()}
+		fresh := &fixture{state: config.NewState(config.Options{Hub: "hub"}), mesh: federation.Empty()}
 		fresh.take(rapid.Permutation(all).Draw(r, "order"))
 		if diff := cmp.Diff(fresh.said(), w.said(), cmp.Comparer(func(a, b *federation.Shard) bool { return a.Equal(b) }),
 			cmp.Comparer(func(a, b *federation.Workload) bool { return a.Equal(b) })); diff != "" {
@@ -96,7 +96,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("isthmus.dev", "Allocation", []byte(`{"spec":{"addresses":["1.2.3.4","::"]}}`))
 	f.Fuzz(func(t *testing.T, group, kind string, manifest []byte) {
 		o := &config.Object{Key: federation.ObjectKey{Group: group, Kind: kind, Namespace: "shop", Name: "o"}, Manifest: manifest}
-		w := newWorld()
+		w := newFixture()
 		w.take([]config.Event{{New: o}})
 		if w.state.Len() != 1 {
 			t.Error("the object is lost")

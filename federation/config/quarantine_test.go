@@ -21,7 +21,7 @@ func TestR12PoisonObjectOfEachKind(t *testing.T) {
 	}
 	for _, kind := range set.Kinds() {
 		var log bytes.Buffer
-		w := newWorld()
+		w := newFixture()
 		w.state = config.NewState(config.Options{
 			Hub: "hub", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Poison: func(key federation.ObjectKey) {
@@ -62,7 +62,7 @@ func TestR12PoisonObjectOfEachKind(t *testing.T) {
 func TestR12PoisonDerivedService(t *testing.T) {
 	var log bytes.Buffer
 	armed := false
-	w := newWorld()
+	w := newFixture()
 	w.state = config.NewState(config.Options{
 		Hub: "hub", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		PoisonService: func(key federation.ServiceKey) {

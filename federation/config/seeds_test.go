@@ -49,7 +49,7 @@ func TestSeed20(t *testing.T) {
 }
 
 func TestSeed36(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t,
 		entry("a",
 			`{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`))
@@ -63,7 +63,7 @@ func TestSeed36(t *testing.T) {
 // TestSeed37 has a DNS entry: its endpoints are part of its cluster, which
 // a reader derives from the resolution; the change set names the service.
 func TestSeed37(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t,
 		entry("a", `{hosts: [a.example.com], resolution: DNS, ports: [{number: 80, name: http}], endpoints: [{address: x.example.com}]}`))
 	c := w.apply(t,
@@ -76,7 +76,7 @@ func TestSeed37(t *testing.T) {
 }
 
 func TestSeed38(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	c := w.apply(t, entry("a", `{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}]}`))
 	if c.Reasons()&spec == 0 || len(c.Services) != 2 {
 		t.Errorf("%v: %v", c.Reasons(), changed(c))
@@ -84,7 +84,7 @@ func TestSeed38(t *testing.T) {
 }
 
 func TestSeed39(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", `{hosts: [a.example.com, b.example.com], resolution: STATIC, ports: [{number: 80, name: http}]}`))
 	c := w.delete("ServiceEntry", "a")
 	expect(t, c, spec, "a.example.com spec gone", "b.example.com spec gone")
@@ -92,7 +92,7 @@ func TestSeed39(t *testing.T) {
 
 // TestSeed40 drops a host in the change that changes the selector, too.
 func TestSeed40(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t,
 		workload("x", `{address: 10.0.0.1, labels: {app: x}}`), workload("y", `{address: 10.0.0.2, labels: {app: "y"}}`),
 		entry("a",
@@ -110,7 +110,7 @@ func TestSeed40(t *testing.T) {
 }
 
 func TestSeed41(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`))
 	c := w.apply(t,
 		entry("a",
@@ -124,7 +124,7 @@ func TestSeed41(t *testing.T) {
 const selecting = `{hosts: [a.example.com], resolution: STATIC, location: MESH_INTERNAL, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: x}}}`
 
 func TestSeed42(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", selecting), entry("z",
 		`{hosts: [z.example.com], resolution: STATIC, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: x, z: "1"}}}`))
 	c := w.apply(t, workload("x", `{address: 10.0.0.1, labels: {app: x, v: "1"}}`))
@@ -134,20 +134,20 @@ func TestSeed42(t *testing.T) {
 }
 
 func TestSeed43(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", selecting))
 	w.apply(t, istio("WorkloadEntry", "other", "x", `{address: 10.0.0.1, labels: {app: x}}`))
 	w.has(t, "a.example.com")
 }
 
 func TestSeed44(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}]}`))
 	expect(t, w.apply(t, workload("x", `{address: 10.0.0.1, labels: {app: x}}`)), 0)
 }
 
 func TestSeed45To48(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	other := `{hosts: [b.example.com], resolution: STATIC, location: MESH_INTERNAL, ports: [{number: 80, name: http}], workloadSelector: {labels: {tier: b}}}`
 	w.apply(t, entry("a", selecting), entry("b", other),
 		workload("x1", `{address: 10.0.0.1, labels: {app: x}}`), workload("x2", `{address: 10.0.0.2, labels: {app: x, tier: b}}`))
@@ -177,7 +177,7 @@ func TestSeed49(t *testing.T) {
 		workload("y", `{address: 10.0.0.2, labels: {app: x}}`),
 	}
 	for range 2 {
-		w := newWorld()
+		w := newFixture()
 		for _, m := range all {
 			w.apply(t, m)
 		}
@@ -187,7 +187,7 @@ func TestSeed49(t *testing.T) {
 }
 
 func TestSeed50(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	m := entry("a", `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`)
 	w.apply(t, m)
 	old, _ := w.state.Object(object(t, 0, m).Key)
@@ -200,7 +200,7 @@ func TestSeed50(t *testing.T) {
 
 // TestSeed51 has endpoints and spec of one change in one snapshot.
 func TestSeed51(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	before := w.mesh.Version()
 	w.apply(t, entry("a", `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`))
 	if w.mesh.Version() != before+1 {

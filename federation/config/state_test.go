@@ -15,7 +15,7 @@ import (
 
 // TestSeed7 has a private entry: its own namespace alone sees the service.
 func TestSeed7(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", `{hosts: [a.example.com], exportTo: ["."], resolution: STATIC, ports: [{number: 80, name: http}]}`))
 	svc, _ := w.mesh.Service(shop("a.example.com"))
 	if !svc.VisibleFrom("shop") || svc.VisibleFrom("other") {
@@ -25,7 +25,7 @@ func TestSeed7(t *testing.T) {
 
 // TestSeed33 has a VirtualService: the change set names it and nothing else.
 func TestSeed33(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	c := w.apply(t, istio("VirtualService", "shop", "web", `{hosts: [web]}`))
 	if c.Reasons() != federation.ReasonConfig || len(c.Services) > 0 || len(c.Objects) != 1 || c.Objects[0].Key.Name != "web" {
 		t.Errorf("%v: %+v", c.Reasons(), c)
@@ -60,7 +60,7 @@ func TestSeed34(t *testing.T) {
 }
 
 func TestTypedQueries(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("b", automatic), entry("a", automatic), entry("bad", `{hosts: 7}`),
 		istio("Gateway", "shop", "all", `{servers: []}`), istio("Gateway", "shop", "edge", `{selector: {istio: edge}, servers: []}`),
 		istio("Gateway", "shop", "other", `{selector: {istio: other}, servers: []}`))
@@ -79,7 +79,7 @@ func TestTypedQueries(t *testing.T) {
 // TestEntrySelectsPodsOfClusters has pods of an attached cluster as endpoints of
 // a ServiceEntry, beside a WorkloadEntry.
 func TestEntrySelectsPodsOfClusters(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", selecting), workload("x", `{address: 10.0.0.1, labels: {app: x}}`))
 	pod := &federation.Workload{Addresses: []netip.Addr{netip.MustParseAddr("10.8.0.1")}, Labels: map[string]string{"app": "x"}}
 	w.mesh, _ = federation.Next(w.mesh, federation.Edit{
@@ -93,7 +93,7 @@ func TestEntrySelectsPodsOfClusters(t *testing.T) {
 }
 
 func TestUndecodableObjectIsSetAsideUntilItIsGood(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", automatic), istio("VirtualService", "shop", "web", `{hosts: [web]}`))
 	w.apply(t, entry("a", `{hosts: 7}`), istio("VirtualService", "shop", "web", `{hosts: 7}`))
 	if got := w.problems(); len(got) != 2 || w.mesh.Services().Len() != 0 || w.mesh.Objects().Len() != 0 || w.state.Len() != 2 {
@@ -109,7 +109,7 @@ func TestUndecodableObjectIsSetAsideUntilItIsGood(t *testing.T) {
 // service, if their parts were read as such.
 func TestNULJoinsNothing(t *testing.T) {
 	const victim = `{hosts: [a.example.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, istio("ServiceEntry", "evil", "b",
 		`{hosts: ["a.example.com\0shop\0x"], resolution: STATIC, ports: [{number: 81, name: more}], endpoints: [{address: 10.6.6.6}]}`))
 	w.apply(t, istio("ServiceEntry", "evil", "c",
@@ -123,7 +123,7 @@ func TestNULJoinsNothing(t *testing.T) {
 
 // TestDryRunIsThePublication compares what a dry run says with what is published.
 func TestDryRunIsThePublication(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.apply(t, entry("a", automatic))
 	events := []config.Event{{New: object(t, 9, entry("b", `{hosts: [b.example.com], resolution: DNS, ports: [{number: 80, name: http}]}`))}}
 	_, dry := w.state.Next(events, 9)

@@ -51,7 +51,7 @@ func consulCall(t *testing.T, token Token, cluster string) context.Context {
 
 // TestU20ATokenIsShownToItsOwnDatacenterOnly: where it is not known which that is, nobody is asked.
 func TestU20ATokenIsShownToItsOwnDatacenterOnly(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a"}, "dc2": {Attached: true, UID: "b"}})
+	w := newFixture(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a"}, "dc2": {Attached: true, UID: "b"}})
 	one, two := &fakeDatacenter{good: consulToken}, &fakeDatacenter{good: consulToken}
 	refuses := func(token Token, cluster, want string) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestU20ATokenIsShownToItsOwnDatacenterOnly(t *testing.T) {
 // TestU21TokensOfConsulAreBounded: the bounds are those of reviews; a workload with a bad token locks out
 // no other behind its address, and a datacenter that is silent refuses nobody.
 func TestU21TokensOfConsulAreBounded(t *testing.T) {
-	w, d := newWorld(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a"}, "new": {Attached: true}}),
+	w, d := newFixture(map[federation.ClusterID]AttachState{"dc1": {Attached: true, UID: "a"}, "new": {Attached: true}}),
 		&fakeDatacenter{good: consulToken}
 	w.tokens.AttachDatacenter("dc1", d)
 	w.tokens.AttachDatacenter("new", d)
@@ -125,7 +125,7 @@ func TestU21TokensOfConsulAreBounded(t *testing.T) {
 // TestU20ALeafIsOfOneDatacenter: certificates of Connect prove workloads of their own cluster only, and those
 // of the mesh are verified as before.
 func TestU20ALeafIsOfOneDatacenter(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]AttachState{
+	w := newFixture(map[federation.ClusterID]AttachState{
 		"dc1": {Attached: true, UID: "a", TrustDomain: "one.example"},
 		"dc2": {Attached: true, UID: "b"},
 	})

@@ -31,7 +31,7 @@ func TestR12DeniedWorkloadsGetNothing(t *testing.T) {
 		}
 	}
 	write("# nobody yet\n")
-	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true}})
+	w := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true}})
 	w.proofs["web"] = authority.Proof{
 		Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"},
 		Ends: time.Now().Add(time.Hour),

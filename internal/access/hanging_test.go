@@ -33,7 +33,7 @@ func claimed(pod string, ends time.Time) Token {
 }
 
 // identifyFrom shows the token from an address.
-func (w *world) identifyFrom(t *testing.T, from string, cluster string, token Token) error {
+func (w *fixture) identifyFrom(t *testing.T, from string, cluster string, token Token) error {
 	c := call{token: token, cluster: cluster}.context(t)
 	p, _ := peer.FromContext(c)
 	p.Addr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 4711))
@@ -65,7 +65,7 @@ func TestR09HangingCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}, "c2": {Attached: true, UID: "u1"}})
+	w := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}, "c2": {Attached: true, UID: "u1"}})
 	w.attach(t, "c1", hanging)
 	w.attach(t, "c2", newReviewer(true))
 	ends := w.now.Add(time.Hour)

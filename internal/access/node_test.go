@@ -14,7 +14,7 @@ import (
 )
 
 func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]AttachState{
+	w := newFixture(map[federation.ClusterID]AttachState{
 		"c1": {Attached: true}, "c2": {Attached: true},
 		"foreign": {Attached: true, TrustDomain: "other.example"},
 	})
@@ -76,7 +76,7 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 
 // Certificates are for workloads of exactly one cluster that is attached.
 func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
-	w := newWorld(map[federation.ClusterID]AttachState{
+	w := newFixture(map[federation.ClusterID]AttachState{
 		"c1": {Attached: true}, "c2": {Attached: true},
 		"foreign": {Attached: true, TrustDomain: "other.example"},
 	})

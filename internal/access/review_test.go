@@ -72,7 +72,7 @@ func (c cluster) uidOf(path string) string {
 func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
 	t.Parallel()
 	one, two := startCluster(t, "one"), startCluster(t, "two")
-	w := newWorld(map[federation.ClusterID]AttachState{
+	w := newFixture(map[federation.ClusterID]AttachState{
 		"c1": {Attached: true, UID: one.uid}, "c2": {Attached: true, UID: two.uid}, "other": {Attached: true, UID: "another"},
 		"frozen": {Attached: true, UID: one.uid, Frozen: "another cluster answers at this address"}, "linkless": {Attached: true, UID: one.uid},
 	})
@@ -160,7 +160,7 @@ func swapped(a, b Token) Token {
 func TestS02TheRightToReview(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, "one")
-	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: c.uid}})
+	w := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: c.uid}})
 	defer w.attach(t, "c1", c.client)()
 	token := Token(c.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "web", Audience: "isthmus"}))
 	identify := func() error { _, err := w.Identify(call{token: token, cluster: "c1"}.context(t)); return err }

@@ -20,19 +20,19 @@ var webNode = Node{ID: "sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local", Nam
 func TestF84CertificatesOfRootsThatAreTrustedNoMore(t *testing.T) {
 	proof := authority.Proof{Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"}, Ends: time.Now().Add(time.Hour)}
 	for name, c := range map[string]struct {
-		change func(*world)
+		change func(*fixture)
 		want   string // of the reason; empty: it goes on
 	}{
-		"nothing changed":  {func(*world) {}, ""},
-		"its root is gone": {func(w *world) { delete(w.proofs, "web") }, "counts no more: the client's certificate"},
+		"nothing changed":  {func(*fixture) {}, ""},
+		"its root is gone": {func(w *fixture) { delete(w.proofs, "web") }, "counts no more: the client's certificate"},
 		"its root is another's now": {
-			func(w *world) { p := proof; p.Clusters = []federation.ClusterID{"c2"}; w.proofs["web"] = p },
+			func(w *fixture) { p := proof; p.Clusters = []federation.ClusterID{"c2"}; w.proofs["web"] = p },
 			"does not prove any more",
 		},
-		"its root is of no cluster": {func(w *world) { p := proof; p.Clusters = nil; w.proofs["web"] = p }, "does not prove any more"},
-		"its cluster is detached":   {func(w *world) { delete(w.clusters, "c1") }, `no cluster "c1" is attached`},
+		"its root is of no cluster": {func(w *fixture) { p := proof; p.Clusters = nil; w.proofs["web"] = p }, "does not prove any more"},
+		"its cluster is detached":   {func(w *fixture) { delete(w.clusters, "c1") }, `no cluster "c1" is attached`},
 	} {
-		w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true}})
+		w := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true}})
 		w.proofs["web"] = proof
 		who, err := w.Identify(call{certificate: "web"}.context(t))
 		if err != nil || w.Allow(who, webNode) != nil {

@@ -28,8 +28,8 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
-// world is what a guard knows about clusters and workloads.
-type world struct {
+// fixture is what a guard knows about clusters and workloads.
+type fixture struct {
 	mu       sync.Mutex
 	now      time.Time
 	clusters map[federation.ClusterID]AttachState
@@ -42,8 +42,8 @@ type world struct {
 	*Guard
 }
 
-func newWorld(clusters map[federation.ClusterID]AttachState) *world {
-	w := &world{now: time.Now(), clusters: clusters, proofs: map[string]authority.Proof{}, counted: map[string]int{}}
+func newFixture(clusters map[federation.ClusterID]AttachState) *fixture {
+	w := &fixture{now: time.Now(), clusters: clusters, proofs: map[string]authority.Proof{}, counted: map[string]int{}}
 	w.tokens = NewTokens(TokenOptions{Audiences: []string{"isthmus", "istio-ca"}, Clusters: w, Now: func() time.Time { return w.now }})
 	w.Guard = New(Options{
 		Certificates: w, Tokens: w.tokens, Clusters: w, Workloads: w, Hub: "hub", Metrics: w,
@@ -53,33 +53,33 @@ func newWorld(clusters map[federation.ClusterID]AttachState) *world {
 }
 
 // attach lets the client review tokens of the cluster, which was probed once.
-func (w *world) attach(t *testing.T, id federation.ClusterID, client clients.Interface) (detach func()) {
+func (w *fixture) attach(t *testing.T, id federation.ClusterID, client clients.Interface) (detach func()) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	return w.tokens.Attach(id, client, listwatchtest.Probed(t, client, listwatch.ClusterOptions{UID: w.clusters[id].UID, Logger: quiet}))
 }
 
-func (w *world) Named(name federation.ClusterID) federation.ClusterID {
+func (w *fixture) Named(name federation.ClusterID) federation.ClusterID {
 	return cmp.Or(w.named[name], name)
 }
 
-func (w *world) AttachState(id federation.ClusterID) AttachState {
+func (w *fixture) AttachState(id federation.ClusterID) AttachState {
 	s := w.clusters[id]
 	s.TrustDomain = cmp.Or(s.TrustDomain, "mesh.example")
 	return s
 }
 
-func (w *world) AccountsAt(_ federation.ClusterID, at netip.Addr) []string {
+func (w *fixture) AccountsAt(_ federation.ClusterID, at netip.Addr) []string {
 	return w.accounts[at.String()]
 }
 
-func (w *world) Proof(by Method, outcome Outcome) {
+func (w *fixture) Proof(by Method, outcome Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counted[string(by)+" "+string(outcome)]++
 }
 
-func (w *world) Verify(presented []*x509.Certificate) (authority.Proof, error) {
+func (w *fixture) Verify(presented []*x509.Certificate) (authority.Proof, error) {
 	proof, ok := w.proofs[presented[0].Subject.CommonName]
 	if !ok {
 		return authority.Proof{}, errors.New("the client's certificate: not of this mesh")

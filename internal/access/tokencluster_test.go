@@ -15,7 +15,7 @@ import (
 func TestU13ATokenWithoutAClusterIsReviewedByTheNamedOne(t *testing.T) {
 	t.Parallel()
 	one := startCluster(t, "one")
-	w := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: one.uid}})
+	w := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: one.uid}})
 	defer w.attach(t, "c1", one.client)()
 	token := Token(one.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "web", Audience: "istio-ca"}))
 	w.o.TokenCluster = "c1"

@@ -80,8 +80,8 @@ func (s *slowReviewer) review(token Token) authenticationv1.TokenReview {
 	return authenticationv1.TokenReview{TypeMeta: metav1.TypeMeta{Kind: "TokenReview", APIVersion: "authentication.k8s.io/v1"}, Status: status}
 }
 
-func floodedWorld(t *testing.T) (*world, *slowReviewer) {
-	w, s := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), &slowReviewer{}
+func floodedFixture(t *testing.T) (*fixture, *slowReviewer) {
+	w, s := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), &slowReviewer{}
 	client, err := clients.With(&rest.Config{
 		Host: "http://c1", QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
@@ -97,7 +97,7 @@ func floodedWorld(t *testing.T) (*world, *slowReviewer) {
 // but only as many are reviewed as may fail, and the token of a pod at another address does not wait for them.
 func TestR09FloodOfForgedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, s := floodedWorld(t)
+		w, s := floodedFixture(t)
 		ends := time.Now().Add(time.Hour)
 		w.now, s.good = time.Now(), claimed("good", ends)
 		var all sync.WaitGroup
@@ -127,7 +127,7 @@ func TestR09FloodOfForgedTokens(t *testing.T) {
 // TestR09CallersThatDoNotWait: a caller whose calls end before its tokens were reviewed is refused in the end, too.
 func TestR09CallersThatDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, s := floodedWorld(t)
+		w, s := floodedFixture(t)
 		w.now = time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -184,7 +184,7 @@ func TestR09FullQueue(t *testing.T) {
 // shows at the review or was seen before. Then nobody waits.
 func TestR08OnlyTheKnownClusterReviewsTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, s := floodedWorld(t)
+		w, s := floodedFixture(t)
 		ends := time.Now().Add(time.Hour)
 		w.now, s.good = time.Now(), claimed("good", ends)
 		show := func() error { clear(w.tokens.known); return w.identifyFrom(t, "10.0.0.1", "c1", s.good) }

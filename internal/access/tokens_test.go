@@ -55,8 +55,8 @@ func (r *reviewer) reviews() int {
 	return r.asked
 }
 
-func reviewed(t *testing.T, accept bool) (*world, *reviewer) {
-	w, r := newWorld(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), newReviewer(accept)
+func reviewed(t *testing.T, accept bool) (*fixture, *reviewer) {
+	w, r := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), newReviewer(accept)
 	w.attach(t, "c1", r)
 	return w, r
 }

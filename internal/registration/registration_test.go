@@ -15,7 +15,7 @@ import (
 // TestU07ProxyIsAWorkloadOfItsGroup: from when it connects until a grace period after it
 // left; what it is comes from the group and from what it proved.
 func TestU07ProxyIsAWorkloadOfItsGroup(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		p := vm("10.0.0.1")
 		p.Network, p.Locality = "site-1", federation.Locality{Region: "us", Zone: "b"}
 		joined := w.join(p)
@@ -55,7 +55,7 @@ func TestU07ProxyIsAWorkloadOfItsGroup(t *testing.T) {
 // TestU07HealthDecides: a workload with a probe gets requests while its agent says that it is
 // healthy. However often that changes, little is written.
 func TestU07HealthDecides(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		p := vm("10.0.0.1")
 		p.Probed = true
 		joined := w.join(p)
@@ -89,7 +89,7 @@ func TestU07HealthDecides(t *testing.T) {
 // TestU34ReportsOfRegisteredWorkloadsCount, so that the annotation of the group, which is for Istio, is
 // not reported.
 func TestU34ReportsOfRegisteredWorkloadsCount(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.join(vm("10.0.0.1"))
 		pass(3 * time.Second)
 		if n := len(w.endpoints()); n != 1 {
@@ -103,7 +103,7 @@ func TestU34ReportsOfRegisteredWorkloadsCount(t *testing.T) {
 
 // TestU07ClaimsAreRefused: with a reason, and without an effect on what is registered.
 func TestU07ClaimsAreRefused(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.join(vm("10.0.0.1"))
 		for name, c := range map[string]struct {
 			claim func(*registration.Proxy)
@@ -150,7 +150,7 @@ func TestU07ClaimsAreRefused(t *testing.T) {
 // TestU07NamesAreBounded: a proxy that comes again and again under other addresses has no
 // more entries than its account may have.
 func TestU07NamesAreBounded(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		refused := 0
 		for i := range 1000 {
 			joined, err := w.keeper.Join(vm(fmt.Sprintf("10.0.%d.%d", i/250, i%250)))
@@ -177,7 +177,7 @@ func TestU07NamesAreBounded(t *testing.T) {
 // TestU07WhatEndsARegistration: an entry that is not valid or was applied, and a group that
 // is deleted; the proxy learns the reason.
 func TestU07WhatEndsARegistration(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		ends := func(joined *registration.Membership, want registration.Reason) {
 			t.Helper()
 			<-joined.Ended()
@@ -206,7 +206,7 @@ func TestU07WhatEndsARegistration(t *testing.T) {
 // TestU07HubsShareTheStore: a proxy that reconnects to another hub keeps its entry, a hub that
 // is killed leaves none behind, and an address that a proxy has at one hub is refused at another.
 func TestU07HubsShareTheStore(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		other := w.another()
 		joined := w.join(vm("10.0.0.1"))
 		synctest.Wait()
@@ -237,7 +237,7 @@ func TestU07HubsShareTheStore(t *testing.T) {
 
 // TestU07StoreIsAway: registered proxies stay connected, and are written when it is back.
 func TestU07StoreIsAway(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inFixture(t, func(t *testing.T, w *fixture) {
 		w.store.Fail(errors.New("no quorum"))
 		joined := w.join(vm("10.0.0.1"))
 		pass(time.Minute)

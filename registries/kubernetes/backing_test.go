@@ -51,7 +51,7 @@ func secured(t *testing.T, m *model) string {
 func TestR80NeverPlainBecauseThePodIsUnknown(t *testing.T) {
 	gone := func(_ *testing.T, m *model) { m.remove(kindPods, key{Namespace: "shop", Name: "web-1"}) }
 	object := func(document string) func(*testing.T, *model) {
-		return func(t *testing.T, m *model) { world(t, m, document) }
+		return func(t *testing.T, m *model) { fixture(t, m, document) }
 	}
 	change := func(document, old, now string) func(*testing.T, *model) {
 		return object(strings.Replace(document, old, now, 1))
@@ -116,7 +116,7 @@ func TestR80NeverPlainBecauseThePodIsUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, plainService)
+			fixture(t, m, plainService)
 			for i, s := range steps {
 				s.does(t, m)
 				if got := secured(t, m); got != s.want {

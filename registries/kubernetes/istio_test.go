@@ -22,7 +22,7 @@ func TestR85TrafficDistributionByAnnotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, strings.NewReplacer("namespace: shop}", "namespace: shop, annotations: {networking.istio.io/traffic-distribution: "+
+			fixture(t, m, strings.NewReplacer("namespace: shop}", "namespace: shop, annotations: {networking.istio.io/traffic-distribution: "+
 				test.annotation+"}}", "spec: {", "spec: {"+test.field).Replace(plainService))
 			e, want := full(m), map[string]string{}
 			if got := shardOf(t, e, "web.shop.svc.cluster.local").TrafficDistribution; got != test.want {
@@ -48,7 +48,7 @@ func TestR85TrafficDistributionOfTheNamespace(t *testing.T) {
 	own := strings.NewReplacer("name: web", "name: own", "spec: {", "spec: {trafficDistribution: PreferClose, ").Replace(plainService)
 	m := newModel("")
 	m.set(space("bank", "PreferClose"))
-	world(t, m, plainService+"\n---\n"+own)
+	fixture(t, m, plainService+"\n---\n"+own)
 	want := func(web string) {
 		t.Helper()
 		e := full(m)
@@ -117,7 +117,7 @@ func TestR85Localities(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, strings.Join([]string{
+			fixture(t, m, strings.Join([]string{
 				plainService, test.node, test.pod,
 				sliceOf("s", "addressType: IPv4\nendpoints: [{addresses: [10.1.0.7], zone: eu-9, targetRef: {kind: Pod, name: web-1}}]"),
 			}, "---\n"))
@@ -134,7 +134,7 @@ func TestR85Localities(t *testing.T) {
 // TestR85UDPOnATCPPort: a UDP port on the number of a TCP port is reported.
 func TestR85UDPOnATCPPort(t *testing.T) {
 	m := newModel("")
-	world(t, m, strings.Replace(plainService, "port: 80}",
+	fixture(t, m, strings.Replace(plainService, "port: 80}",
 		"port: 80, appProtocol: udp}, {name: dns, port: 53, protocol: UDP, appProtocol: udp}", 1))
 	e := full(m)
 	if p := shardOf(t, e, "web.shop.svc.cluster.local").Ports[0]; p.Protocol != federation.HTTP {

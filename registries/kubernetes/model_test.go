@@ -26,7 +26,7 @@ func pair(t *testing.T) *model {
 	t.Helper()
 	m := newModel("")
 	one := strings.Join([]string{serviceYAML, podYAML, nodeYAML, sliceYAML}, "---\n")
-	world(t, m, one+"---\n"+strings.NewReplacer("web", "api", "10.1.0.", "10.2.0.", "10.96.0.9", "10.96.0.10", "name: n1", "name: m1",
+	fixture(t, m, one+"---\n"+strings.NewReplacer("web", "api", "10.1.0.", "10.2.0.", "10.96.0.9", "10.96.0.10", "name: n1", "name: m1",
 		"nodeName: n1", "nodeName: m1", "fd00:1", "fd00:2").Replace(one))
 	full(m)
 	return m
@@ -40,29 +40,29 @@ func TestChangesTouchOnlyWhatDependsOnThem(t *testing.T) {
 		services, workloads string
 	}{
 		{"TheSameAgain", func(t *testing.T, m *model) {
-			world(t, m, strings.Join([]string{serviceYAML, podYAML, nodeYAML, sliceYAML}, "---\n"))
+			fixture(t, m, strings.Join([]string{serviceYAML, podYAML, nodeYAML, sliceYAML}, "---\n"))
 		}, "", ""},
-		{"Slice", func(t *testing.T, m *model) { world(t, m, strings.Replace(sliceYAML, "10.1.0.9", "10.1.0.10", 1)) }, "web", ""},
+		{"Slice", func(t *testing.T, m *model) { fixture(t, m, strings.Replace(sliceYAML, "10.1.0.9", "10.1.0.10", 1)) }, "web", ""},
 		{"SliceGone", func(_ *testing.T, m *model) { m.remove(kindSlices, key{Namespace: "shop", Name: "web-a"}) }, "web", ""},
-		{"PodLabels", func(t *testing.T, m *model) { world(t, m, strings.Replace(podYAML, "version: v1", "version: v2", 1)) }, "web", "web-1"},
-		{"PodProbe", func(t *testing.T, m *model) { world(t, m, strings.Replace(podYAML, "/ready", "/up", 1)) }, "", "web-1"},
+		{"PodLabels", func(t *testing.T, m *model) { fixture(t, m, strings.Replace(podYAML, "version: v1", "version: v2", 1)) }, "web", "web-1"},
+		{"PodProbe", func(t *testing.T, m *model) { fixture(t, m, strings.Replace(podYAML, "/ready", "/up", 1)) }, "", "web-1"},
 		{
 			"PodGone", func(_ *testing.T, m *model) { m.remove(kindPods, key{Namespace: "shop", Name: "web-1"}) }, "",
 			"-web-1",
 		}, // the endpoint stays (R80)
-		{"Node", func(t *testing.T, m *model) { world(t, m, strings.Replace(nodeYAML, "eu-1", "eu-3", 1)) }, "web", "web-1"},
+		{"Node", func(t *testing.T, m *model) { fixture(t, m, strings.Replace(nodeYAML, "eu-1", "eu-3", 1)) }, "web", "web-1"},
 		{"NodeOfNoPod", func(t *testing.T, m *model) {
-			world(t, m, "apiVersion: v1\nkind: Node\nmetadata: {name: n2, labels: {topology.kubernetes.io/region: us}}")
+			fixture(t, m, "apiVersion: v1\nkind: Node\nmetadata: {name: n2, labels: {topology.kubernetes.io/region: us}}")
 		}, "api web", ""},
 		{"NodeGone", func(_ *testing.T, m *model) { m.remove(kindNodes, key{Name: "n1"}) }, "web", "web-1"},
-		{"Service", func(t *testing.T, m *model) { world(t, m, strings.Replace(serviceYAML, "9000", "9001", 1)) }, "web", ""},
+		{"Service", func(t *testing.T, m *model) { fixture(t, m, strings.Replace(serviceYAML, "9000", "9001", 1)) }, "web", ""},
 		{"ServiceGone", func(_ *testing.T, m *model) { m.remove(kindServices, web) }, "-web", ""},
 		{"ServiceRecreated", func(t *testing.T, m *model) {
 			m.remove(kindServices, web)
-			world(t, m, strings.Replace(serviceYAML, "namespace: shop,", "namespace: shop, uid: u2,", 1))
+			fixture(t, m, strings.Replace(serviceYAML, "namespace: shop,", "namespace: shop, uid: u2,", 1))
 		}, "web", ""},
 		{"AddedAndGone", func(t *testing.T, m *model) {
-			world(t, m, strings.ReplaceAll(plainService, "web", "brief"))
+			fixture(t, m, strings.ReplaceAll(plainService, "web", "brief"))
 			m.remove(kindServices, key{Namespace: "shop", Name: "brief"})
 		}, "", ""},
 	} {
@@ -96,16 +96,16 @@ func TestChangesTouchOnlyWhatDependsOnThem(t *testing.T) {
 func TestProblemsHeal(t *testing.T) {
 	m := newModel("")
 	bad := sliceOf("s", "addressType: IPv4\nports: [{name: http, port: 70000}]\nendpoints: [{addresses: [10.1.0.1]}]")
-	world(t, m, plainService+"---\n"+bad)
+	fixture(t, m, plainService+"---\n"+bad)
 	const name = "EndpointSlice shop/s ports[0].port"
 	wantProblems(t, full(m), map[string]string{name: "70000"})
-	e := changesOf(t, m, func() { world(t, m, strings.Replace(bad, "70000", "66000", 1)) })
+	e := changesOf(t, m, func() { fixture(t, m, strings.Replace(bad, "70000", "66000", 1)) })
 	wantProblems(t, e, map[string]string{name: "66000"})
-	e = changesOf(t, m, func() { world(t, m, strings.Replace(bad, "70000", "8080", 1)) })
+	e = changesOf(t, m, func() { fixture(t, m, strings.Replace(bad, "70000", "8080", 1)) })
 	if len(e.Problems.Gone) != 1 || e.Problems.Gone[0] != name {
 		t.Errorf("problems gone: %v", e.Problems.Gone)
 	}
-	world(t, m, bad)
+	fixture(t, m, bad)
 	full(m)
 	e = changesOf(t, m, func() { m.remove(kindSlices, key{Namespace: "shop", Name: "s"}) })
 	if len(e.Problems.Gone) != 1 {
@@ -117,12 +117,12 @@ func TestProblemsHeal(t *testing.T) {
 // refused as an endpoint, and taken once the service is gone.
 func TestBO2VIPAsEndpoint(t *testing.T) {
 	m := newModel("")
-	world(t, m, plainService+"---\n"+sliceOf("s", "addressType: IPv4\nendpoints: [{addresses: [10.96.0.77]}]"))
+	fixture(t, m, plainService+"---\n"+sliceOf("s", "addressType: IPv4\nendpoints: [{addresses: [10.96.0.77]}]"))
 	count := func() int { return len(shardOf(t, full(m), "web.shop.svc.cluster.local").Endpoints) }
 	if count() != 1 {
 		t.Fatal("the endpoint is not there")
 	}
-	world(t, m, strings.NewReplacer("web", "other", "10.96.0.9", "10.96.0.77").Replace(plainService))
+	fixture(t, m, strings.NewReplacer("web", "other", "10.96.0.9", "10.96.0.77").Replace(plainService))
 	if count() != 0 {
 		t.Error("the address of another service is an endpoint")
 	}

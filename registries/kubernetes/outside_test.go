@@ -25,7 +25,7 @@ func TestAddressesFromOutside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, meta1+"spec: {"+test.spec+", ports: [{name: tls, port: 15443}]}\nstatus: {loadBalancer: {ingress: [{"+test.status+"}]}}")
+			fixture(t, m, meta1+"spec: {"+test.spec+", ports: [{name: tls, port: 15443}]}\nstatus: {loadBalancer: {ingress: [{"+test.status+"}]}}")
 			e := full(m)
 			var got []string
 			for _, a := range shardOf(t, e, "web.shop.svc.cluster.local").External {

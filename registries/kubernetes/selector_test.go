@@ -39,7 +39,7 @@ func TestServicesSelectWorkloadEntries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, meta1+"spec: {"+test.spec+"}")
+			fixture(t, m, meta1+"spec: {"+test.spec+"}")
 			if got := shardOf(t, full(m), "web.shop.svc.cluster.local").Selector; !got.Equal(test.want) {
 				t.Errorf("selector is %+v, want %+v", got, test.want)
 			}
@@ -52,7 +52,7 @@ func TestServicesSelectWorkloadEntries(t *testing.T) {
 // listens; a port that only a pod could resolve is not served.
 func TestServiceSelectsAWorkloadEntryOfTheHub(t *testing.T) {
 	m := newModel("")
-	world(t, m,
+	fixture(t, m,
 		meta1+
 			"spec: {clusterIP: 10.96.0.9, selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}, {name: grpc, port: 90, targetPort: 9090}, {name: admin, port: 91, targetPort: admin}]}")
 	e := full(m)
@@ -100,7 +100,7 @@ func TestHealthOfPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, "kind: Pod\nmetadata: {name: web-1, namespace: shop, labels: {security.istio.io/tlsMode: disabled}"+test.meta+
+			fixture(t, m, "kind: Pod\nmetadata: {name: web-1, namespace: shop, labels: {security.istio.io/tlsMode: disabled}"+test.meta+
 				"}\nstatus: {podIP: 10.1.0.7, "+test.status+"}")
 			w := full(m).Workloads.Set[federation.WorkloadKey{Namespace: "shop", Name: "web-1"}]
 			if w == nil || w.Health != test.want || w.TLSMode != "disabled" || len(w.Ports) != 0 {
@@ -113,7 +113,7 @@ func TestHealthOfPods(t *testing.T) {
 // TestPodOnItsHostsNetworkIsSelectedAtItsHost: though it owns no address.
 func TestPodOnItsHostsNetworkIsSelectedAtItsHost(t *testing.T) {
 	m := newModel("")
-	world(t, m, "kind: Pod\nmetadata: {name: agent, namespace: shop}\nspec: {hostNetwork: true}\nstatus: {podIP: 192.168.0.3}")
+	fixture(t, m, "kind: Pod\nmetadata: {name: agent, namespace: shop}\nspec: {hostNetwork: true}\nstatus: {podIP: 192.168.0.3}")
 	w := full(m).Workloads.Set[federation.WorkloadKey{Namespace: "shop", Name: "agent"}]
 	if w == nil || len(w.Addresses) != 0 || w.Host != ip("192.168.0.3") {
 		t.Errorf("workload is %+v", w)

@@ -92,7 +92,7 @@ func TestStrangeSlices(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, plainService+"---\n"+sliceOf("s", test.slice))
+			fixture(t, m, plainService+"---\n"+sliceOf("s", test.slice))
 			e := full(m)
 			if got := shown(shardOf(t, e, "web.shop.svc.cluster.local")); !slices.Equal(got, test.endpoints) {
 				t.Errorf("endpoints %q, want %q", got, test.endpoints)
@@ -117,7 +117,7 @@ func shown(s *federation.Shard) []string {
 
 func TestPublishNotReadyAddresses(t *testing.T) {
 	m := newModel("")
-	world(t, m, strings.Replace(plainService, "spec: {", "spec: {publishNotReadyAddresses: true, ", 1)+"---\n"+sliceOf("s",
+	fixture(t, m, strings.Replace(plainService, "spec: {", "spec: {publishNotReadyAddresses: true, ", 1)+"---\n"+sliceOf("s",
 		"addressType: IPv4\nendpoints: [{addresses: [10.1.0.1], conditions: {ready: false}}, {addresses: [10.1.0.2], conditions: {ready: false, serving: true, terminating: true}}]"))
 	want := []string{"10.1.0.1 [] HEALTHY", "10.1.0.2 [] DRAINING"}
 	if got := shown(shardOf(t, full(m), "web.shop.svc.cluster.local")); !slices.Equal(got, want) {
@@ -132,12 +132,12 @@ func TestBO5OrphansAndMovedSlices(t *testing.T) {
 	orphan := strings.Replace(sliceOf("s", rest), "labels: {kubernetes.io/service-name: web}", "labels: {a: b}", 1)
 	nobody := strings.Replace(sliceOf("s", rest), "service-name: web", "service-name: nobody", 1)
 	moved := strings.Replace(sliceOf("s", rest), "service-name: web", "service-name: other", 1)
-	world(t, m, strings.Join([]string{plainService, other, sliceOf("s", rest)}, "---\n"))
+	fixture(t, m, strings.Join([]string{plainService, other, sliceOf("s", rest)}, "---\n"))
 	for _, step := range []struct {
 		slice      string
 		web, other int
 	}{{sliceOf("s", rest), 1, 0}, {orphan, 0, 0}, {nobody, 0, 0}, {moved, 0, 1}, {sliceOf("s", rest), 1, 0}} {
-		world(t, m, step.slice)
+		fixture(t, m, step.slice)
 		e := full(m)
 		web, other := shardOf(t, e, "web.shop.svc.cluster.local"), shardOf(t, e, "other.shop.svc.cluster.local")
 		if len(web.Endpoints) != step.web || len(other.Endpoints) != step.other {
@@ -153,7 +153,7 @@ func TestBO5OrphansAndMovedSlices(t *testing.T) {
 func TestTargetsThatDoNotFit(t *testing.T) {
 	const rest = "addressType: IPv4\nendpoints: [{addresses: [10.9.9.9], targetRef: {kind: Pod, name: web-1}}, {addresses: [10.1.0.7], targetRef: {kind: Pod, name: web-1, uid: older}}]"
 	m := newModel("")
-	world(t, m, plainService+"---\n"+sliceOf("s", rest)+"---\n"+strings.Replace(podYAML, "startupProbe: {tcpSocket: {port: nowhere}}", "", 1))
+	fixture(t, m, plainService+"---\n"+sliceOf("s", rest)+"---\n"+strings.Replace(podYAML, "startupProbe: {tcpSocket: {port: nowhere}}", "", 1))
 	e := full(m)
 	wantEndpoints(t, shardOf(t, e, "web.shop.svc.cluster.local"), []federation.Endpoint{
 		{
@@ -189,10 +189,10 @@ func TestNetworks(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newModel(test.configured)
-			world(t, m, plainService+"---\n"+podYAML+"---\n"+sliceOf("s", rest))
+			fixture(t, m, plainService+"---\n"+podYAML+"---\n"+sliceOf("s", rest))
 			full(m)
 			for _, o := range test.objects {
-				world(t, m, o)
+				fixture(t, m, o)
 				m.edit(false)
 			}
 			e := full(m)
@@ -229,7 +229,7 @@ func TestWorkloadsThatAreNone(t *testing.T) {
 		"HostNetwork": {func(s string) string { return strings.Replace(s, "spec:\n", "spec:\n  hostNetwork: true\n", 1) }, true, 0},
 	} {
 		m := newModel("")
-		world(t, m, test.change(podYAML))
+		fixture(t, m, test.change(podYAML))
 		w := full(m).Workloads.Set[federation.WorkloadKey{Namespace: "shop", Name: "web-1"}]
 		if (w != nil) != test.there || w != nil && len(w.Addresses) != test.addresses {
 			t.Errorf("%s: %+v", name, w)
@@ -239,7 +239,7 @@ func TestWorkloadsThatAreNone(t *testing.T) {
 
 func TestProblemsOfOneObjectAreBounded(t *testing.T) {
 	m := newModel("")
-	world(t, m, plainService+"---\n"+sliceOf("s", "addressType: IPv4\nendpoints: ["+strings.Repeat("{addresses: [x]}, ", 500)+"]"))
+	fixture(t, m, plainService+"---\n"+sliceOf("s", "addressType: IPv4\nendpoints: ["+strings.Repeat("{addresses: [x]}, ", 500)+"]"))
 	e := full(m)
 	if n := len(e.Problems.Set); n != federation.MostProblems+1 ||
 		!strings.HasPrefix(e.Problems.Set["EndpointSlice shop/s (more)"].Message, "484 ") {

@@ -15,8 +15,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// world is a cluster as its objects say it, one YAML document each.
-func world(t testing.TB, m *model, documents string) {
+// fixture is a cluster as its objects say it, one YAML document each.
+func fixture(t testing.TB, m *model, documents string) {
 	t.Helper()
 	for document := range strings.SplitSeq(documents, "\n---\n") {
 		if strings.TrimSpace(document) != "" {
@@ -122,7 +122,7 @@ func TestServiceTypes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newModel("")
-			world(t, m, meta1+"spec: {"+test.spec+
+			fixture(t, m, meta1+"spec: {"+test.spec+
 				", ports: [{name: http, port: 80, targetPort: 8080}]}\nstatus: {loadBalancer: {ingress: [{ip: 169.254.169.254}]}}")
 			e := full(m)
 			wantProblems(t, e, nil)
@@ -208,7 +208,7 @@ func TestSeed03ProtocolOfPort(t *testing.T) {
 // a protocol in which the server speaks first, is not detected.
 func TestK40PortsWithoutAProtocol(t *testing.T) {
 	m := newModel("")
-	world(t, m, meta1+`spec:
+	fixture(t, m, meta1+`spec:
   clusterIPs: [10.96.0.9]
   ports:
   - {name: web, port: 80}
@@ -237,7 +237,7 @@ func TestK40PortsWithoutAProtocol(t *testing.T) {
 
 func TestBO8PortsOfAService(t *testing.T) {
 	m := newModel("")
-	world(t, m, meta1+`spec:
+	fixture(t, m, meta1+`spec:
   clusterIPs: [10.96.0.9]
   ports:
   - {name: http, port: 80}
@@ -285,7 +285,7 @@ func TestTrafficDistribution(t *testing.T) {
 		"PreferClose": "", "PreferSameZone": "", "PreferSameNode": "taken as PreferSameZone", "PreferFar": `"PreferFar" is not known`,
 	} {
 		m := newModel("")
-		world(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], trafficDistribution: "+wish+", ports: [{name: http, port: 80}]}")
+		fixture(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], trafficDistribution: "+wish+", ports: [{name: http, port: 80}]}")
 		e, want := full(m), map[string]string{}
 		if part != "" {
 			want["Service shop/Web spec.trafficDistribution"] = part
@@ -302,7 +302,7 @@ func TestTrafficDistribution(t *testing.T) {
 func TestR31InternalTrafficPolicyLocalIsReported(t *testing.T) {
 	for policy, part := range map[string]string{"Cluster": "", "Local": "Local is not supported"} {
 		m := newModel("")
-		world(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], internalTrafficPolicy: "+policy+", ports: [{name: http, port: 80}]}")
+		fixture(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], internalTrafficPolicy: "+policy+", ports: [{name: http, port: 80}]}")
 		e, want := full(m), map[string]string{}
 		if part != "" {
 			want["Service shop/Web spec.internalTrafficPolicy"] = part
@@ -326,7 +326,7 @@ func TestR85SessionAffinityIsReported(t *testing.T) {
 		"None": {}, "ClientIP": {"Service shop/Web spec.sessionAffinity": "a DestinationRule with consistentHash.useSourceIp"},
 	} {
 		m := newModel("")
-		world(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], sessionAffinity: "+affinity+", ports: [{name: http, port: 80}]}")
+		fixture(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], sessionAffinity: "+affinity+", ports: [{name: http, port: 80}]}")
 		wantProblems(t, full(m), want)
 	}
 }
@@ -340,7 +340,7 @@ func TestG78SessionAffinityOfAService(t *testing.T) {
 		"sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: -1}}": 10800,
 	} {
 		m := newModel("")
-		world(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], "+says+", ports: [{name: http, port: 80}]}")
+		fixture(t, m, meta1+"spec: {clusterIPs: [10.96.0.9], "+says+", ports: [{name: http, port: 80}]}")
 		if got := shardOf(t, full(m), "web.shop.svc.cluster.local").Affinity.Seconds; got != want {
 			t.Errorf("%s: clients stay for %d s, want %d", says, got, want)
 		}
@@ -390,7 +390,7 @@ endpoints:
 
 func TestSeed02EndpointsOfPods(t *testing.T) {
 	m := newModel("net-1")
-	world(t, m, strings.Join([]string{serviceYAML, podYAML, nodeYAML, sliceYAML}, "---\n"))
+	fixture(t, m, strings.Join([]string{serviceYAML, podYAML, nodeYAML, sliceYAML}, "---\n"))
 	e := full(m)
 	s := shardOf(t, e, "web.shop.svc.cluster.local")
 	ports := []federation.EndpointPort{{Name: "http", Number: 8080}, {Name: "admin", Number: 9001}}

@@ -26,7 +26,7 @@ func externalName(target federation.Hostname, ports ...federation.Port) *federat
 var port80 = federation.Port{Name: "http", Number: 80, Protocol: federation.HTTP}
 
 // routesTo is the cluster to which the virtual host with the domain leads.
-func routesTo(t *testing.T, w *world, n envoy.Node, domain string) string {
+func routesTo(t *testing.T, w *fixture, n envoy.Node, domain string) string {
 	t.Helper()
 	c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, n, w.snapshot), "80")
 	for _, host := range c.GetVirtualHosts() {
@@ -40,7 +40,7 @@ func routesTo(t *testing.T, w *world, n envoy.Node, domain string) string {
 // TestR82AnExternalNameIsAnotherNameOfAService: with and without ports, over others,
 // and for destinations of VirtualServices. It has no cluster of its own.
 func TestR82AnExternalNameIsAnotherNameOfAService(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80, "10.1.0.1/32")).
+	w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80, "10.1.0.1/32")).
 		say("c1", key("alias.shop.svc.cluster.local"), externalName(webKey.Hostname, port80)).
 		say("c1", key("noport.shop.svc.cluster.local"), externalName(webKey.Hostname)).
 		say("c1", key("chain.shop.svc.cluster.local"), externalName("noport.shop.svc.cluster.local")).
@@ -69,7 +69,7 @@ func TestR82AnExternalNameIsAnotherNameOfAService(t *testing.T) {
 func TestR82AnExternalNameFollowsItsTarget(t *testing.T) {
 	const own = "outbound|80||alias.shop.svc.cluster.local"
 	alias := key("alias.shop.svc.cluster.local")
-	w := newWorld().attach("c1", "").say("c1", alias, externalName(webKey.Hostname, port80))
+	w := newFixture().attach("c1", "").say("c1", alias, externalName(webKey.Hostname, port80))
 	if got := routesTo(t, w, client(t), "alias"); got != own {
 		t.Errorf("without the target, requests go to %q", got)
 	}
@@ -88,7 +88,7 @@ func TestR82AnExternalNameFollowsItsTarget(t *testing.T) {
 
 // TestR82LoopsOfExternalNamesEnd: they resolve to nothing, and all else is built.
 func TestR82LoopsOfExternalNamesEnd(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).
+	w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80)).
 		say("c1", key("a.shop.svc.cluster.local"), externalName("b.shop.svc.cluster.local", port80)).
 		say("c1", key("b.shop.svc.cluster.local"), externalName("a.shop.svc.cluster.local", port80)).
 		say("c1", key("self.shop.svc.cluster.local"), externalName("self.shop.svc.cluster.local", port80))
@@ -102,7 +102,7 @@ func TestR82LoopsOfExternalNamesEnd(t *testing.T) {
 // TestR82ALongChainOfExternalNamesEnds: of 8 steps the last name leads to the
 // service, of 9 it does not.
 func TestR82ALongChainOfExternalNamesEnds(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80))
+	w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80))
 	before := webKey.Hostname
 	for _, n := range "123456789" {
 		name := federation.Hostname("n" + string(n) + ".shop.svc.cluster.local")
@@ -120,7 +120,7 @@ func TestR82ALongChainOfExternalNamesEnds(t *testing.T) {
 // TestR82AVirtualServiceForAnAliasIsItsOwnHost: its routes hold for that name alone,
 // and what they leave goes to the service.
 func TestR82AVirtualServiceForAnAliasIsItsOwnHost(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).say("c1", key("api.shop.svc.cluster.local"), httpOn(80)).
+	w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80)).say("c1", key("api.shop.svc.cluster.local"), httpOn(80)).
 		say("c1", key("alias.shop.svc.cluster.local"), externalName(webKey.Hostname)).
 		config(t,
 			"kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [alias.shop.svc.cluster.local], http: [{route: [{destination: {host: api.shop.svc.cluster.local}}]}]}")
@@ -138,7 +138,7 @@ func TestR82ANameIsOneHost(t *testing.T) {
 	const alias, shared = "zeta.shop.svc.cluster.local", "shared.example"
 	named := httpOn(80)
 	named.Aliases = []federation.Hostname{shared}
-	w := newWorld().attach("c1", "").say("c1", webKey, named).say("c1", key("api.shop.svc.cluster.local"), named).
+	w := newFixture().attach("c1", "").say("c1", webKey, named).say("c1", key("api.shop.svc.cluster.local"), named).
 		say("c1", key(alias), externalName(webKey.Hostname)). // has no port
 		say("c1", federation.ServiceKey{Hostname: alias, Namespace: "other"}, httpOn(80, "10.1.0.7/32")).
 		config(t, "kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: ["+alias+", "+shared+"], http: [{timeout: 3s}]}")
@@ -160,7 +160,7 @@ func TestR82NobodyLosesTheTargetOfAName(t *testing.T) {
 	private.ExportTo = []string{"."}
 	to := externalName(middle)
 	to.Ports = httpOn(80).Ports
-	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).
+	w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80)).
 		say("c1", federation.ServiceKey{Hostname: front, Namespace: "zoo"}, to).
 		say("c1", federation.ServiceKey{Hostname: middle, Namespace: "zoo"}, externalName(webKey.Hostname)).
 		say("c1", federation.ServiceKey{Hostname: middle, Namespace: "shop"}, private)
@@ -179,7 +179,7 @@ func TestK40AnUndeclaredPortOfAnExternalName(t *testing.T) {
 	for port, want := range map[uint16]string{80: webCluster, 8080: ""} {
 		hidden := httpOn(port)
 		hidden.ExportTo = []string{"shop"}
-		w := newWorld().attach("c1", "").say("c1", webKey, hidden).say("c1", key("alias.shop.svc.cluster.local"), alias)
+		w := newFixture().attach("c1", "").say("c1", webKey, hidden).say("c1", key("alias.shop.svc.cluster.local"), alias)
 		built := buildAll(t, client(t), w.snapshot)
 		checkReferences(t, client(t), built)
 		routes, _ := find[*routev3.RouteConfiguration](t, built[envoy.RouteType], "alias.shop.svc.cluster.local:80")

@@ -123,7 +123,7 @@ func TestK02RealProxiesAllowAndDeny(t *testing.T) {
 	shard := web(endpoint)
 	shard.Ports = append(shard.Ports, federation.Port{Name: "tcp", Number: 90, Protocol: federation.TCP})
 	shard.VIPs = vips("10.96.0.1/32")
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, callRules)
+	w := newFixture().attach("c1", "").say("c1", webKey, shard).config(t, callRules)
 	server, sidecar := proxied(t, network, authority, "10.7.0.2", "web", w.snapshot)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}, TCP: []int{9000, 9001}})
 	front, _ := proxied(t, network, authority, "10.7.0.9", "front", w.snapshot)
@@ -174,7 +174,7 @@ func TestK02RealProxiesAllowAndDeny(t *testing.T) {
 // TestK02GatewaysAllowAndDeny by the address of the caller, whatever it says itself.
 func TestK02GatewaysAllowAndDeny(t *testing.T) {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
-	w := newWorld().attach("c1", "").config(t, callRules)
+	w := newFixture().attach("c1", "").config(t, callRules)
 	ns := testbed.NewNamespace(t, "gateway")
 	ns.Join(network, "10.7.0.8")
 	n := parse(t, "router~10.7.0.8~gw.edge~edge.svc.cluster.local",

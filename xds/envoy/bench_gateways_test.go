@@ -30,7 +30,7 @@ spec: {hosts: [shop-%[1]d.example.com], gateways: [shop-%[1]d], http: [{directRe
 
 func BenchmarkGatewayRoutes(b *testing.B) {
 	for _, n := range []int{100, 1000} {
-		s := newWorld().attach("c1", "").config(b, manyGateways(n)).snapshot
+		s := newFixture().attach("c1", "").config(b, manyGateways(n)).snapshot
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
 				if got := len(build(b, envoy.RouteType, ingress(b, "10.7.0.8"), s)); got != n {

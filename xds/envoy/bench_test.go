@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
-// crowd is a world of many HTTP services on port 80 and HTTPS services on 443.
+// crowd is a fixture of many HTTP services on port 80 and HTTPS services on 443.
 func crowd(services int) *federation.Snapshot {
 	shards := map[federation.ServiceKey]*federation.Shard{}
 	for i := range services {
@@ -28,7 +28,7 @@ func crowd(services int) *federation.Snapshot {
 			}},
 		}
 	}
-	return newWorld().attach("c1", "").apply(federation.Edit{
+	return newFixture().attach("c1", "").apply(federation.Edit{
 		Source:   federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
 		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: shards},
 	}).snapshot

@@ -54,7 +54,7 @@ spec:
 `
 
 // partsOf are the titles of the resource's parts, each with the objects that it is made of.
-func partsOf(t *testing.T, kind envoy.Type, n envoy.Node, w *world, name string) map[string]string {
+func partsOf(t *testing.T, kind envoy.Type, n envoy.Node, w *fixture, name string) map[string]string {
 	t.Helper()
 	m, _ := find[proto.Message](t, build(t, kind, n, w.snapshot), name)
 	body, err := proto.Marshal(m)
@@ -85,7 +85,7 @@ func partsOf(t *testing.T, kind envoy.Type, n envoy.Node, w *world, name string)
 // TestR05PartsAreMadeOfTheirOwnObjects: what a proxy refuses is traced to the objects of the part and to no other object of
 // the port.
 func TestR05PartsAreMadeOfTheirOwnObjects(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).config(t, tenantObjects)
+	w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80)).config(t, tenantObjects)
 	for host, cidr := range map[federation.Hostname]string{"db.example.com": "240.0.1.0/24", "other.example.com": "240.0.2.0/24"} {
 		w.say("c1", federation.ServiceKey{Hostname: host, Namespace: "shop"}, tcp(9000, federation.TCP, cidr))
 	}

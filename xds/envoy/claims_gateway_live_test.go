@@ -45,9 +45,9 @@ spec:
   - {issuer: https://a.example, jwksUri: "https://a.example/keys", forwardOriginalToken: true}
   - {issuer: https://b.example, jwks: 'KEYS', outputClaimToHeaders: [{header: X-User, claim: sub}], outputPayloadToHeader: x-payload}`
 
-// claimsWorld is a gateway that verifies tokens of two issuers, with a service behind it.
-func claimsWorld(t *testing.T, a, b tokenIssuer) *world {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t,
+// claimsFixture is a gateway that verifies tokens of two issuers, with a service behind it.
+func claimsFixture(t *testing.T, a, b tokenIssuer) *fixture {
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t,
 		claimRoutes+strings.ReplaceAll(claimTokens, "KEYS", b.jwks()))
 	return w.apply(keys("https://a.example/keys", federation.KeySet{Keys: a.jwks()}))
 }
@@ -76,7 +76,7 @@ func claimsOf(iss, sub string, more map[string]any) map[string]any {
 // nothing that a caller can write. The RequestAuthentication names the gateway, one of the Gateway API (K14).
 func TestK12GatewaysRouteByClaims(t *testing.T) {
 	a, b := newTokenIssuer(t), newTokenIssuer(t)
-	w := claimsWorld(t, a, b)
+	w := claimsFixture(t, a, b)
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	server, _ := pod(t, network, "10.7.0.2", nil)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
@@ -180,7 +180,7 @@ func echoed(t *testing.T, from *testbed.Namespace, method, url string, headers .
 // TestK12WithoutAuthenticationClaimsMatchNothing: at a gateway that verifies no tokens, and at sidecars, a match
 // of claims applies to no request, and the reason says so.
 func TestK12WithoutAuthenticationClaimsMatchNothing(t *testing.T) {
-	w := newWorld().attach("c1", "").config(t, claimRoutes)
+	w := newFixture().attach("c1", "").config(t, claimRoutes)
 	c, reasons := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, frontOf(t), w.snapshot), "http.80")
 	never := 0
 	for _, r := range c.GetVirtualHosts()[0].GetRoutes() {

@@ -30,7 +30,7 @@ func TestR29MatchesOfJWTClaimsNeverApply(t *testing.T) {
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
 	shard := web(at("10.7.0.2", 8080))
 	shard.VIPs = vips("10.96.0.1/32")
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, claimRules)
+	w := newFixture().attach("c1", "").say("c1", webKey, shard).config(t, claimRules)
 	caller, _ := pod(t, network, "10.7.0.9", w.snapshot)
 	for path, want := range map[string]int{"/only": 404, "/open": 200} {
 		if r := caller.Get("http://10.96.0.1" + path); r.Err != nil || r.Status != want {
@@ -59,7 +59,7 @@ func TestR29AClaimDoesNotOpenTheService(t *testing.T) {
     directResponse: {status: 200}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, `kind: VirtualService
+			w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, `kind: VirtualService
 metadata: {name: web, namespace: shop}
 spec:
   hosts: [web.shop.svc.cluster.local]

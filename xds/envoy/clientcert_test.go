@@ -12,7 +12,7 @@ import (
 // TestU28WorkloadsGetWhatGatewaysSayAboutClients: where the caller has a certificate, the sidecar
 // keeps x-forwarded-client-cert and appends what Istio's sidecar does. Elsewhere it removes it.
 func TestU28WorkloadsGetWhatGatewaysSayAboutClients(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080)))
 	n := parse(t, "sidecar~10.7.0.2~web-1.shop~shop.svc.cluster.local",
 		map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop", "IDENTITY_SOURCE": "ads"})
 	certified, plain := 0, 0

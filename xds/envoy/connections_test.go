@@ -16,7 +16,7 @@ import (
 )
 
 // chainsOf tells where connections to a listener go: "BLOCK NAMES -> CLUSTER".
-func chainsOf(t *testing.T, w *world, listener string) ([]string, []envoy.Reason) {
+func chainsOf(t *testing.T, w *fixture, listener string) ([]string, []envoy.Reason) {
 	t.Helper()
 	l, reasons := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, client(t), w.snapshot), listener)
 	var all []string
@@ -37,7 +37,7 @@ func chainsOf(t *testing.T, w *world, listener string) ([]string, []envoy.Reason
 	return all, reasons
 }
 
-func expectChains(t *testing.T, w *world, listener string, want ...string) []envoy.Reason {
+func expectChains(t *testing.T, w *fixture, listener string, want ...string) []envoy.Reason {
 	t.Helper()
 	got, reasons := chainsOf(t, w, listener)
 	if !slices.Equal(got, want) {
@@ -49,7 +49,7 @@ func expectChains(t *testing.T, w *world, listener string, want ...string) []env
 // TestR20AWildcardRouteTakesTheHostsThatItCovers: TLS to a host that has a ServiceEntry
 // of its own goes where the tls route for the wildcard leads, such as an egress gateway.
 func TestR20AWildcardRouteTakesTheHostsThatItCovers(t *testing.T) {
-	w := newWorld().attach("c1", "").
+	w := newFixture().attach("c1", "").
 		say("c1", key("en.wiki.example"), external(443, federation.TLS, "192.0.2.1")).
 		say("c1", key("other.example"), external(443, federation.TLS, "192.0.2.2")).
 		say("c1", key("egress.shop"), tcp(8443, federation.TCP, "10.96.0.1/32")).
@@ -65,7 +65,7 @@ spec: {hosts: ["*.wiki.example"], tls: [{match: [{sniHosts: ["*.wiki.example"]}]
 func TestR20RoutesAreForPortsOfTheirProtocol(t *testing.T) {
 	shard := tcp(443, federation.TLS, "10.96.0.1/32")
 	shard.Ports = append(shard.Ports, federation.Port{Name: "mysql", Number: 3306, Protocol: federation.TCP})
-	w := newWorld().attach("c1", "").say("c1", key("db.shop"), shard).
+	w := newFixture().attach("c1", "").say("c1", key("db.shop"), shard).
 		say("c1", key("a.shop"), tcp(1, federation.TCP, "10.96.0.2/32")).say("c1", key("b.shop"), tcp(2, federation.TCP, "10.96.0.3/32")).
 		config(t, `kind: VirtualService
 metadata: {name: db, namespace: shop}
@@ -79,7 +79,7 @@ spec: {hosts: [db.shop], tls: [{match: [{sniHosts: [db.shop]}], route: [{destina
 func TestR25AddressesOfAnEntryOfTheMeshAreCaptured(t *testing.T) {
 	entry := tcp(5432, federation.TCP, "10.50.0.0/16", "10.60.0.1/32")
 	entry.Resolution = federation.Passthrough
-	w := newWorld().apply(federation.Edit{
+	w := newFixture().apply(federation.Edit{
 		Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
 		Clusters: federation.Delta[federation.ClusterID,
 			federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
@@ -96,7 +96,7 @@ func TestR25RoutesForAPartOfABlock(t *testing.T) {
 	db, other := external(5432, federation.TCP, "192.0.2.1"), external(5432, federation.TCP, "192.0.2.2")
 	db.VIPs, other.VIPs = vips("198.51.100.0/25"), vips("203.0.113.1/32")
 	for _, subnet := range []string{"198.51.100.0/28", "198.51.100.64/28", "198.51.100.7/32"} {
-		w := newWorld().attach("c1", "").say("c1", key("db.example"), db).say("c1", key("other.example"), other).config(t,
+		w := newFixture().attach("c1", "").say("c1", key("db.example"), db).say("c1", key("other.example"), other).config(t,
 			fmt.Sprintf(`kind: VirtualService
 metadata: {name: db, namespace: shop}
 spec: {hosts: [db.example], tcp: [{match: [{destinationSubnets: [%q]}], route: [{destination: {host: other.example}}]}]}`, subnet))
@@ -109,7 +109,7 @@ spec: {hosts: [db.example], tcp: [{match: [{destinationSubnets: [%q]}], route: [
 func TestR25TheSecondServiceOfABlockIsTold(t *testing.T) {
 	first, second := external(5432, federation.TCP, "192.0.2.1"), external(5432, federation.TCP, "192.0.2.2")
 	first.VIPs, second.VIPs = vips("198.51.100.0/25"), vips("198.51.100.0/25")
-	w := newWorld().attach("c1", "").say("c1", key("a.example"), first).say("c1", key("b.example"), second)
+	w := newFixture().attach("c1", "").say("c1", key("a.example"), first).say("c1", key("b.example"), second)
 	reasons := expectChains(t, w, "0.0.0.0_5432", "198.51.100.0/25 -> outbound|5432||a.example", "-> PassthroughCluster")
 	if len(reasons) != 1 || reasons[0].Code != resource.ReasonVIPTaken || reasons[0].Service != key("b.example") {
 		t.Errorf("the reasons are %v", reasons)
@@ -125,7 +125,7 @@ func TestR25AnEntryWithoutResolutionIsAnsweredWithItsAddresses(t *testing.T) {
 		shard.Resolution, shard.MeshExternal = federation.Passthrough, i > 0
 		shards[key(host)] = shard
 	}
-	w := newWorld().attach("c1", "").apply(federation.Edit{
+	w := newFixture().attach("c1", "").apply(federation.Edit{
 		Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
 		Clusters: federation.Delta[federation.ClusterID,
 			federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
@@ -139,7 +139,7 @@ func TestR25AnEntryWithoutResolutionIsAnsweredWithItsAddresses(t *testing.T) {
 // TestK53SourceSubnetsHaveNoEffect: the route applies to connections from everywhere.
 func TestK53SourceSubnetsHaveNoEffect(t *testing.T) {
 	for _, match := range []string{"{}", "{sourceSubnet: 192.0.2.0/24}", "{sourceSubnet: 10.0.0.9}"} {
-		w := newWorld().attach("c1", "").say("c1", key("db.shop"), tcp(3306, federation.TCP, "10.96.0.1/32")).
+		w := newFixture().attach("c1", "").say("c1", key("db.shop"), tcp(3306, federation.TCP, "10.96.0.1/32")).
 			say("c1", key("copy.shop"), tcp(3306, federation.TCP, "10.96.0.2/32")).
 			config(t, fmt.Sprintf(`kind: VirtualService
 metadata: {name: db, namespace: shop}

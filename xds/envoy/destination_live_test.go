@@ -140,9 +140,9 @@ func liveFiles(t *testing.T, authority *testbed.Authority) string {
 	return dir
 }
 
-// liveWorld starts the servers v1 and v2, of which v2 fails at port 8081, and a
+// liveFixture starts the servers v1 and v2, of which v2 fails at port 8081, and a
 // caller with a sidecar. At port 8083 they answer once they are released.
-func liveWorld(t *testing.T, release <-chan struct{}) *testbed.Namespace {
+func liveFixture(t *testing.T, release <-chan struct{}) *testbed.Namespace {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "live")
 	server := authority.TLS(testbed.Subject{Name: "server", Hosts: []string{"server.example.com", "simple.shop"}})
 	demanding := server.Clone()
@@ -160,7 +160,7 @@ func liveWorld(t *testing.T, release <-chan struct{}) *testbed.Namespace {
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8443}, TLS: server})
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8444}, TLS: demanding})
 	}
-	w := newWorld().attach("c1", "")
+	w := newFixture().attach("c1", "")
 	for i, h := range liveHosts {
 		shard := web(at("10.7.0.2", h.port), at("10.7.0.3", h.port))
 		shard.Endpoints[0].Labels, shard.Endpoints[1].Labels = map[string]string{"version": "v1"}, map[string]string{"version": "v2"}
@@ -244,7 +244,7 @@ func serves(t *testing.T, ns *testbed.Namespace, address string, answer http.Han
 // What DestinationRules say happens to requests through a real Envoy (K21, K22).
 func TestRulesDoWhatTheySay(t *testing.T) {
 	release := make(chan struct{})
-	caller := liveWorld(t, release)
+	caller := liveFixture(t, release)
 	t.Run("subsets select", func(t *testing.T) {
 		for i := range 20 {
 			want := []string{"v1", "v2"}[i%2]

@@ -119,7 +119,7 @@ func TestSubsetsOfACallersNamespace(t *testing.T) {
 	shop := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
 	shard := web(at("10.0.0.1", 8080), at("10.0.0.2", 8080))
 	shard.Endpoints[0].Labels, shard.Endpoints[1].Labels = map[string]string{"v": "1"}, map[string]string{"v": "2"}
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, `kind: DestinationRule
+	w := newFixture().attach("c1", "").say("c1", webKey, shard).config(t, `kind: DestinationRule
 metadata: {name: r, namespace: shop}
 spec: {host: `+webHost+`, subsets: [{name: best, labels: {v: "1"}}]}
 ---

@@ -54,7 +54,7 @@ func TestK40RealProxiesDetectProtocols(t *testing.T) {
 	for mode, plainText := range map[string]bool{"PERMISSIVE": true, "STRICT": false} {
 		t.Run(mode, func(t *testing.T) {
 			network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "mesh")
-			w := newWorld().attach("c1", "").say("c1", webKey, undeclaredWeb()).config(t, detectionRules+
+			w := newFixture().attach("c1", "").say("c1", webKey, undeclaredWeb()).config(t, detectionRules+
 				"\n---\nkind: PeerAuthentication\nmetadata: {name: default, namespace: shop}\nspec: {mtls: {mode: "+mode+"}}")
 			server, sidecar := proxied(t, network, authority, "10.7.0.2", "web", w.snapshot)
 			testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}, TCP: []int{9000}})

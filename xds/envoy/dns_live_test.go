@@ -12,9 +12,9 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// namesWorld has a service of the caller's cluster, and one of another cluster
+// namesFixture has a service of the caller's cluster, and one of another cluster
 // that has the same VIP there.
-func namesWorld() *federation.Snapshot {
+func namesFixture() *federation.Snapshot {
 	far := tcp(90, federation.TCP, "10.96.0.1/32")
 	far.Endpoints = []federation.Endpoint{{
 		Address: federation.IPAddress(netip.MustParseAddr("10.7.0.2")),
@@ -25,7 +25,7 @@ func namesWorld() *federation.Snapshot {
 		Address: federation.IPAddress(netip.MustParseAddr("10.7.0.3")),
 		Ports:   []federation.EndpointPort{{Name: "p", Number: 9000}},
 	}}
-	return newWorld().attach("c1", "").attach("c2", "").say("c1", key("near.shop.svc.cluster.local"), near).say("c2",
+	return newFixture().attach("c1", "").attach("c2", "").say("c1", key("near.shop.svc.cluster.local"), near).say("c2",
 		key("far.shop.svc.cluster.local"), far).snapshot
 }
 
@@ -50,7 +50,7 @@ func TestHostsOfOtherClustersResolve(t *testing.T) {
 	caller := testbed.NewNamespace(t, "caller")
 	caller.Join(network, "10.7.0.9")
 	n := parse(t, "sidecar~10.7.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "DNS_CAPTURE": true})
-	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "caller", Config: sidecarConfig(t, n, namesWorld()), Namespace: caller})
+	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "caller", Config: sidecarConfig(t, n, namesFixture()), Namespace: caller})
 	proxy.WaitReady(time.Minute)
 	caller.Capture(testbed.ProxyUID)
 	caller.CaptureDNS(testbed.ProxyUID)

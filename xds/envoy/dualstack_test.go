@@ -61,8 +61,8 @@ func TestDualStackTrafficIsCaptured(t *testing.T) {
 			shop.VIPs = vips("10.96.0.1/32", "fd96::1/128")
 			raw.Endpoints = []federation.Endpoint{at(endpoint, 9000)}
 			raw.Endpoints[0].Ports[0].Name = "p"
-			world := newWorld().attach("c1", "").say("c1", webKey, shop).say("c1", key("raw.shop"), raw).snapshot
-			server, caller := pods.start(t, 2, world), pods.start(t, 9, world)
+			fixture := newFixture().attach("c1", "").say("c1", webKey, shop).say("c1", key("raw.shop"), raw).snapshot
+			server, caller := pods.start(t, 2, fixture), pods.start(t, 9, fixture)
 			testbed.StartEcho(t, testbed.EchoOptions{
 				Name: "server", Namespace: server, Address: netip.IPv6Unspecified(),
 				HTTP: []int{8080, 7777}, TCP: []int{9000},

@@ -81,7 +81,7 @@ func dynamicEntry(port uint16, protocol federation.Protocol) *federation.Shard {
 }
 
 // resolveNames adds a ServiceEntry of which proxies resolve the names, and its service.
-func (w *world) resolveNames(t fataler, entry *federation.Shard) *world {
+func (w *fixture) resolveNames(t fataler, entry *federation.Shard) *fixture {
 	t.Helper()
 	w.config(t, `{kind: ServiceEntry, metadata: {name: apis, namespace: shop}, spec: {hosts: ["*.example.com"], resolution: DYNAMIC_DNS}}`)
 	return w.say("c1", key("*.example.com"), entry)
@@ -105,7 +105,7 @@ func answersOf(t *testing.T, caller *testbed.Namespace, url string, want map[str
 }
 
 // gatewayResolves has a gateway, whose route is for all hosts, resolve the names of the entry alone.
-func gatewayResolves(t *testing.T, network *testbed.Network, caller *testbed.Namespace, w *world) {
+func gatewayResolves(t *testing.T, network *testbed.Network, caller *testbed.Namespace, w *fixture) {
 	t.Helper()
 	const address = "10.7.0.8"
 	ns := testbed.NewNamespace(t, "gateway")
@@ -130,7 +130,7 @@ func TestK59NamesThatCallersAskForAreResolved(t *testing.T) {
 	})
 	both := dynamicEntry(80, federation.HTTP)
 	both.Ports = append(both.Ports, federation.Port{Name: "tls", Number: 443, Protocol: federation.TLS})
-	world := newWorld().apply(federation.Edit{Settings: &federation.Settings{}}).attach("c1", "").resolveNames(t, both)
+	fixture := newFixture().apply(federation.Edit{Settings: &federation.Settings{}}).attach("c1", "").resolveNames(t, both)
 	caller := testbed.NewNamespace(t, "caller")
 	caller.Join(network, "10.7.0.9")
 	loopback := netip.MustParseAddr("127.0.0.1")
@@ -140,7 +140,7 @@ func TestK59NamesThatCallersAskForAreResolved(t *testing.T) {
 		TLS: authority.TLS(testbed.Subject{Name: "workload", Hosts: []string{"*.example.com"}}),
 	})
 	n := parse(t, "sidecar~10.7.0.9~pod.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
-	config := askAt(sidecarConfig(t, n, world.snapshot), "10.7.0.3")
+	config := askAt(sidecarConfig(t, n, fixture.snapshot), "10.7.0.3")
 	testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: "caller", Config: config, Namespace: caller}).WaitReady(time.Minute)
 	caller.Capture(testbed.ProxyUID)
 
@@ -158,5 +158,5 @@ func TestK59NamesThatCallersAskForAreResolved(t *testing.T) {
 		t.Errorf("TLS for local.example.com: %q answers, though the address is that of the machine", name)
 	}
 	client, _ := pod(t, network, "10.7.0.10", nil)
-	gatewayResolves(t, network, client, world)
+	gatewayResolves(t, network, client, fixture)
 }

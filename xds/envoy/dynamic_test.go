@@ -36,7 +36,7 @@ func TestK61OnlyNamesOfTheEntryAreResolved(t *testing.T) {
 			if strings.HasPrefix(name, "a port") {
 				port = 90
 			}
-			w := newWorld().attach("c1", "").resolveNames(t, dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"),
+			w := newFixture().attach("c1", "").resolveNames(t, dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"),
 				tcp(port, federation.HTTP, "10.96.0.1/32"))
 			w.config(t, "kind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [web.shop], "+c.routes+"}")
 			n := parse(t, "sidecar~10.1.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
@@ -58,10 +58,10 @@ func TestK61OnlyNamesOfTheEntryAreResolved(t *testing.T) {
 func TestK61ListenersResolveForThoseWhoSeeTheEntry(t *testing.T) {
 	entry := dynamicEntry(80, federation.HTTP)
 	entry.ExportTo = []string{"."}
-	world := newWorld().attach("c1", "").resolveNames(t, entry).say("c1", key("web.shop"), httpOn(80, "10.96.0.1/32"))
+	fixture := newFixture().attach("c1", "").resolveNames(t, entry).say("c1", key("web.shop"), httpOn(80, "10.96.0.1/32"))
 	for namespace, want := range map[string]bool{"shop": true, "other": false} {
 		n := parse(t, "sidecar~10.1.0.9~a."+namespace+"~"+namespace+".svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
-		l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, world.snapshot), "0.0.0.0_80")
+		l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, fixture.snapshot), "0.0.0.0_80")
 		if got := strings.Contains(prototext.Format(l), resource.DynamicHTTPFilter); got != want {
 			t.Errorf("the listener of namespace %s resolves names: %t, want %t", namespace, got, want)
 		}
@@ -71,7 +71,7 @@ func TestK61ListenersResolveForThoseWhoSeeTheEntry(t *testing.T) {
 // TestK61RoutesForEverythingComeLastAtGateways, those for the names of an entry too, though they
 // take these alone.
 func TestK61RoutesForEverythingComeLastAtGateways(t *testing.T) {
-	w := newWorld().attach("c1", "").resolveNames(t, dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"), httpOn(80, "10.96.0.1/32"))
+	w := newFixture().attach("c1", "").resolveNames(t, dynamicEntry(80, federation.HTTP)).say("c1", key("web.shop"), httpOn(80, "10.96.0.1/32"))
 	w.config(t, `kind: Gateway
 metadata: {name: out, namespace: shop}
 spec: {selector: {istio: egress}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}

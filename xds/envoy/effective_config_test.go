@@ -10,10 +10,10 @@ import (
 )
 
 // twoShops has one service in each of three namespaces, one of them private.
-func twoShops() *world {
+func twoShops() *fixture {
 	private := web(at("10.0.0.3", 8080))
 	private.ExportTo = []string{"."}
-	return newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).
+	return newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).
 		say("c1", federation.ServiceKey{Hostname: "pay.bank.svc.cluster.local", Namespace: "bank"}, web(at("10.0.0.2", 8080))).
 		say("c1", federation.ServiceKey{Hostname: "vault.bank.svc.cluster.local", Namespace: "bank"}, private)
 }

@@ -64,7 +64,7 @@ func TestR20AllocatedVIPsDoNotHideServerNames(t *testing.T) {
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "db", Namespace: db, TCP: []int{5432, 6000, 6001}})
 	anywhere := external(6000, federation.TCP)
 	anywhere.Resolution = federation.Passthrough
-	w := newWorld().attach("c1", "").say("c1", key("api.example.com"), entry).
+	w := newFixture().attach("c1", "").say("c1", key("api.example.com"), entry).
 		entries([]federation.Hostname{"db.example.com", "any.example.com"}, external(5432, federation.TCP, "10.7.0.4"), anywhere).
 		config(t, "kind: MeshSettings\nspec: {outboundTrafficPolicy: {mode: REGISTRY_ONLY}}")
 	caller, _ := pod(t, network, "10.7.0.9", w.snapshot)
@@ -89,7 +89,7 @@ func TestR20AllocatedVIPsDoNotHideServerNames(t *testing.T) {
 func TestR20AllocatedVIPsServeCallersWithDNSCapture(t *testing.T) {
 	entry := external(443, federation.HTTPS, "10.7.0.2")
 	entry.VIPs = vips("240.240.0.9/32")
-	w := newWorld().attach("c1", "").say("c1", key("api.example.com"), entry)
+	w := newFixture().attach("c1", "").say("c1", key("api.example.com"), entry)
 	expectListeners(t, w.snapshot, client(t), "0.0.0.0_443")
 	captured := parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "DNS_CAPTURE": true})
 	got := leadsTo(t, w.snapshot, captured, "240.240.0.9_443")
@@ -105,7 +105,7 @@ func TestR21TLSOfOtherHostsPassesAPortOfHTTP(t *testing.T) {
 	outside(t, network, authority, "10.7.0.2", 9443)
 	named := external(9443, federation.TLS)
 	named.Resolution = federation.Passthrough
-	w := newWorld().attach("c1", "").
+	w := newFixture().attach("c1", "").
 		say("c1", key("h.example.com"), external(9443, federation.HTTP, "10.7.0.2")).
 		say("c1", key("s.example.com"), named)
 	caller, _ := pod(t, network, "10.7.0.9", w.snapshot)

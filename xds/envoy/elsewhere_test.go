@@ -13,7 +13,7 @@ import (
 )
 
 // answered are the hosts for which a sidecar of the cluster answers.
-func answered(t *testing.T, w *world, cluster federation.ClusterID) string {
+func answered(t *testing.T, w *fixture, cluster federation.ClusterID) string {
 	t.Helper()
 	n := parse(t, "sidecar~10.7.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": string(cluster), "DNS_CAPTURE": true})
 	l, _ := find[*listenerv3.Listener](t, build(t, envoy.ListenerType, n, w.snapshot), "dns")
@@ -31,7 +31,7 @@ func answered(t *testing.T, w *world, cluster federation.ClusterID) string {
 // TestClusterLocalNamesAreThoseOfTheOwnCluster: a host that only another cluster has
 // resolves there, unless it is cluster-local.
 func TestClusterLocalNamesAreThoseOfTheOwnCluster(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n1").
+	w := newFixture().attach("c1", "n1").attach("c2", "n1").
 		say("c1", key("near.shop.svc.cluster.local"), tcp(90, federation.TCP, "10.96.0.1/32")).
 		say("c2", key("near.shop.svc.cluster.local"), tcp(90, federation.TCP, "10.97.0.1/32")).
 		config(t, "kind: MeshSettings\nmetadata: {name: default}\nspec: {clusterLocalHosts: ['*.shop.svc.cluster.local']}")
@@ -54,7 +54,7 @@ func TestClusterLocalNamesAreThoseOfTheOwnCluster(t *testing.T) {
 // TestGRPCClientsAreToldWhatTheyCannotReach: they have no identity, so that nothing
 // behind a gateway is for them, and explain says so.
 func TestGRPCClientsAreToldWhatTheyCannotReach(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).
+	w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).
 		say("c1", webKey, web(meshed("10.0.1.1", "n1", 0))).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0)))
 	n := grpcClient(t)
 	n.Network = "n1"

@@ -33,7 +33,7 @@ func client(t testing.TB) envoy.Node {
 	return parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop"})
 }
 
-func webEndpoints(t testing.TB, w *world) (*endpointv3.ClusterLoadAssignment, []envoy.Reason) {
+func webEndpoints(t testing.TB, w *fixture) (*endpointv3.ClusterLoadAssignment, []envoy.Reason) {
 	t.Helper()
 	return find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, client(t), w.snapshot),
 		"outbound|80||web.shop.svc.cluster.local")
@@ -55,7 +55,7 @@ func list(a *endpointv3.ClusterLoadAssignment) []string {
 	return all
 }
 
-func expectEndpoints(t *testing.T, w *world, want ...string) {
+func expectEndpoints(t *testing.T, w *fixture, want ...string) {
 	t.Helper()
 	if a, _ := webEndpoints(t, w); !slices.Equal(list(a), want) {
 		t.Errorf("endpoints are %q, want %q", list(a), want)
@@ -72,17 +72,17 @@ func codes(reasons []envoy.Reason) []string {
 }
 
 func TestSeed02EndpointPortIsThatOfTheWorkload(t *testing.T) {
-	expectEndpoints(t, newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 33333))), "10.0.0.1:33333 HEALTHY")
+	expectEndpoints(t, newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 33333))), "10.0.0.1:33333 HEALTHY")
 }
 
 func TestSeed06SocketIsAPipeWithoutPort(t *testing.T) {
-	expectEndpoints(t, newWorld().attach("c1", "").say("c1", webKey, web(at("unix:/run/web.sock", 8080))), "unix:/run/web.sock HEALTHY")
+	expectEndpoints(t, newFixture().attach("c1", "").say("c1", webKey, web(at("unix:/run/web.sock", 8080))), "unix:/run/web.sock HEALTHY")
 }
 
 func TestPortTrafficGoesOnlyToClustersThatDeclareIt(t *testing.T) {
 	other := web(at("10.0.2.1", 9090))
 	other.Ports = []federation.Port{{Name: "http", Number: 8080, Protocol: federation.HTTP}}
-	w := newWorld().attach("c1", "").attach("c2", "").say("c1", webKey, web(at("10.0.1.1", 8080))).say("c2", webKey, other)
+	w := newFixture().attach("c1", "").attach("c2", "").say("c1", webKey, web(at("10.0.1.1", 8080))).say("c2", webKey, other)
 	a, reasons := webEndpoints(t, w)
 	if want := []string{"10.0.1.1:8080 HEALTHY"}; !slices.Equal(list(a), want) {
 		t.Errorf("port 80 goes to %q, want %q", list(a), want)
@@ -101,14 +101,14 @@ func TestEndpointIsFoundByItsOwnClustersPortName(t *testing.T) {
 		{Name: "rest", Number: 80, Protocol: federation.HTTP},
 		{Name: "http", Number: 81, Protocol: federation.HTTP},
 	}
-	w := newWorld().attach("c1", "").attach("c2", "").say("c1", webKey, web(at("10.0.1.1", 8080))).say("c2", webKey, other)
+	w := newFixture().attach("c1", "").attach("c2", "").say("c1", webKey, web(at("10.0.1.1", 8080))).say("c2", webKey, other)
 	expectEndpoints(t, w, "10.0.1.1:8080 HEALTHY", "10.0.2.1:7000 HEALTHY")
 }
 
 func TestEndpointsLeftOutHaveReasons(t *testing.T) {
 	sick, tired, unserved := at("10.0.0.2", 8080), at("10.0.0.3", 8080), at("10.0.0.4", 8080)
 	sick.Health, tired.Health, unserved.Ports = federation.Unhealthy, federation.Draining, nil
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080), sick, tired, unserved, at("backend.example.com", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080), sick, tired, unserved, at("backend.example.com", 8080)))
 	expectEndpoints(t, w, "10.0.0.1:8080 HEALTHY", "10.0.0.3:8080 DRAINING")
 	_, reasons := webEndpoints(t, w)
 	if want := []string{
@@ -123,7 +123,7 @@ func TestSameAddressInTwoClustersIsOfferedOnce(t *testing.T) {
 	near, far := web(at("10.0.0.1", 8080)), web(at("10.0.0.1", 8080))
 	near.Endpoints[0].Network, far.Endpoints[0].Network = "n1", "n2"
 	near.Endpoints[0].Locality.Region, far.Endpoints[0].Locality.Region = "near", "far"
-	w := newWorld().attach("a-far", "n2").attach("c1", "n1").say("a-far", webKey, far).say("c1", webKey, near)
+	w := newFixture().attach("a-far", "n2").attach("c1", "n1").say("a-far", webKey, far).say("c1", webKey, near)
 	a, reasons := webEndpoints(t, w)
 	if len(list(a)) != 1 || a.GetEndpoints()[0].GetLocality().GetRegion() != "near" {
 		t.Errorf("the address leads to %v; want it once, in the proxy's own network", a)
@@ -140,7 +140,7 @@ func TestLocalitiesAreGroupedAndWeighed(t *testing.T) {
 		e.Locality.Region, e.Weight = region, uint32(i) // 0 counts as 1
 		endpoints = append(endpoints, e)
 	}
-	a, _ := webEndpoints(t, newWorld().attach("c1", "").say("c1", webKey, web(endpoints...)))
+	a, _ := webEndpoints(t, newFixture().attach("c1", "").say("c1", webKey, web(endpoints...)))
 	if len(a.GetEndpoints()) != 2 {
 		t.Fatalf("there are %d localities, want 2", len(a.GetEndpoints()))
 	}
@@ -159,7 +159,7 @@ func TestGreatWeightsAreShiftedAlike(t *testing.T) {
 	heavy, heavier, light := at("10.0.0.1", 80), at("10.0.0.2", 80), at("10.0.0.3", 80)
 	heavy.Weight, heavier.Weight, light.Weight = 1<<31, math.MaxUint32, 1
 	heavier.Locality.Region = "r1"
-	a, _ := webEndpoints(t, newWorld().attach("c1", "").say("c1", webKey, web(heavy, heavier, light)))
+	a, _ := webEndpoints(t, newFixture().attach("c1", "").say("c1", webKey, web(heavy, heavier, light)))
 	var got []uint32
 	for _, group := range a.GetEndpoints() {
 		for _, e := range group.GetLbEndpoints() {
@@ -187,7 +187,7 @@ func TestClusterTypeFollowsResolution(t *testing.T) {
 		for _, a := range c.addresses {
 			shard.Endpoints = append(shard.Endpoints, at(a, 8080))
 		}
-		w := newWorld().attach("c1", "").say("c1", webKey, shard)
+		w := newFixture().attach("c1", "").say("c1", webKey, shard)
 		got, _ := find[*clusterv3.Cluster](t, build(t, envoy.ClusterType, client(t), w.snapshot), "outbound|80||web.shop.svc.cluster.local")
 		inside := 0
 		for _, l := range got.GetLoadAssignment().GetEndpoints() {

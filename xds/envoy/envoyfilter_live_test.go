@@ -55,7 +55,7 @@ func TestK33RealProxiesDoWhatPatchesSay(t *testing.T) {
 	endpoint.TLSMode, endpoint.ServiceAccount = federation.MutualTLS, "shop/web"
 	shard := web(endpoint)
 	shard.VIPs = vips("10.96.0.1/32")
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, patchingFilters)
+	w := newFixture().attach("c1", "").say("c1", webKey, shard).config(t, patchingFilters)
 	server, _ := proxied(t, network, authority, "10.7.0.2", "web", w.snapshot)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
 	front, _ := proxied(t, network, authority, "10.7.0.9", "front", w.snapshot)

@@ -17,7 +17,7 @@ import (
 )
 
 // explained writes what Explain reports about web as ADDRESS@CLUSTER VIA CODE CAUSE.
-func explained(w *world, n envoy.Node, port uint16) []string {
+func explained(w *fixture, n envoy.Node, port uint16) []string {
 	var all []string
 	for _, e := range envoy.Explain(n, webKey.Hostname, port, w.snapshot) {
 		text := fmt.Sprintf("%s@%s %s %s", e.Endpoint.Address, e.Cluster(), e.Via, e.Code)
@@ -33,15 +33,15 @@ func explained(w *world, n envoy.Node, port uint16) []string {
 	return all
 }
 
-// explainWorld has an endpoint for most fates that one may have.
-func explainWorld(t testing.TB) *world {
+// explainFixture has an endpoint for most fates that one may have.
+func explainFixture(t testing.TB) *fixture {
 	plain, sick := meshed("10.2.0.2", "n2", 0), meshed("10.1.0.2", "n1", 0)
 	plain.TLSMode, sick.Health = "", federation.Unhealthy
 	other := web(meshed("10.3.0.1", "n3", 0))
 	other.Ports[0].Number = 81
 	restricted := gatewaysAt("192.0.2.4")
 	restricted.Gateways[0].From = []federation.NetworkID{"n2"}
-	return newWorld().attach("c1", "n1").attach("c2", "n2").attach("c3", "n3").attach("c4", "n4").attach("c5", "n5").
+	return newFixture().attach("c1", "n1").attach("c2", "n2").attach("c3", "n3").attach("c4", "n4").attach("c5", "n5").
 		network("n2", gatewaysAt("192.0.2.2", "192.0.2.3")).network("n4", restricted).
 		say("c1", webKey, web(meshed("10.1.0.1", "n1", 0), sick, meshed("10.1.0.3", "lost", 0))).
 		say("c2", webKey, web(meshed("10.2.0.1", "n2", 3), plain)).say("c3", webKey, other).
@@ -59,7 +59,7 @@ func TestExplainSaysWhyOfEveryEndpoint(t *testing.T) {
 		"10.4.0.1@c4 NONE NO_GATEWAY_FOR_NETWORK Network n4",
 		"10.5.0.1@c5 DIRECT DIRECT",
 	}
-	w := explainWorld(t)
+	w := explainFixture(t)
 	if got := explained(w, one(t), 80); !slices.Equal(got, want) {
 		t.Errorf("the endpoints are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -75,7 +75,7 @@ func TestExplainSaysWhyOfEveryEndpoint(t *testing.T) {
 		},
 		"TLS of a rule": {"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {tls: {mode: MUTUAL}}}", 80, "10.1.0.1@c1 NONE TLS_NOT_AVAILABLE DestinationRule shop/web"},
 	} {
-		w := explainWorld(t)
+		w := explainFixture(t)
 		if c.rule != "" {
 			w.config(t, c.rule)
 		}
@@ -85,7 +85,7 @@ func TestExplainSaysWhyOfEveryEndpoint(t *testing.T) {
 	}
 	hidden := web(meshed("10.1.0.1", "n1", 0))
 	hidden.ExportTo = []string{"other"}
-	w = newWorld().attach("c1", "n1").say("c1", webKey, hidden)
+	w = newFixture().attach("c1", "n1").say("c1", webKey, hidden)
 	if got := explained(w, one(t), 80); !slices.Equal(got, []string{"10.1.0.1@c1 NONE NOT_VISIBLE"}) {
 		t.Errorf("of a service that is not exported: %q", got)
 	}
@@ -115,7 +115,7 @@ func sockets(all []federation.Explanation, s *federation.Snapshot, from federati
 // and nothing else.
 func TestPropertyExplainAgreesWithWhatIsBuilt(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld()
+		w := newFixture()
 		for i, n := range drawNetworks(rt) {
 			n.tell(w, i)
 		}
@@ -136,7 +136,7 @@ func TestPropertyExplainAgreesWithWhatIsBuilt(t *testing.T) {
 
 // TestExplainAgreesWithARealEnvoy compares with what its /clusters lists.
 func TestExplainAgreesWithARealEnvoy(t *testing.T) {
-	w := explainWorld(t)
+	w := explainFixture(t)
 	assignments := build(t, envoy.EndpointType, one(t), w.snapshot)
 	_, _ = find[*endpointv3.ClusterLoadAssignment](t, assignments, "outbound|80||web.shop.svc.cluster.local")
 	proxy := testbed.StartEnvoy(t, testbed.EnvoyOptions{

@@ -10,9 +10,9 @@ import (
 
 func TestProxiesShareFacets(t *testing.T) {
 	shop := parse(t, "sidecar~10.0.0.1~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NETWORK": "n1"})
-	twin := parse(t, "sidecar~10.0.0.2~b.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NETWORK": "n1"})
+	alike := parse(t, "sidecar~10.0.0.2~b.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NETWORK": "n1"})
 	other := parse(t, "sidecar~10.0.0.3~c.other~other.svc.cluster.local", map[string]any{"CLUSTER_ID": "c2", "NETWORK": "n1"})
-	for typ, want := range map[envoy.Type]struct{ twin, other int }{
+	for typ, want := range map[envoy.Type]struct{ alike, other int }{
 		envoy.ClusterType:  {0, 1}, // another namespace
 		envoy.EndpointType: {0, 3}, // another namespace, and another cluster where that matters; the network is the same
 		envoy.ListenerType: {1, 3}, // the workload; another cluster and namespace
@@ -22,15 +22,15 @@ func TestProxiesShareFacets(t *testing.T) {
 			return len(slices.DeleteFunc(envoy.Facets(typ, n, federation.Empty()),
 				func(f envoy.Facet) bool { return slices.Contains(envoy.Facets(typ, shop, federation.Empty()), f) }))
 		}
-		if unshared(twin) != want.twin || unshared(other) != want.other {
-			t.Errorf("%s: a twin has %d facets of its own and a stranger %d, want %d and %d", typ, unshared(twin),
-				unshared(other), want.twin, want.other)
+		if unshared(alike) != want.alike || unshared(other) != want.other {
+			t.Errorf("%s: a proxy of its kind has %d facets of its own and a stranger %d, want %d and %d", typ, unshared(alike),
+				unshared(other), want.alike, want.other)
 		}
 	}
 }
 
 func TestRoutersGetClustersAndEndpointsOnly(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	for _, id := range []string{"router~10.0.0.9~gw.edge~edge.svc.cluster.local", "ingress~10.0.0.9~gw.edge~edge.svc.cluster.local"} {
 		built := buildAll(t, parse(t, id, nil), w.snapshot)
 		name := []string{"outbound|80||web.shop.svc.cluster.local"}
@@ -46,7 +46,7 @@ func TestRoutersGetClustersAndEndpointsOnly(t *testing.T) {
 // An endpoint's change may touch the assignment alone; a cluster of a DNS
 // service holds its endpoints itself.
 func TestDependenciesSayWhatMatters(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	dns := web(at("backend.example.com", 8080))
 	dns.Resolution = federation.DNSLB
 	w.say("c1", key("dns.shop"), dns)
@@ -76,7 +76,7 @@ func TestDependenciesSayWhatMatters(t *testing.T) {
 }
 
 func TestUnknownNamesDoNotExist(t *testing.T) {
-	s, n := newWorld().attach("c1", "").say("c1", webKey, web()).snapshot, client(t)
+	s, n := newFixture().attach("c1", "").say("c1", webKey, web()).snapshot, client(t)
 	for _, typ := range allTypes {
 		for _, f := range envoy.Facets(typ, n, federation.Empty()) {
 			for _, name := range []string{

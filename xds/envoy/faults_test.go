@@ -15,7 +15,7 @@ import (
 )
 
 // found says what probes from n1 find of gateways.
-func (w *world) found(reachable bool, gateways ...string) *world {
+func (w *fixture) found(reachable bool, gateways ...string) *fixture {
 	e := federation.Edit{Verdicts: federation.Delta[federation.VerdictKey,
 		federation.Verdict]{Set: map[federation.VerdictKey]federation.Verdict{}}}
 	for _, g := range gateways {
@@ -26,13 +26,13 @@ func (w *world) found(reachable bool, gateways ...string) *world {
 }
 
 // status is what the control link reports about a cluster.
-func (w *world) status(id federation.ClusterID, phase federation.Phase) *world {
+func (w *fixture) status(id federation.ClusterID, phase federation.Phase) *fixture {
 	return w.apply(federation.Edit{
 		Source: federation.ShardKey{Cluster: id, Provider: federation.Mock}, Status: &federation.RegistryStatus{Phase: phase},
 	})
 }
 
-func assignmentOf(t *testing.T, w *world, n envoy.Node) *endpointv3.ClusterLoadAssignment {
+func assignmentOf(t *testing.T, w *fixture, n envoy.Node) *endpointv3.ClusterLoadAssignment {
 	t.Helper()
 	a, _ := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, n, w.snapshot), "outbound|80||web.shop.svc.cluster.local")
 	return a
@@ -41,8 +41,8 @@ func assignmentOf(t *testing.T, w *world, n envoy.Node) *endpointv3.ClusterLoadA
 // TestF86AllGatewaysOfANetworkAreDown: the last set stays where there is nothing
 // else, and comes behind what else there is; it never becomes empty.
 func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
-	behind := func() *world {
-		return newWorld().attach("c1", "n1").attach("c2", "n2").attach("c3", "n3").
+	behind := func() *fixture {
+		return newFixture().attach("c1", "n1").attach("c2", "n2").attach("c3", "n3").
 			network("n2", gatewaysAt("192.0.2.1", "192.0.2.2")).network("n3", gatewaysAt("192.0.2.3")).
 			say("c2", webKey, web(meshed("10.0.2.1", "n2", 0)))
 	}
@@ -52,7 +52,7 @@ func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 		t.Errorf("with nothing else the endpoints become %v", list(after))
 	}
 	for name, c := range map[string]struct {
-		with *world
+		with *fixture
 		want string
 	}{
 		"another network": {behind().say("c3", webKey, web(meshed("10.0.3.1", "n3", 0))), "0:192.0.2.3 1:192.0.2.1 1:192.0.2.2"},
@@ -82,7 +82,7 @@ func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 // TestF87GatewaysMove: the address is another in the next assignment, and one that
 // is refused is no gateway at all.
 func TestF87GatewaysMove(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).say("c2", webKey,
+	w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).say("c2", webKey,
 		web(meshed("10.0.2.1", "n2", 0)))
 	w.network("n2", gatewaysAt("192.0.2.9"))
 	if got := fmt.Sprint(weights(t, w, one(t))); got != "map[192.0.2.9:15443:1]" {
@@ -112,7 +112,7 @@ func TestF88NetworkOfAnEndpointIsMissingOrAnother(t *testing.T) {
 		"one nobody knows": {"n9", gone, gone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.2")).network("n3", gatewaysAt("192.0.2.3"))
+			w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.2")).network("n3", gatewaysAt("192.0.2.3"))
 			w.say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))) // before the label changes
 			filled := c.label
 			if filled == "" {
@@ -138,7 +138,7 @@ func inNetwork(t *testing.T, cluster federation.ClusterID, network federation.Ne
 // takes nothing away, and a gateway that is not reached is left out although the
 // hub hears from its cluster. Neither shows as the other.
 func TestF89ControlLinkAndDataPathAreApart(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1", "192.0.2.2")).
+	w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1", "192.0.2.2")).
 		say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))).status("c2", federation.Ready)
 	before := assignmentOf(t, w, one(t))
 	w.status("c2", federation.Stale)

@@ -46,7 +46,7 @@ func TestR23GatewaysReachHeadlessServices(t *testing.T) {
 	}
 	shard := web(at("10.7.0.2", 8080), at("10.7.0.3", 8080))
 	shard.Resolution = federation.Passthrough
-	s := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, headlessRoute).snapshot
+	s := newFixture().attach("c1", "").say("c1", webKey, shard).config(t, headlessRoute).snapshot
 	startGateway(t, network, "10.7.0.8", s)
 	caller, _ := pod(t, network, "10.7.0.9", nil)
 	answered := map[string]bool{}
@@ -65,7 +65,7 @@ func TestR23GatewaysReachHeadlessServices(t *testing.T) {
 // A rule that has sidecars go where the caller wanted does not leave gateways
 // without endpoints; sidecars are sent none.
 func TestR23PassthroughRulesAreForSidecars(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, `kind: DestinationRule
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t, `kind: DestinationRule
 metadata: {name: web, namespace: shop}
 spec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: PASSTHROUGH}}}`)
 	const name = "outbound|80||web.shop.svc.cluster.local"

@@ -37,7 +37,7 @@ func listenersOf(t *testing.T, s *federation.Snapshot) []string {
 func TestR31GatewaysListenAtTargetPorts(t *testing.T) {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	key, shard := gatewayService("edge", "10.7.0.8", 8080)
-	s := newWorld().attach("c1", "").say("c1", key, shard).config(t, ownRoute).snapshot
+	s := newFixture().attach("c1", "").say("c1", key, shard).config(t, ownRoute).snapshot
 	startGateway(t, network, "10.7.0.8", s)
 	caller, _ := pod(t, network, "10.7.0.9", nil)
 	if r := caller.Get("http://10.7.0.8:8080/", "Host", "www.example.com"); r.Err != nil || string(r.Body) != "port 80" {
@@ -53,7 +53,7 @@ func TestR31WhichServicesMoveAGatewaysPorts(t *testing.T) {
 	own := func(change func(*federation.ServiceKey, *federation.Shard)) *federation.Snapshot {
 		key, shard := gatewayService("edge", "10.7.0.8", 8080)
 		change(&key, shard)
-		return newWorld().attach("c1", "").attach("c2", "").say("c1", key, shard).config(t, ownRoute).snapshot
+		return newFixture().attach("c1", "").attach("c2", "").say("c1", key, shard).config(t, ownRoute).snapshot
 	}
 	for name, c := range map[string]struct {
 		snapshot *federation.Snapshot
@@ -69,7 +69,7 @@ func TestR31WhichServicesMoveAGatewaysPorts(t *testing.T) {
 		"one that says not to": {own(func(_ *federation.ServiceKey, s *federation.Shard) {
 			s.Labels = map[string]string{"experimental.istio.io/disable-gateway-port-translation": "true"}
 		}), port},
-		"none": {newWorld().attach("c1", "").config(t, ownRoute).snapshot, port},
+		"none": {newFixture().attach("c1", "").config(t, ownRoute).snapshot, port},
 	} {
 		if got := listenersOf(t, c.snapshot); !slices.Equal(got, []string{c.want}) {
 			t.Errorf("%s: it listens at %q, want %s", name, got, c.want)

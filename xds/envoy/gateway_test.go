@@ -19,7 +19,7 @@ spec:
 
 // Labels that no object asks for do not part proxies.
 func TestGatewaysAreForRoutersWithTheLabels(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).config(t, oneGateway)
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).config(t, oneGateway)
 	for _, c := range []struct {
 		id     string
 		labels map[string]any
@@ -107,7 +107,7 @@ func TestWhatIsNotHonouredOfGatewaysIsSaid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().config(t, "kind: Gateway\nmetadata: {name: n, namespace: shop}\nspec: {servers: ["+c.server+"]}")
+			w := newFixture().config(t, "kind: Gateway\nmetadata: {name: n, namespace: shop}\nspec: {servers: ["+c.server+"]}")
 			var got []string
 			for o := range w.snapshot.Objects().All() {
 				for _, f := range envoy.NotHonoured(o) {

@@ -59,8 +59,8 @@ spec:
   - to: [{operation: {paths: [/open]}}]
   - from: [{source: {principals: [cluster.local/ns/shop/sa/web]}}]`
 
-// secureWorld runs the gateway, with a server behind it, and a caller.
-func secureWorld(t *testing.T) (caller *testbed.Namespace, authority *testbed.Authority) {
+// secureFixture runs the gateway, with a server behind it, and a caller.
+func secureFixture(t *testing.T) (caller *testbed.Namespace, authority *testbed.Authority) {
 	t.Helper()
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "known")
 	server, _ := pod(t, network, "10.7.0.2", nil)
@@ -71,7 +71,7 @@ func secureWorld(t *testing.T) (caller *testbed.Namespace, authority *testbed.Au
 	shard := web(backend)
 	shard.Ports = append(shard.Ports, federation.Port{Name: "dns", Number: 5300, Protocol: federation.UDP})
 	config := strings.Replace(secureGateway, "AUTHORITIES", strconv.Quote(string(authority.PEM)), 1)
-	s := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, config).snapshot
+	s := newFixture().attach("c1", "").say("c1", webKey, shard).config(t, config).snapshot
 	startSecureGateway(t, network, "10.7.0.8", authority, s, "open.example.com", "strict.example.com",
 		"lenient.example.com", "inline.example.com")
 	caller, _ = pod(t, network, "10.7.0.9", nil)
@@ -167,7 +167,7 @@ func askedAs(t *testing.T, from *testbed.Namespace, authority *testbed.Authority
 // TestK56UnverifiedClientsHaveNoIdentity: a real gateway lets clients pass whose certificates it cannot verify, where the
 // Gateway says so and nowhere else. Policies do not trust such a certificate, and backends get it to verify it.
 func TestK56UnverifiedClientsHaveNoIdentity(t *testing.T) {
-	caller, authority := secureWorld(t)
+	caller, authority := secureFixture(t)
 	who := testbed.Subject{Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}
 	known, forged := authority.TLS(who).Certificates[0], testbed.NewAuthority(t, "unknown").TLS(who).Certificates[0]
 	for _, c := range []struct {
@@ -229,7 +229,7 @@ static_resources:
 // policies as over TCP, where responses say that HTTP/3 is there. Datagrams of another port reach the backend, too, and its
 // answers the caller (G56).
 func TestK57GatewaysServeHTTP3(t *testing.T) {
-	caller, authority := secureWorld(t)
+	caller, authority := secureFixture(t)
 	client := testbed.StartEnvoy(t, testbed.EnvoyOptions{
 		Name: "client", Config: []byte(http3Client), Namespace: caller, Files: map[string][]byte{"ca.pem": authority.PEM},
 	})

@@ -12,7 +12,7 @@ import (
 )
 
 // configure adds an object.
-func (w *world) configure(o *federation.Object) *world {
+func (w *fixture) configure(o *federation.Object) *fixture {
 	return w.apply(federation.Edit{Objects: federation.Delta[federation.ObjectKey,
 		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{o.Key: o}}})
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // drawRules adds arbitrary DestinationRules, odd values included.
-func drawRules(t *rapid.T, w *world) {
+func drawRules(t *rapid.T, w *fixture) {
 	var documents []string
 	for i := range rapid.IntRange(0, 4).Draw(t, "rules") {
 		spec := []string{"host: " + rapid.SampledFrom([]string{

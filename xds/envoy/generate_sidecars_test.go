@@ -8,7 +8,7 @@ import (
 )
 
 // drawSidecars adds an arbitrary Sidecar, odd values included.
-func drawSidecars(t *rapid.T, w *world) {
+func drawSidecars(t *rapid.T, w *fixture) {
 	if !rapid.Bool().Draw(t, "sidecar") {
 		return
 	}

@@ -10,10 +10,10 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// drawSnapshot makes an arbitrary world of few names, so that hostnames, VIPs,
+// drawSnapshot makes an arbitrary snapshot of few names, so that hostnames, VIPs,
 // ports and addresses meet often.
 func drawSnapshot(t *rapid.T) *federation.Snapshot {
-	w := newWorld()
+	w := newFixture()
 	for _, id := range []federation.ClusterID{"c1", "c2"} {
 		w.attach(id, rapid.SampledFrom([]federation.NetworkID{"", "n1", "n2"}).Draw(t, "network"))
 		for range rapid.IntRange(0, 4).Draw(t, "services") {

@@ -14,7 +14,7 @@ import (
 )
 
 // grpcTargets writes the names that a client of that id may dial as NAME → ROUTES.
-func grpcTargets(t *testing.T, id string, w *world) []string {
+func grpcTargets(t *testing.T, id string, w *fixture) []string {
 	t.Helper()
 	built := buildAll(t, parse(t, id, map[string]any{"GENERATOR": "grpc"}), w.snapshot)
 	var all []string
@@ -29,7 +29,7 @@ func grpcTargets(t *testing.T, id string, w *world) []string {
 // A name means what a resolver with the client's domain as its search list
 // would find first.
 func TestGRPCNamesAreThoseOfAResolver(t *testing.T) {
-	w := newWorld().attach("c1", "")
+	w := newFixture().attach("c1", "")
 	for _, host := range []federation.Hostname{"web.shop.svc.cluster.local", "web.ops.svc.cluster.local", "web", "db.shop.svc.other.domain"} {
 		w.say("c1", federation.ServiceKey{Hostname: host, Namespace: "shop"}, web(at("10.0.0.1", 8080)))
 	}
@@ -60,7 +60,7 @@ func TestGRPCNamesAreThoseOfAResolver(t *testing.T) {
 // Sidecars limit what gRPC clients of their namespace see, and rules of a
 // namespace are for its own clients.
 func TestGRPCClientsAreInTheScopeOfTheirNamespace(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	w.say("c1", federation.ServiceKey{Hostname: "log.ops.svc.cluster.local", Namespace: "ops"}, web(at("10.0.0.2", 8080)))
 	w.config(t, `
 kind: Sidecar
@@ -90,7 +90,7 @@ spec: {host: web.shop.svc.cluster.local, exportTo: ["."], trafficPolicy: {loadBa
 // Clients of one namespace share every build; those of all share clusters and
 // endpoints of public services.
 func TestGRPCClientsShareBuilds(t *testing.T) {
-	s := newWorld().attach("c1", "").snapshot
+	s := newFixture().attach("c1", "").snapshot
 	one := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"GENERATOR": "grpc", "CLUSTER_ID": "c1"})
 	two := parse(t, "sidecar~10.0.0.8~b.shop~shop.svc.cluster.local", map[string]any{
 		"GENERATOR": "grpc", "CLUSTER_ID": "c1",

@@ -49,7 +49,7 @@ func grpcNodeMessage(t *testing.T, generator string) *corev3.Node {
 }
 
 // grpcEndpoints writes the endpoints of a gRPC client as PRIORITY LOCALITY*WEIGHT: ADDRESS*WEIGHT.
-func grpcEndpoints(t *testing.T, w *world) []string {
+func grpcEndpoints(t *testing.T, w *fixture) []string {
 	t.Helper()
 	a, _ := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, grpcClient(t), w.snapshot), webCluster)
 	var all []string
@@ -118,7 +118,7 @@ func TestGRPCEndpointsCarryWeightsByLocality(t *testing.T) {
 		"none at all": {nil, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "").say("c1", webKey, web(c.endpoints...))
+			w := newFixture().attach("c1", "").say("c1", webKey, web(c.endpoints...))
 			if c.config != "" {
 				w.config(t, c.config)
 			}
@@ -156,7 +156,7 @@ func TestGRPCResolvesOneName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shard := web(c.endpoints...)
 			shard.Resolution = c.resolution
-			w := newWorld().attach("c1", "").say("c1", webKey, shard)
+			w := newFixture().attach("c1", "").say("c1", webKey, shard)
 			cluster, reasons := find[*clusterv3.Cluster](t, build(t, envoy.ClusterType, grpcClient(t), w.snapshot), webCluster)
 			a := cluster.GetLoadAssignment()
 			if cluster.GetType() == clusterv3.Cluster_EDS {

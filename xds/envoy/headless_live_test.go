@@ -65,14 +65,14 @@ func strictly(t *testing.T, config []byte) []byte {
 // another account is not spoken to.
 func TestR81RequestsReachAStrictHeadlessService(t *testing.T) {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "mesh")
-	world := newWorld().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.7.0.2", "db-1=10.7.0.3")).snapshot
+	fixture := newFixture().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.7.0.2", "db-1=10.7.0.3")).snapshot
 	for address, account := range map[string]string{"10.7.0.2": "db", "10.7.0.3": "impostor"} {
 		ns, _ := pod(t, network, address, nil)
 		testbed.StartEcho(t, testbed.EchoOptions{Name: account, Namespace: ns, HTTP: []int{8080}, TCP: []int{9000}})
-		meshPod(t, ns, address, account, authority, world, true)
+		meshPod(t, ns, address, account, authority, fixture, true)
 	}
 	caller, _ := pod(t, network, "10.7.0.9", nil)
-	proxy := meshPod(t, caller, "10.7.0.9", "client", authority, world, false)
+	proxy := meshPod(t, caller, "10.7.0.9", "client", authority, fixture, false)
 	caller.CaptureDNS(testbed.ProxyUID)
 
 	stranger, _ := pod(t, network, "10.7.0.8", nil)

@@ -54,7 +54,7 @@ func meshClient(t testing.TB) envoy.Node {
 }
 
 // databaseTLS is the cluster's TLS towards the pods, nil where there is none.
-func databaseTLS(t *testing.T, w *world, n envoy.Node) (*tlsv3.UpstreamTlsContext, []envoy.Reason) {
+func databaseTLS(t *testing.T, w *fixture, n envoy.Node) (*tlsv3.UpstreamTlsContext, []envoy.Reason) {
 	t.Helper()
 	c, reasons := find[*clusterv3.Cluster](t, build(t, envoy.ClusterType, n, w.snapshot), databaseCluster)
 	if c.GetType() != clusterv3.Cluster_ORIGINAL_DST {
@@ -73,7 +73,7 @@ func databaseTLS(t *testing.T, w *world, n envoy.Node) (*tlsv3.UpstreamTlsContex
 // TestR81HeadlessServicesAreCalledByMutualTLS: callers of a headless service hold
 // its pods to the accounts of the service.
 func TestR81HeadlessServicesAreCalledByMutualTLS(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.0.0.1", "db-1=10.0.0.2"))
+	w := newFixture().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.0.0.1", "db-1=10.0.0.2"))
 	socket, _ := databaseTLS(t, w, meshClient(t))
 	if socket == nil {
 		t.Fatal("connections are plain text")
@@ -93,7 +93,7 @@ func TestR81HeadlessServicesAreCalledByMutualTLS(t *testing.T) {
 // TestR81AHeadlessServiceWithoutPodsStaysMutual: a StatefulSet that is restarted
 // does not turn its callers to plain text.
 func TestR81AHeadlessServiceWithoutPodsStaysMutual(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.0.0.1")).say("c1", key(databaseHost), database())
+	w := newFixture().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.0.0.1")).say("c1", key(databaseHost), database())
 	if socket, _ := databaseTLS(t, w, meshClient(t)); socket == nil {
 		t.Error("connections are plain text as soon as no pod is ready")
 	}
@@ -104,7 +104,7 @@ func TestR81AHeadlessServiceWithoutPodsStaysMutual(t *testing.T) {
 func TestR81OnePlainPodMakesAHeadlessServicePlain(t *testing.T) {
 	shard := database("db-0=10.0.0.1", "db-1=10.0.0.2")
 	shard.Endpoints[1].TLSMode = ""
-	w := newWorld().attach("c1", "").say("c1", key(databaseHost), shard)
+	w := newFixture().attach("c1", "").say("c1", key(databaseHost), shard)
 	socket, reasons := databaseTLS(t, w, meshClient(t))
 	if socket != nil {
 		t.Error("a pod that does not take mutual TLS is called with it")
@@ -125,7 +125,7 @@ func TestR81EachPodHasAListenerForTCP(t *testing.T) {
 	shard := database("db-0=10.0.0.1", "db-1=10.0.0.2")
 	shard.Endpoints[1].Ports[1].Number = 9001
 	n := parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").attach("c3", "n3").network("n2", gatewaysAt("192.0.2.1")).
+	w := newFixture().attach("c1", "n1").attach("c2", "n2").attach("c3", "n3").network("n2", gatewaysAt("192.0.2.1")).
 		say("c1", key(databaseHost), in("n1", shard)).
 		say("c2", key(databaseHost), in("n2", database("db-0=10.2.0.1"))).
 		say("c3", key(databaseHost), in("n3", database("db-0=10.3.0.1")))
@@ -137,7 +137,7 @@ func TestR81EachPodHasAListenerForTCP(t *testing.T) {
 
 // TestR81OneListenerForTwoHeadlessServicesOfAPod: the first has it.
 func TestR81OneListenerForTwoHeadlessServicesOfAPod(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.0.0.1")).
+	w := newFixture().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.0.0.1")).
 		say("c1", key("peers.shop.svc.cluster.local"), database("db-0=10.0.0.1"))
 	if got := leadsTo(t, w.snapshot, client(t), "10.0.0.1_9000"); got != databaseCluster {
 		t.Errorf("the pod's listener leads to %s", got)
@@ -147,14 +147,14 @@ func TestR81OneListenerForTwoHeadlessServicesOfAPod(t *testing.T) {
 // TestR81NoListenerForPodsAtLoopback: connections there stay within the workload, and
 // the address is that of the sidecar's own listeners.
 func TestR81NoListenerForPodsAtLoopback(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", key(databaseHost), database("db-0=127.0.0.1", "db-1=10.0.0.2"))
+	w := newFixture().attach("c1", "").say("c1", key(databaseHost), database("db-0=127.0.0.1", "db-1=10.0.0.2"))
 	expectListeners(t, w.snapshot, client(t), "0.0.0.0_8080", "10.0.0.2_9000")
 }
 
 // TestR81PodsOfHeadlessServicesHaveNames: in routes under every name of the
 // service, and for proxies that answer DNS requests.
 func TestR81PodsOfHeadlessServicesHaveNames(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.0.0.1", "db-1=10.0.0.2"))
+	w := newFixture().attach("c1", "").say("c1", key(databaseHost), database("db-0=10.0.0.1", "db-1=10.0.0.2"))
 	got := domainsOf(t, w.snapshot, client(t), "8080")[databaseHost+":8080"]
 	for _, name := range []string{"db", "db.shop", "db.shop.svc", databaseHost} {
 		if !slices.Contains(got, name) || !slices.Contains(got, "*."+name) {
@@ -174,7 +174,7 @@ func TestR81MorePodsThanEnvoyAnswersWith(t *testing.T) {
 	for _, n := range "123456789" {
 		pods = append(pods, "db-"+string(n)+"=10.0.0."+string(n))
 	}
-	w := newWorld().attach("c1", "").say("c1", key(databaseHost), database(pods...))
+	w := newFixture().attach("c1", "").say("c1", key(databaseHost), database(pods...))
 	if got := answered(t, w, "c1"); strings.Contains(got, " "+databaseHost+" ") || !strings.Contains(got, "db-9."+databaseHost+" 10.0.0.9") {
 		t.Errorf("DNS answers %s", got)
 	}

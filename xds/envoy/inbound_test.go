@@ -14,10 +14,10 @@ import (
 // cluster, says about the address counts for nothing.
 func TestMachinesHaveThePortsOfTheirEntries(t *testing.T) {
 	entry := external(8080, federation.HTTP, "10.7.0.9")
-	declared := newWorld().attach("c1", "").entries([]federation.Hostname{"ledger.example"}, entry)
-	elsewhere := newWorld().attach("c1", "").attach("c2", "").say("c2", key("ledger.example"), entry)
+	declared := newFixture().attach("c1", "").entries([]federation.Hostname{"ledger.example"}, entry)
+	elsewhere := newFixture().attach("c1", "").attach("c2", "").say("c2", key("ledger.example"), entry)
 	for name, c := range map[string]struct {
-		w         *world
+		w         *fixture
 		namespace string
 		want      bool
 	}{

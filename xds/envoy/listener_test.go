@@ -69,7 +69,7 @@ func TestListenersByProtocolAndVIP(t *testing.T) {
 		"a VIP's port of the capture": {tcp(15006, federation.TCP, "10.1.0.1/32"), n, []string{"10.1.0.1_15006"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expectListeners(t, newWorld().attach("c1", "").say("c1", webKey, c.shard).snapshot, c.node, c.want...)
+			expectListeners(t, newFixture().attach("c1", "").say("c1", webKey, c.shard).snapshot, c.node, c.want...)
 		})
 	}
 }
@@ -77,11 +77,11 @@ func TestListenersByProtocolAndVIP(t *testing.T) {
 func TestHeadlessTCPPassesToWhereTheCallerWanted(t *testing.T) {
 	shard := tcp(99, federation.TCP, "10.1.0.1/32")
 	shard.Resolution = federation.Passthrough
-	expectListeners(t, newWorld().attach("c1", "").say("c1", webKey, shard).snapshot, client(t))
+	expectListeners(t, newFixture().attach("c1", "").say("c1", webKey, shard).snapshot, client(t))
 }
 
 func TestForeignVIPsServeWhereTheClusterLacksTheService(t *testing.T) {
-	w := newWorld().attach("c1", "").attach("c2", "").
+	w := newFixture().attach("c1", "").attach("c2", "").
 		say("c2", key("far.shop"), tcp(99, federation.TCP, "10.1.0.1/32")).
 		say("c1", key("both.shop"), tcp(99, federation.TCP, "10.1.0.2/32")).
 		say("c2", key("both.shop"), tcp(99, federation.TCP, "10.2.0.2/32"))
@@ -98,7 +98,7 @@ func TestForeignVIPsServeWhereTheClusterLacksTheService(t *testing.T) {
 }
 
 func TestTCPBesideHTTPOnOnePortKeepsItsVIP(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", key("web.shop"), tcp(80, federation.HTTP, "10.1.0.1/32")).
+	w := newFixture().attach("c1", "").say("c1", key("web.shop"), tcp(80, federation.HTTP, "10.1.0.1/32")).
 		say("c1", key("raw.shop"), tcp(80, federation.TCP, "10.1.0.2/32"))
 	expectListeners(t, w.snapshot, client(t), "0.0.0.0_80", "10.1.0.2_80")
 	if got := leadsTo(t, w.snapshot, client(t), "10.1.0.2_80"); got != "outbound|80||raw.shop" {
@@ -106,9 +106,9 @@ func TestTCPBesideHTTPOnOnePortKeepsItsVIP(t *testing.T) {
 	}
 }
 
-// twins are two services of one hostname; only the first can have clusters.
-func twins(first, second *federation.Shard) *world {
-	return newWorld().attach("c1", "").
+// sameHostname has two services of one hostname; only the first can have clusters.
+func sameHostname(first, second *federation.Shard) *fixture {
+	return newFixture().attach("c1", "").
 		say("c1", federation.ServiceKey{Hostname: "db.example", Namespace: "a"}, first).
 		say("c1", federation.ServiceKey{Hostname: "db.example", Namespace: "b"}, second)
 }
@@ -116,19 +116,19 @@ func twins(first, second *federation.Shard) *world {
 func TestAVIPDoesNotLeadToAnotherServiceOfTheSameHostname(t *testing.T) {
 	private := func(s *federation.Shard) *federation.Shard { s.ExportTo = []string{"shop"}; return s }
 	first, second := tcp(99, federation.TCP, "10.1.0.1/32"), tcp(99, federation.TCP, "10.1.0.2/32")
-	w := twins(first, second)
+	w := sameHostname(first, second)
 	expectListeners(t, w.snapshot, client(t), "10.1.0.1_99")
-	w = twins(private(tcp(99, federation.TCP, "10.1.0.1/32")), second)
+	w = sameHostname(private(tcp(99, federation.TCP, "10.1.0.1/32")), second)
 	expectListeners(t, w.snapshot, client(t), "10.1.0.1_99", "10.1.0.2_99")
 	if got := leadsTo(t, w.snapshot, client(t), "10.1.0.2_99"); got != "PassthroughCluster" {
 		t.Errorf("the VIP of a service whose hostname is another's leads to %s", got)
 	}
-	w = twins(private(tcp(99, federation.TCP, "10.1.0.1/32")), private(tcp(99, federation.TCP, "10.1.0.2/32")))
+	w = sameHostname(private(tcp(99, federation.TCP, "10.1.0.1/32")), private(tcp(99, federation.TCP, "10.1.0.2/32")))
 	expectListeners(t, w.snapshot, client(t), "10.1.0.1_99")
 }
 
 func TestHTTPDoesNotLeadToATCPServiceOfTheSameHostname(t *testing.T) {
-	w := twins(tcp(80, federation.TCP, "10.1.0.1/32"), tcp(80, federation.HTTP, "10.1.0.2/32")).say("c1", webKey, web())
+	w := sameHostname(tcp(80, federation.TCP, "10.1.0.1/32"), tcp(80, federation.HTTP, "10.1.0.2/32")).say("c1", webKey, web())
 	if got := domainsOf(t, w.snapshot, client(t), "80"); len(got["db.example:80"]) != 0 {
 		t.Errorf("the HTTP service is known as %q, but its cluster's name is that of the TCP service", got["db.example:80"])
 	}
@@ -136,7 +136,7 @@ func TestHTTPDoesNotLeadToATCPServiceOfTheSameHostname(t *testing.T) {
 	if got := domainsOf(t, w.snapshot, n, "http_proxy"); len(got["db.example:80"]) != 0 || len(got["web.shop.svc.cluster.local:80"]) == 0 {
 		t.Errorf("the HTTP proxy serves %q", got)
 	}
-	alone := twins(tcp(80, federation.TCP, "10.1.0.1/32"), tcp(80, federation.HTTP, "10.1.0.2/32"))
+	alone := sameHostname(tcp(80, federation.TCP, "10.1.0.1/32"), tcp(80, federation.HTTP, "10.1.0.2/32"))
 	expectListeners(t, alone.snapshot, client(t), "10.1.0.1_80")
 }
 
@@ -145,7 +145,7 @@ func TestTCPBesideUDPOnOnePort(t *testing.T) {
 		{Name: "dns", Number: 53, Protocol: federation.UDP}, {Name: "dns-tcp", Number: 53, Protocol: federation.TCP},
 	}, Endpoints: []federation.Endpoint{at("10.0.0.1", 1)}}
 	shard.Endpoints[0].Ports = []federation.EndpointPort{{Name: "dns", Number: 5353}, {Name: "dns-tcp", Number: 5354}}
-	w := newWorld().attach("c1", "").say("c1", key("dns.shop"), shard)
+	w := newFixture().attach("c1", "").say("c1", key("dns.shop"), shard)
 	expectListeners(t, w.snapshot, client(t), "10.1.0.1_53")
 	a, _ := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, client(t), w.snapshot), "outbound|53||dns.shop")
 	if want := []string{"10.0.0.1:5354 HEALTHY"}; !slices.Equal(list(a), want) {
@@ -166,7 +166,7 @@ func TestInboundDealsWithHTTPOnly(t *testing.T) {
 		Endpoints: []federation.Endpoint{local},
 		Ports:     []federation.Port{{Name: "both", Number: 71, Protocol: federation.TCP}},
 	}
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("second.shop"), second)
+	w := newFixture().attach("c1", "").say("c1", webKey, shard).say("c1", key("second.shop"), second)
 	w.apply(federation.Edit{
 		Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock},
 		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{
@@ -195,7 +195,7 @@ func TestInboundDealsWithHTTPOnly(t *testing.T) {
 func TestExplicitHTTPProxyWithoutCapture(t *testing.T) {
 	n := parse(t, "sidecar~10.0.0.9~client.shop~shop.svc.cluster.local",
 		map[string]any{"CLUSTER_ID": "c1", "INTERCEPTION_MODE": "NONE", "HTTP_PROXY_PORT": 15080})
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	if got := namesOf(build(t, envoy.ListenerType, n, w.snapshot)); !slices.Equal(got, []string{"127.0.0.1_15080"}) {
 		t.Errorf("listeners are %q", got)
 	}

@@ -40,7 +40,7 @@ func locality(place string) federation.Locality {
 }
 
 // priorities are those of web, by address.
-func priorities(t *testing.T, w *world, n envoy.Node) string {
+func priorities(t *testing.T, w *fixture, n envoy.Node) string {
 	t.Helper()
 	a, _ := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, n, w.snapshot), "outbound|80||web.shop.svc.cluster.local")
 	var all []string
@@ -78,7 +78,7 @@ func TestEndpointsNearbyComeFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := gatewaysAt("192.0.2.1", "192.0.2.2")
 			spec.Gateways[0].Locality, spec.Gateways[1].Locality = "eu/eu-2", "asia/asia-1"
-			w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", spec).
+			w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", spec).
 				say("c1", webKey, web(located("10.0.0.1", "n1", "eu/eu-1/a"), located("10.0.0.2", "n1", "eu/eu-1/b"),
 					located("10.0.0.3", "n1", "eu/eu-2/a"),
 					located("10.0.0.4", "n1", "us/us-1"), located("10.0.0.5", "n1", "asia/asia-1"))).
@@ -118,7 +118,7 @@ func TestServicesAskForWhatIsNearby(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := gatewaysAt("192.0.2.1")
 			spec.Gateways[0].Locality = "eu/eu-2"
-			w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", spec)
+			w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", spec)
 			local := web(located("10.0.0.1", "n1", "eu/eu-1/a"), located("10.0.0.2", "n1", "us/us-1"), located("10.0.0.3", "n1", "asia/asia-1"))
 			local.TrafficDistribution = c.wish
 			w.say("c1", webKey, local).say("c2", webKey, web(located("10.0.0.1", "n2", "us/us-1")))
@@ -137,7 +137,7 @@ func TestServicesAskForWhatIsNearby(t *testing.T) {
 
 // TestPrioritiesHaveNoGap: gRPC refuses a gap, and Envoy waits for nobody there.
 func TestPrioritiesHaveNoGap(t *testing.T) {
-	w := newWorld().attach("c1", "n1").say("c1", webKey, web(located("10.0.0.3", "n1", "eu/eu-2"), located("10.0.0.4", "n1", "us/us-1"))).
+	w := newFixture().attach("c1", "n1").say("c1", webKey, web(located("10.0.0.3", "n1", "eu/eu-2"), located("10.0.0.4", "n1", "us/us-1"))).
 		config(t, "kind: MeshSettings\nmetadata: {name: default}\nspec: {localityLoadBalancing: {enabled: true}}")
 	if got := priorities(t, w, placed(t)); got != "0:10.0.0.3 1:10.0.0.4" {
 		t.Errorf("priorities are %s", got)
@@ -173,7 +173,7 @@ func TestClusterLocalHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := federation.ServiceKey{Hostname: federation.Hostname(c.host), Namespace: "shop"}
-			w := newWorld().attach("c1", "n1").attach("c2", "n1").say("c1", k, web(meshed("10.0.0.1", "n1", 0))).say("c2",
+			w := newFixture().attach("c1", "n1").attach("c2", "n1").say("c1", k, web(meshed("10.0.0.1", "n1", 0))).say("c2",
 				k, web(meshed("10.0.0.2", "n1", 0)))
 			if c.config != "" {
 				w.config(t, c.config)
@@ -193,7 +193,7 @@ func TestClusterLocalHosts(t *testing.T) {
 // TestProxiesElsewhereShareWhatDoesNotDependOnPlace: those of other localities and
 // clusters have facets of their own for the rest alone.
 func TestProxiesElsewhereShareWhatDoesNotDependOnPlace(t *testing.T) {
-	w := newWorld().attach("c1", "n1").say("c1", webKey, web(meshed("10.0.0.1", "n1", 0)))
+	w := newFixture().attach("c1", "n1").say("c1", webKey, web(meshed("10.0.0.1", "n1", 0)))
 	holder := func(n envoy.Node) (found []envoy.Facet) {
 		for _, f := range envoy.Facets(envoy.EndpointType, n, w.snapshot) {
 			if len(envoy.Names(envoy.EndpointType, f, w.snapshot)) > 0 {
@@ -214,7 +214,7 @@ func TestProxiesElsewhereShareWhatDoesNotDependOnPlace(t *testing.T) {
 
 // weightsOf are the priorities and weights of web's localities, with the last part of the
 // addresses there.
-func weightsOf(t *testing.T, w *world, n envoy.Node) (string, []string) {
+func weightsOf(t *testing.T, w *fixture, n envoy.Node) (string, []string) {
 	t.Helper()
 	a, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, n, w.snapshot),
 		"outbound|80||web.shop.svc.cluster.local")
@@ -230,9 +230,9 @@ func weightsOf(t *testing.T, w *world, n envoy.Node) (string, []string) {
 	return strings.Join(all, " "), codes(reasons)
 }
 
-// spread is a world of two clusters and networks: 1 to 5 are endpoints of c1, 21 and 22
+// spread is a fixture of two clusters and networks: 1 to 5 are endpoints of c1, 21 and 22
 // the gateways of n2, behind which are an endpoint of weight 3 and one of weight 1.
-func spread(t *testing.T) *world {
+func spread(t *testing.T) *fixture {
 	t.Helper()
 	spec := gatewaysAt("192.0.2.21", "192.0.2.22")
 	spec.Gateways[0].Locality, spec.Gateways[1].Locality = "eu/eu-2", "asia/asia-1"
@@ -243,7 +243,7 @@ func spread(t *testing.T) *world {
 	v1, v2 := map[string]string{"version": "v1"}, map[string]string{"version": "v2", "tier": "gold"}
 	heavy := labelled(located("10.0.0.11", "n2", "us/us-1"), v1)
 	heavy.Weight = 3
-	return newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", spec).
+	return newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", spec).
 		say("c1", webKey, web(labelled(located("10.0.0.1", "n1", "eu/eu-1/a"), v1), labelled(located("10.0.0.2", "n1", "eu/eu-1/b"), v2),
 			labelled(located("10.0.0.3", "n1", "eu/eu-2/a"), v1),
 			labelled(located("10.0.0.4", "n1", "us/us-1"), v2), located("10.0.0.5", "n1", "asia/asia-1"))).
@@ -414,7 +414,7 @@ func TestK20ARuleReplacesTheSettingsOfTheMesh(t *testing.T) {
 // Only labels by which endpoints are ordered tell proxies apart for endpoints, and only
 // where such rules are.
 func TestK20ProxiesShareEndpointsUnlessRulesOrderThem(t *testing.T) {
-	facets := func(w *world, version string) []envoy.Facet {
+	facets := func(w *fixture, version string) []envoy.Facet {
 		n := placed(t)
 		n.Labels = map[string]string{"app": version, "version": version}
 		return envoy.Facets(envoy.EndpointType, n, w.snapshot)

@@ -71,9 +71,9 @@ func newBridge(t *testing.T) *bridge {
 	return b
 }
 
-// world is the mesh as proxies of one cluster see it: those of c1 see the
+// fixture is the mesh as proxies of one cluster see it: those of c1 see the
 // gateway in the place of the far endpoint.
-func bridgeWorld(t *testing.T, cluster federation.ClusterID) *federation.Snapshot {
+func bridgeFixture(t *testing.T, cluster federation.ClusterID) *federation.Snapshot {
 	endpoint := federation.Endpoint{
 		Address: federation.IPAddress(netip.MustParseAddr("10.1.0.2")), Network: "n2", TLSMode: federation.MutualTLS, ServiceAccount: "shop/web",
 		Ports: []federation.EndpointPort{{Name: "http", Number: 8080}, {Name: "http2", Number: 8081}, {Name: "tcp", Number: 9000}},
@@ -93,7 +93,7 @@ func bridgeWorld(t *testing.T, cluster federation.ClusterID) *federation.Snapsho
 		VIPs:      vips("10.96.0.1/32"),
 		Endpoints: []federation.Endpoint{endpoint},
 	}
-	return newWorld().attach("c1", "n1").attach("c2", "n2").config(t, eastWest).say("c2", webKey, shard).snapshot
+	return newFixture().attach("c1", "n1").attach("c2", "n2").config(t, eastWest).say("c2", webKey, shard).snapshot
 }
 
 func (b *bridge) start(ns *testbed.Namespace, id string, cluster federation.ClusterID, identity string) *testbed.Envoy {
@@ -101,7 +101,7 @@ func (b *bridge) start(ns *testbed.Namespace, id string, cluster federation.Clus
 		"CLUSTER_ID": string(cluster), "IDENTITY_SOURCE": "ads", "ROUTER_MODE": "sni-dnat", "LABELS": map[string]any{"istio": "eastwest"},
 	})
 	chain, key := b.authority.Issue(testbed.Subject{Hosts: []string{identity}})
-	config := withSecrets(b.t, sidecarConfig(b.t, n, bridgeWorld(b.t, cluster)), transport.KeyMaterial{
+	config := withSecrets(b.t, sidecarConfig(b.t, n, bridgeFixture(b.t, cluster)), transport.KeyMaterial{
 		Chain: chain, Key: key,
 		Bundles: map[string][]byte{"cluster.local": b.authority.PEM, "other": b.authority.PEM},
 	})

@@ -29,7 +29,7 @@ func TestR26NamesOfServiceEntriesAreVerified(t *testing.T) {
 		{"wrong-tcp.example.com", []string{"other.example.com"}, federation.TCP, false},
 		{"unnamed-tcp.example.com", nil, federation.TCP, false},
 	}
-	w, dir := newWorld().attach("c1", ""), liveFiles(t, authority)
+	w, dir := newFixture().attach("c1", ""), liveFiles(t, authority)
 	for i, c := range cases {
 		entry := external(80, c.protocol, "10.7.0.2")
 		entry.Endpoints[0].Ports[0].Number = 8443

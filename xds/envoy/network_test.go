@@ -16,7 +16,7 @@ import (
 )
 
 // network applies a Network object.
-func (w *world) network(id federation.NetworkID, spec federation.NetworkObject) *world {
+func (w *fixture) network(id federation.NetworkID, spec federation.NetworkObject) *fixture {
 	o := &federation.Object{
 		Key:    federation.ObjectKey{Group: federation.MeshGroup, Kind: federation.NetworkKind.Name, Name: string(id)},
 		Digest: fmt.Sprintf("%+v", spec), Spec: &spec,
@@ -47,7 +47,7 @@ func one(t testing.TB) envoy.Node {
 }
 
 // weights are those of an assignment by address, as shares of the whole.
-func weights(t testing.TB, w *world, n envoy.Node) map[string]uint32 {
+func weights(t testing.TB, w *fixture, n envoy.Node) map[string]uint32 {
 	t.Helper()
 	a, _ := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, n, w.snapshot), "outbound|80||web.shop.svc.cluster.local")
 	found := map[string]uint32{}
@@ -65,7 +65,7 @@ func weights(t testing.TB, w *world, n envoy.Node) map[string]uint32 {
 }
 
 func TestSeed59OtherNetworksAreTheirGateways(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).
+	w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).
 		say("c1", webKey, web(meshed("10.0.0.1", "n1", 0), meshed("10.0.0.2", "n1", 0))).
 		say("c2", webKey, web(meshed("10.0.0.1", "n2", 0), meshed("10.0.0.2", "n2", 0), meshed("10.0.0.3", "n2", 0)))
 	got := fmt.Sprint(weights(t, w, one(t)))
@@ -75,7 +75,7 @@ func TestSeed59OtherNetworksAreTheirGateways(t *testing.T) {
 }
 
 func TestSeed60NetworksWithoutGatewayAreSentToDirectly(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").
+	w := newFixture().attach("c1", "n1").attach("c2", "n2").
 		say("c1", webKey, web(meshed("10.0.0.1", "n1", 0))).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0)))
 	if got, want := fmt.Sprint(weights(t, w, one(t))), "map[10.0.0.1:8080:1 10.0.2.1:8080:1]"; got != want {
 		t.Errorf("weights are %s, want %s", got, want)
@@ -86,8 +86,8 @@ func TestSeed60NetworksWithoutGatewayAreSentToDirectly(t *testing.T) {
 func TestWhatIsBehindAGateway(t *testing.T) {
 	plain, sick, elsewhere := meshed("10.0.2.2", "n2", 0), meshed("10.0.2.3", "n2", 0), meshed("10.0.2.4", "nowhere", 0)
 	plain.TLSMode, sick.Health = "disabled", federation.Unhealthy
-	base := func() *world {
-		return newWorld().attach("c1", "n1").attach("c2", "n2").say("c1", webKey, web(meshed("10.0.0.1", "n1", 0)))
+	base := func() *fixture {
+		return newFixture().attach("c1", "n1").attach("c2", "n2").say("c1", webKey, web(meshed("10.0.0.1", "n1", 0)))
 	}
 	only := func(from ...federation.NetworkID) federation.NetworkObject {
 		spec := gatewaysAt("192.0.2.1")
@@ -95,7 +95,7 @@ func TestWhatIsBehindAGateway(t *testing.T) {
 		return spec
 	}
 	for name, c := range map[string]struct {
-		world   *world
+		fixture *fixture
 		want    string
 		reasons []string
 	}{
@@ -137,10 +137,10 @@ func TestWhatIsBehindAGateway(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := fmt.Sprint(weights(t, c.world, one(t))); got != c.want {
+			if got := fmt.Sprint(weights(t, c.fixture, one(t))); got != c.want {
 				t.Errorf("weights are %s, want %s", got, c.want)
 			}
-			_, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, one(t), c.world.snapshot),
+			_, reasons := find[*endpointv3.ClusterLoadAssignment](t, build(t, envoy.EndpointType, one(t), c.fixture.snapshot),
 				"outbound|80||web.shop.svc.cluster.local")
 			if got := codes(reasons); !slices.Equal(got, c.reasons) {
 				t.Errorf("reasons are %q, want %q", got, c.reasons)
@@ -151,7 +151,7 @@ func TestWhatIsBehindAGateway(t *testing.T) {
 
 // TestProxiesWithoutIdentitySendNothingToGateways: plain text never goes there.
 func TestProxiesWithoutIdentitySendNothingToGateways(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).
+	w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).
 		say("c1", webKey, web(meshed("10.0.0.1", "n1", 0))).say("c2", webKey, web(meshed("10.0.2.1", "n2", 0)))
 	a, reasons := webEndpoints(t, w)
 	if got := fmt.Sprint(list(a), codes(reasons)); got != "[10.0.0.1:8080 HEALTHY] [NO_IDENTITY 10.0.2.1]" {
@@ -191,7 +191,7 @@ func drawNetworks(t *rapid.T) []drawnNetwork {
 }
 
 // edits says what the networks hold, each network its own edit.
-func (n drawnNetwork) tell(w *world, i int) {
+func (n drawnNetwork) tell(w *fixture, i int) {
 	cluster := federation.ClusterID("c" + string(n.id[1:]))
 	var endpoints []federation.Endpoint
 	for j, weight := range n.weights {
@@ -227,7 +227,7 @@ func TestPropertySharesAreExact(t *testing.T) {
 				}
 			}
 		}
-		w, other := newWorld(), newWorld()
+		w, other := newFixture(), newFixture()
 		for i, n := range networks {
 			n.tell(w, i)
 		}
@@ -258,7 +258,7 @@ func TestPropertySharesAreExact(t *testing.T) {
 // one for each gateway.
 func TestWeightsOfPoliciesThatIgnoreThem(t *testing.T) {
 	for _, policy := range []string{"LEAST_REQUEST", "RANDOM"} {
-		w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1", "192.0.2.2")).
+		w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1", "192.0.2.2")).
 			say("c1", webKey, web(meshed("10.0.0.1", "n1", 1), meshed("10.0.0.2", "n1", 2))).say("c2", webKey, web(meshed("10.0.0.1", "n2", 4))).
 			config(t,
 				"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: "+policy+"}}}")
@@ -279,7 +279,7 @@ func TestWeightsOfPoliciesThatIgnoreThem(t *testing.T) {
 // TestSeed66OneClustersUpdateLeavesTheOthers: endpoints of two clusters behind one
 // gateway are updated apart.
 func TestSeed66OneClustersUpdateLeavesTheOthers(t *testing.T) {
-	w := newWorld().attach("c1", "n1").attach("c2", "n2").attach("c3", "n2").network("n2", gatewaysAt("192.0.2.1")).
+	w := newFixture().attach("c1", "n1").attach("c2", "n2").attach("c3", "n2").network("n2", gatewaysAt("192.0.2.1")).
 		say("c2", webKey, web(meshed("10.0.2.1", "n2", 2))).say("c3", webKey, web(meshed("10.0.3.1", "n2", 3)))
 	w.say("c2", webKey, web())
 	if got, want := fmt.Sprint(weights(t, w, one(t))), "map[192.0.2.1:15443:3]"; got != want {
@@ -292,7 +292,7 @@ func TestSeed66OneClustersUpdateLeavesTheOthers(t *testing.T) {
 func TestProxyIsWhereNetworksPutIt(t *testing.T) {
 	spec := gatewaysAt("192.0.2.1")
 	spec.CIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
-	w := newWorld().attach("c1", "n1").network("n2", spec).say("c1", webKey, web(meshed("10.0.0.1", "n1", 1), meshed("10.0.1.1", "n1", 1)))
+	w := newFixture().attach("c1", "n1").network("n2", spec).say("c1", webKey, web(meshed("10.0.0.1", "n1", 1), meshed("10.0.1.1", "n1", 1)))
 	if got, want := fmt.Sprint(weights(t, w, one(t))), "map[10.0.0.1:8080:1 10.0.1.1:8080:1]"; got != want {
 		t.Errorf("weights are %s, want %s", got, want)
 	}

@@ -35,7 +35,7 @@ type manifest struct {
 
 // config adds Istio's objects of the networking group, given as YAML documents
 // with full hostnames.
-func (w *world) config(t fataler, documents string) *world {
+func (w *fixture) config(t fataler, documents string) *fixture {
 	t.Helper()
 	e := federation.Edit{Objects: federation.Delta[federation.ObjectKey,
 		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{}}}

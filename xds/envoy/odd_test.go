@@ -35,7 +35,7 @@ func TestR05EnvoyAcceptsOddObjects(t *testing.T) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			db := tcp(5432, federation.TCP)
 			db.VIPs, db.Endpoints = vips("192.0.2.1/32"), external(5432, federation.TCP, "10.0.1.1").Endpoints
-			w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).say("c1", key("db.example.org"), db).config(t, object)
+			w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).say("c1", key("db.example.org"), db).config(t, object)
 			if err := testbed.ValidateEnvoy(t, bootstrap(t, buildAll(t, client(t), w.snapshot))); err != nil {
 				t.Errorf("%s: %v", object, err)
 			}

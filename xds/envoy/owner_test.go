@@ -36,7 +36,7 @@ func sidecarIn(t *testing.T, namespace string) envoy.Node {
 // namespace, else the oldest that it sees.
 func TestR22TheOwnNamespaceComesFirst(t *testing.T) {
 	for _, protocol := range []federation.Protocol{federation.TCP, federation.HTTP} {
-		w := newWorld().attach("c1", "").
+		w := newFixture().attach("c1", "").
 			say("c1", inNamespace("other"), dup(2, protocol)).
 			say("c1", inNamespace("shop"), dup(3, protocol)).
 			say("c1", inNamespace("private"), dup(4, protocol, ".")).
@@ -56,7 +56,7 @@ func TestR22TheOwnNamespaceComesFirst(t *testing.T) {
 // The VIP of the service that a caller's own namespace replaces does not lead to the
 // replacement; it goes on as if the service did not exist.
 func TestR22VIPsOfReplacedServicesGoOn(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", inNamespace("other"), dup(2, federation.TCP)).say("c1",
+	w := newFixture().attach("c1", "").say("c1", inNamespace("other"), dup(2, federation.TCP)).say("c1",
 		inNamespace("shop"), dup(3, federation.TCP, "."))
 	for listener, want := range map[string]string{
 		"198.51.100.3_5432": "outbound|5432||dup.example.com",
@@ -77,7 +77,7 @@ func TestR22VIPsOfReplacedServicesGoOn(t *testing.T) {
 // does not, however old it is; one of the caller's own namespace still comes first.
 func TestR22NoEntryTakesTheHostnameOfADiscoveredService(t *testing.T) {
 	for _, protocol := range []federation.Protocol{federation.TCP, federation.HTTP} {
-		w := newWorld().attach("c1", "").say("c1", inNamespace("shop"), dup(2, protocol)).apply(federation.Edit{
+		w := newFixture().attach("c1", "").say("c1", inNamespace("shop"), dup(2, protocol)).apply(federation.Edit{
 			Source: federation.ShardKey{Cluster: "hub", Provider: federation.External},
 			Clusters: federation.Delta[federation.ClusterID,
 				federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{"hub": {Provider: federation.External}}},
@@ -102,7 +102,7 @@ func TestR22NoEntryTakesTheHostnameOfADiscoveredService(t *testing.T) {
 // their resolver completes, whatever hosts the ServiceEntries of other namespaces have. Entries of the own namespace may
 // have these names.
 func TestR22NoEntryTakesTheShortNamesOfAnothersServices(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80, "10.1.0.1/32"))
+	w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80, "10.1.0.1/32"))
 	names := []federation.Hostname{"web", "web.shop", "Web.Shop.svc"}
 	for _, name := range names {
 		w.say("External", federation.ServiceKey{Hostname: name, Namespace: "evil"}, httpOn(80))

@@ -41,7 +41,7 @@ func bySNI(all []builtResource) []string {
 }
 
 func TestSeed61RoutersInSNIDNATModeHaveAClusterForEachName(t *testing.T) {
-	w := newWorld().attach("c1", "").config(t,
+	w := newFixture().attach("c1", "").config(t,
 		"kind: DestinationRule\nmetadata: {name: web, namespace: shop}\nspec: {host: web.shop.svc.cluster.local, subsets: [{name: v1, labels: {version: v1}}]}")
 	shard := &federation.Shard{}
 	for i, protocol := range []federation.Protocol{
@@ -69,7 +69,7 @@ func TestSeed61RoutersInSNIDNATModeHaveAClusterForEachName(t *testing.T) {
 }
 
 func TestU02AGatewayPutsRoutersIntoSNIDNATMode(t *testing.T) {
-	w := newWorld().attach("c1", "").config(t, eastWest)
+	w := newFixture().attach("c1", "").config(t, eastWest)
 	w.say("c1", webKey, &federation.Shard{Ports: []federation.Port{{Name: "http", Number: 80, Protocol: federation.HTTP}}})
 	node := func(namespace, label string) envoy.Node {
 		return parse(t, "router~10.0.0.9~gw."+namespace+"~"+namespace+".svc.cluster.local",
@@ -88,7 +88,7 @@ func TestU02AGatewayPutsRoutersIntoSNIDNATMode(t *testing.T) {
 	}
 }
 
-func chainNames(t *testing.T, w *world) []string {
+func chainNames(t *testing.T, w *fixture) []string {
 	t.Helper()
 	var names []string
 	for _, r := range build(t, envoy.ListenerType, router(t, "sni-dnat"), w.snapshot) {
@@ -103,7 +103,7 @@ func chainNames(t *testing.T, w *world) []string {
 // the router compute alike; a service that takes that name for itself has it.
 func TestLongNamesAreShortened(t *testing.T) {
 	long := federation.ServiceKey{Hostname: federation.Hostname(strings.Repeat("long.", 46) + "svc.cluster.local"), Namespace: "shop"}
-	w := newWorld().attach("c1", "").config(t, eastWest).say("c1", long, web(mesh(at("10.0.0.1", 8080))...))
+	w := newFixture().attach("c1", "").config(t, eastWest).say("c1", long, web(mesh(at("10.0.0.1", 8080))...))
 	names := bySNI(build(t, envoy.ClusterType, router(t, "sni-dnat"), w.snapshot))
 	if len(names) != 1 || len(names[0]) > 255 || !strings.HasSuffix(names[0], ".invalid") {
 		t.Fatalf("the names are %q", names)
@@ -141,7 +141,7 @@ func TestLongNamesAreShortened(t *testing.T) {
 
 // A change of anything that a name depends on brings the name, and the chain.
 func TestTheListenerOfARouterDependsOnServicesAndRules(t *testing.T) {
-	w := newWorld().attach("c1", "").config(t, eastWest)
+	w := newFixture().attach("c1", "").config(t, eastWest)
 	for _, r := range build(t, envoy.ListenerType, router(t, "sni-dnat"), w.snapshot) {
 		t.Errorf("without services there is %s", r.name)
 	}

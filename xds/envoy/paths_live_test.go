@@ -48,7 +48,7 @@ func TestR31SidecarsNormalizePaths(t *testing.T) {
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
 	shard := web(at("10.7.0.2", 8080))
 	shard.VIPs = vips("10.96.0.1/32")
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).config(t, adminRules)
+	w := newFixture().attach("c1", "").say("c1", webKey, shard).config(t, adminRules)
 	plain, _ := pod(t, network, "10.7.0.8", w.snapshot)
 	w.config(t, "kind: MeshSettings\nspec: {pathNormalization: {normalization: DECODE_AND_MERGE_SLASHES}}")
 	strict, _ := pod(t, network, "10.7.0.9", w.snapshot)
@@ -93,7 +93,7 @@ func TestR31MirrorsKeepTheHost(t *testing.T) {
 	t.Cleanup(func() { mirror.Close() })
 	shard := web(at("10.7.0.2", 8080))
 	shard.VIPs = vips("10.96.0.1/32")
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("copy.shop.svc.cluster.local"),
+	w := newFixture().attach("c1", "").say("c1", webKey, shard).say("c1", key("copy.shop.svc.cluster.local"),
 		web(at("10.7.0.3", 8080))).config(t, adminRules)
 	caller, _ := pod(t, network, "10.7.0.9", w.snapshot)
 	limit := time.NewTimer(time.Minute)
@@ -120,7 +120,7 @@ func TestR31MirrorsKeepTheHost(t *testing.T) {
 func TestR31DNSClustersRespectTTLs(t *testing.T) {
 	entry := external(443, federation.TCP, "backend.example.com")
 	entry.Resolution = federation.DNSLB
-	w := newWorld().attach("c1", "").say("c1", key("api.example.com"), entry)
+	w := newFixture().attach("c1", "").say("c1", key("api.example.com"), entry)
 	c, _ := find[*clusterv3.Cluster](t, build(t, envoy.ClusterType, client(t), w.snapshot), "outbound|443||api.example.com")
 	if !c.GetRespectDnsTtl() || c.GetDnsRefreshRate().AsDuration() != time.Minute ||
 		c.GetDnsFailureRefreshRate().GetMaxInterval().AsDuration() != 10*time.Second {
@@ -142,7 +142,7 @@ metadata: {name: a-first-by-name, namespace: shop}
 spec:
   hosts: [web.shop.svc.cluster.local]
   http: [{directResponse: {status: 298}}]`
-	w := newWorld().attach("c1", "").say("c1", webKey, web()).config(t, both)
+	w := newFixture().attach("c1", "").say("c1", webKey, web()).config(t, both)
 	if got := directStatus(t, w.snapshot); got != 298 {
 		t.Errorf("requests are answered with %d, want 298 of shop/a-first-by-name", got)
 	}

@@ -50,7 +50,7 @@ func refusesRequests(t *testing.T, from *testbed.Namespace, address string) bool
 // it elsewhere; callers with a sidecar come through everywhere, with mutual TLS or without.
 func TestK06RealProxiesRefusePlainText(t *testing.T) {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "mesh")
-	w := newWorld().attach("c1", "")
+	w := newFixture().attach("c1", "")
 	for i, app := range []string{"strict", "mixed", "open"} {
 		endpoint := at(fmt.Sprint("10.7.0.", i+2), 8080)
 		endpoint.TLSMode, endpoint.ServiceAccount, endpoint.Labels = federation.MutualTLS, "shop/"+app, map[string]string{"app": app}

@@ -36,13 +36,13 @@ func TestAnySnapshotGivesValidResources(t *testing.T) {
 // filters.
 func TestEnvoyTakesAnySnapshot(t *testing.T) {
 	for seed := range 12 {
-		world := rapid.Custom(func(t *rapid.T) map[envoy.Type][]builtResource {
+		fixture := rapid.Custom(func(t *rapid.T) map[envoy.Type][]builtResource {
 			n := drawNode(t)
 			n.Stats = false
 			return buildAll(t, n, drawSnapshot(t))
 		}).Example(seed)
-		if err := testbed.ValidateEnvoy(t, withProxyFiles(t, bootstrap(t, world))); err != nil {
-			t.Errorf("seed %d: %v\n%s", seed, err, bootstrap(t, world))
+		if err := testbed.ValidateEnvoy(t, withProxyFiles(t, bootstrap(t, fixture))); err != nil {
+			t.Errorf("seed %d: %v\n%s", seed, err, bootstrap(t, fixture))
 		}
 	}
 }

@@ -25,7 +25,7 @@ func manySorts() *federation.Snapshot {
 	inOther := func(name string) federation.ServiceKey {
 		return federation.ServiceKey{Hostname: federation.Hostname(name + ".other.svc.cluster.local"), Namespace: "other"}
 	}
-	return newWorld().attach("c1", "").attach("c2", "").
+	return newFixture().attach("c1", "").attach("c2", "").
 		say("c1", webKey, over(httpOn(80, "10.96.0.1/32"), federation.ClientSideLB, "10.7.0.2", 8080)).
 		say("c1", key("raw.shop.svc.cluster.local"), over(tcp(80, federation.TCP, "10.96.0.2/32"), federation.ClientSideLB, "10.7.0.2", 9000)).
 		say("c1", key("second.shop.svc.cluster.local"), over(tcp(80, federation.TCP, "10.96.0.2/32"), federation.ClientSideLB, "10.7.0.3", 9000)).
@@ -37,11 +37,11 @@ func manySorts() *federation.Snapshot {
 }
 
 func TestEnvoyServesEverySortOfServiceOnOnePort(t *testing.T) {
-	world, network := manySorts(), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
+	fixture, network := manySorts(), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	first, _ := pod(t, network, "10.7.0.2", nil)
 	second, _ := pod(t, network, "10.7.0.3", nil)
 	third, _ := pod(t, network, "10.7.0.4", nil)
-	caller, proxy := pod(t, network, "10.7.0.9", world)
+	caller, proxy := pod(t, network, "10.7.0.9", fixture)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "first", Namespace: first, HTTP: []int{8080}, TCP: []int{9000}})
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "second", Namespace: second, HTTP: []int{80}, TCP: []int{9000}})
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "third", Namespace: third, TCP: []int{80}})

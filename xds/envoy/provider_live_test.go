@@ -138,7 +138,7 @@ func TestK24RealProxiesAskProviders(t *testing.T) {
 		{Name: "http", Number: 8000, Protocol: federation.HTTP},
 	}}
 	lost := web(at("10.7.0.3", 8080))
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).say("c1", key("lost.shop"), lost).say("c1",
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).say("c1", key("lost.shop"), lost).say("c1",
 		key("authz.shop"), asked).config(t, providerRules)
 	server, _ := proxied(t, network, authority, "10.7.0.2", "web", w.snapshot)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}, TCP: []int{9001}})
@@ -185,7 +185,7 @@ func TestK24RealProxiesAskProviders(t *testing.T) {
 // TestK24GatewaysOfTheGatewayAPIHaveTheirPolicies: a policy that names a Gateway is for the proxies of
 // that Gateway, and of its own namespace.
 func TestK24GatewaysOfTheGatewayAPIHaveTheirPolicies(t *testing.T) {
-	w := newWorld().attach("c1", "").config(t, `kind: Gateway
+	w := newFixture().attach("c1", "").config(t, `kind: Gateway
 metadata: {name: front, namespace: edge}
 spec:
   selector: {app: gw}

@@ -21,7 +21,7 @@ func TestR25AddressesCatchTCPConnections(t *testing.T) {
 	}
 	block := entry(5432, federation.ClientSideLB, "198.51.100.0/25")
 	block.Endpoints = external(5432, federation.TCP, "10.7.0.2").Endpoints
-	w := newWorld().attach("c1", "").
+	w := newFixture().attach("c1", "").
 		say("c1", key("block.example.com"), block).
 		say("c1", key("none.example.com"), entry(5433, federation.Passthrough, "10.7.0.2/32")).
 		say("c1", key("none-block.example.com"), entry(5434, federation.Passthrough, "10.7.0.0/24")).
@@ -46,7 +46,7 @@ func TestR25BlocksOfTLSPortsCatchConnections(t *testing.T) {
 	block.Resolution, block.VIPs = federation.ClientSideLB, vips("198.51.100.0/25")
 	none := external(443, federation.HTTPS)
 	none.Resolution, none.VIPs = federation.Passthrough, vips("10.7.0.0/24")
-	w := newWorld().attach("c1", "").
+	w := newFixture().attach("c1", "").
 		say("c1", key("block.example.com"), block).
 		say("c1", key("none.example.com"), none).
 		config(t, "kind: MeshSettings\nspec: {outboundTrafficPolicy: {mode: REGISTRY_ONLY}}")

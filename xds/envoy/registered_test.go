@@ -12,7 +12,7 @@ import (
 )
 
 // runs has the registry of c1 know a pod of shop, at an address.
-func (w *world) runs(name, address string, network federation.NetworkID, labels map[string]string) *world {
+func (w *fixture) runs(name, address string, network federation.NetworkID, labels map[string]string) *fixture {
 	e := federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock}}
 	e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{Namespace: "shop", Name: name}: {
 		Addresses: []netip.Addr{netip.MustParseAddr(address)}, Network: network, Labels: labels,
@@ -35,7 +35,7 @@ func TestS19WhatTheRegistryKnowsOfAWorkloadHolds(t *testing.T) {
 		"a name at another pod's": {"other", "10.0.0.9", "client.shop", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).config(t, sidecar).
+			w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).config(t, sidecar).
 				runs(c.pod, c.address, "n1", map[string]string{"app": "known"}).
 				say("c1", webKey, web(meshed("10.0.0.1", "n1", 0))).say("c2", webKey, web(meshed("10.0.0.2", "n2", 0)))
 			liar := parse(t, "sidecar~10.0.0.9~"+c.id+"~shop.svc.cluster.local", map[string]any{
@@ -58,7 +58,7 @@ func TestS19WhatTheRegistryKnowsOfAWorkloadHolds(t *testing.T) {
 }
 
 // offering is the last of the node's facets of clusters.
-func offering(t *testing.T, w *world, n envoy.Node) envoy.Facet {
+func offering(t *testing.T, w *fixture, n envoy.Node) envoy.Facet {
 	t.Helper()
 	facets := envoy.Facets(envoy.ClusterType, n, w.snapshot)
 	for _, f := range facets {
@@ -72,7 +72,7 @@ func offering(t *testing.T, w *world, n envoy.Node) envoy.Facet {
 
 // TestS19LocalityIsThatOfTheRegistry where it knows one.
 func TestS19LocalityIsThatOfTheRegistry(t *testing.T) {
-	w := newWorld().attach("c1", "n1").runs("client", "10.0.0.9", "n1", nil).
+	w := newFixture().attach("c1", "n1").runs("client", "10.0.0.9", "n1", nil).
 		config(t, "kind: MeshSettings\nmetadata: {name: default}\nspec: {localityLoadBalancing: {enabled: true}}").
 		say("c1", webKey, web(located("10.0.0.1", "n1", "eu/eu-1/a"), located("10.0.0.2", "n1", "us/us-1")))
 	liar := one(t)
@@ -85,7 +85,7 @@ func TestS19LocalityIsThatOfTheRegistry(t *testing.T) {
 // TestS19PodsOfTheNodesNetworkAreNotConfused: of several at one address only the one
 // of that name is the proxy's.
 func TestS19PodsOfTheNodesNetworkAreNotConfused(t *testing.T) {
-	w := newWorld().attach("c1", "n1").runs("a", "10.0.0.9", "n1", map[string]string{"app": "a"}).runs("b", "10.0.0.9",
+	w := newFixture().attach("c1", "n1").runs("a", "10.0.0.9", "n1", map[string]string{"app": "a"}).runs("b", "10.0.0.9",
 		"n1", map[string]string{"app": "b"})
 	for name, want := range map[string]string{"a": "a", "b": "b", "c": ""} {
 		n := parse(t, "sidecar~10.0.0.9~"+name+".shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "shop"})
@@ -110,24 +110,24 @@ func TestS22OnlyDeclaredGatewaysServe(t *testing.T) {
 	explicit.Gateways[0].Service.Hostname, explicit.Gateways[0].Service.Namespace = "gw.consul", "shop"
 	for name, c := range map[string]struct {
 		namespace, network string
-		change             func(*world)
+		change             func(*fixture)
 		why                string // it serves nothing; empty: it serves
 	}{
 		"root namespace":               {"istio-system", "", nil, ""},
 		"root namespace, network said": {"istio-system", "n1", nil, ""},
 		"another namespace":            {"shop", "", nil, `not be in namespace "shop"`},
-		"another root":                 {"shop", "", func(w *world) { w.config(t, settings("rootNamespace: shop")) }, ""},
-		"listed":                       {"shop", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) }, ""},
-		"any":                          {"shop", "", func(w *world) { w.config(t, settings("gatewayNamespaces: ['*']")) }, ""},
+		"another root":                 {"shop", "", func(w *fixture) { w.config(t, settings("rootNamespace: shop")) }, ""},
+		"listed":                       {"shop", "", func(w *fixture) { w.config(t, settings("gatewayNamespaces: [shop]")) }, ""},
+		"any":                          {"shop", "", func(w *fixture) { w.config(t, settings("gatewayNamespaces: ['*']")) }, ""},
 		"listed without root": {
-			"istio-system", "", func(w *world) { w.config(t, settings("gatewayNamespaces: [shop]")) },
+			"istio-system", "", func(w *fixture) { w.config(t, settings("gatewayNamespaces: [shop]")) },
 			`not be in namespace "istio-system"`,
 		},
-		"of a named service":              {"shop", "", func(w *world) { w.network("n1", named) }, ""},
-		"of a service with namespace":     {"shop", "", func(w *world) { w.network("n1", explicit) }, ""},
-		"named for another network":       {"shop", "", func(w *world) { w.network("n2", named) }, `not be in namespace "shop"`},
+		"of a named service":              {"shop", "", func(w *fixture) { w.network("n1", named) }, ""},
+		"of a service with namespace":     {"shop", "", func(w *fixture) { w.network("n1", explicit) }, ""},
+		"named for another network":       {"shop", "", func(w *fixture) { w.network("n2", named) }, `not be in namespace "shop"`},
 		"another network by its own word": {"istio-system", "n2", nil, `network "n2"`},
-		"another network, by registry": {"istio-system", "n2", func(w *world) {
+		"another network, by registry": {"istio-system", "n2", func(w *fixture) {
 			e := federation.Edit{Source: federation.ShardKey{Cluster: "c1", Provider: federation.Mock}}
 			e.Workloads.Set = map[federation.WorkloadKey]*federation.Workload{{
 				Namespace: "istio-system",
@@ -137,7 +137,7 @@ func TestS22OnlyDeclaredGatewaysServe(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "n1").attach("c2", "n2").config(t, eastWest).
+			w := newFixture().attach("c1", "n1").attach("c2", "n2").config(t, eastWest).
 				say("c1", webKey, web(mesh(at("10.1.0.1", 8080))...))
 			if c.change != nil {
 				c.change(w)

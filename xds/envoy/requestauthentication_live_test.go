@@ -109,7 +109,7 @@ spec:
 func TestK08RealProxiesVerifyTokens(t *testing.T) {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	a, b := newTokenIssuer(t), newTokenIssuer(t)
-	w := newWorld().attach("c1", "").config(t, strings.NewReplacer("KEYS", a.jwks(), "OTHER", b.jwks()).Replace(tokenRules))
+	w := newFixture().attach("c1", "").config(t, strings.NewReplacer("KEYS", a.jwks(), "OTHER", b.jwks()).Replace(tokenRules))
 	ns := testbed.NewNamespace(t, "gateway")
 	ns.Join(network, "10.7.0.8")
 	n := parse(t, "router~10.7.0.8~gw.edge~edge.svc.cluster.local",

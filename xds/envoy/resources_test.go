@@ -124,30 +124,30 @@ func parseAt(t fataler, id, place string, metadata map[string]any) envoy.Node {
 	return n
 }
 
-// world makes a snapshot in which each cluster says what is given, in its own
+// fixture makes a snapshot in which each cluster says what is given, in its own
 // network if it is named.
-type world struct {
+type fixture struct {
 	snapshot *federation.Snapshot
 }
 
-func newWorld() *world {
-	w := &world{snapshot: federation.Empty()}
+func newFixture() *fixture {
+	w := &fixture{snapshot: federation.Empty()}
 	w.apply(federation.Edit{Settings: &federation.Settings{Addresses: federation.AddressPolicy{AllowLoopback: true}}})
 	return w
 }
 
-func (w *world) apply(e federation.Edit) *world {
+func (w *fixture) apply(e federation.Edit) *fixture {
 	w.snapshot, _ = federation.Next(w.snapshot, e)
 	return w
 }
 
-func (w *world) attach(id federation.ClusterID, network federation.NetworkID) *world {
+func (w *fixture) attach(id federation.ClusterID, network federation.NetworkID) *fixture {
 	return w.apply(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
 		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Mock, Network: network}},
 	}})
 }
 
-func (w *world) say(id federation.ClusterID, key federation.ServiceKey, shard *federation.Shard) *world {
+func (w *fixture) say(id federation.ClusterID, key federation.ServiceKey, shard *federation.Shard) *fixture {
 	return w.apply(federation.Edit{
 		Source:   federation.ShardKey{Cluster: id, Provider: federation.Mock},
 		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Set: map[federation.ServiceKey]*federation.Shard{key: shard}},

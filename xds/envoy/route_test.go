@@ -28,7 +28,7 @@ func httpOn(port uint16, addresses ...string) *federation.Shard {
 }
 
 func TestAllUsualNamesOfAHost(t *testing.T) {
-	w := newWorld().attach("c1", "").attach("c2", "").
+	w := newFixture().attach("c1", "").attach("c2", "").
 		say("c1", webKey, httpOn(80, "10.1.0.1/32", "fd00::1/128")).
 		say("c2", webKey, httpOn(80, "10.2.0.1/32")).
 		say("c2", federation.ServiceKey{Hostname: "far.other.svc.cluster.local", Namespace: "other"}, httpOn(80, "10.2.0.2/32")).
@@ -49,7 +49,7 @@ func TestAllUsualNamesOfAHost(t *testing.T) {
 }
 
 func TestANameLeadsToOneService(t *testing.T) {
-	w := newWorld().attach("c1", "").attach("c2", "").
+	w := newFixture().attach("c1", "").attach("c2", "").
 		say("c1", key("web.shop.svc.cluster.local"), httpOn(80, "10.1.0.1/32")).
 		say("c1", key("web.shop"), httpOn(80, "10.1.0.2/32")).
 		say("c2", key("a.shop"), httpOn(80, "10.1.0.1/32"))
@@ -71,7 +71,7 @@ func TestANameLeadsToOneService(t *testing.T) {
 
 func TestProxyRoutesTellPortsApart(t *testing.T) {
 	n := parse(t, "sidecar~10.0.0.9~client~", map[string]any{"CLUSTER_ID": "c1", "HTTP_PROXY_PORT": 15080})
-	w := newWorld().attach("c1", "").
+	w := newFixture().attach("c1", "").
 		say("c1", key("web.example"), httpOn(80)).
 		say("c1", key("api.example"), httpOn(8080, "10.1.0.1/32"))
 	got := domainsOf(t, w.snapshot, n, "http_proxy")
@@ -93,7 +93,7 @@ func TestProxyRoutesTellPortsApart(t *testing.T) {
 func TestSeed07RestrictedServicesAreSeenOnlyFromTheirNamespaces(t *testing.T) {
 	private := httpOn(80)
 	private.ExportTo = []string{"."}
-	w := newWorld().attach("c1", "").say("c1", webKey, private)
+	w := newFixture().attach("c1", "").say("c1", webKey, private)
 	outsider := parse(t, "sidecar~10.0.0.9~client.other~other.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
 	for _, typ := range []envoy.Type{envoy.ClusterType, envoy.EndpointType, envoy.ListenerType, envoy.RouteType} {
 		seen := func(n envoy.Node) int {
@@ -108,7 +108,7 @@ func TestSeed07RestrictedServicesAreSeenOnlyFromTheirNamespaces(t *testing.T) {
 func TestOfOneHostnameTheServiceThatEveryoneSeesComesFirst(t *testing.T) {
 	private := httpOn(80)
 	private.ExportTo = []string{"."}
-	w := newWorld().attach("c1", "").
+	w := newFixture().attach("c1", "").
 		say("c1", federation.ServiceKey{Hostname: "web.example", Namespace: "shop"}, private).
 		say("c1", federation.ServiceKey{Hostname: "web.example", Namespace: "z"}, web(at("10.0.0.1", 8080)))
 	for _, typ := range allTypes {
@@ -124,7 +124,7 @@ func TestOfOneHostnameTheServiceThatEveryoneSeesComesFirst(t *testing.T) {
 }
 
 func TestRequestsAreTriedAgainWhereThatIsSafe(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, client(t), w.snapshot), "80")
 	action := c.GetVirtualHosts()[0].GetRoutes()[0].GetRoute()
 	if action.GetRetryPolicy().GetNumRetries().GetValue() != 2 || action.GetTimeout() == nil || action.GetTimeout().AsDuration() != 0 {

@@ -11,7 +11,7 @@ import (
 // with captureMode NONE is dialed at the loopback, and leads to its own hosts alone.
 func TestK52RealProxiesExposeHostsByPort(t *testing.T) {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
-	w := newWorld().attach("c1", "")
+	w := newFixture().attach("c1", "")
 	for i, name := range []string{"web", "log"} {
 		address := []string{"10.7.0.2", "10.7.0.3"}[i]
 		endpoint := at(address, 8080)
@@ -23,7 +23,7 @@ func TestK52RealProxiesExposeHostsByPort(t *testing.T) {
 		ns, _ := pod(t, network, address, nil)
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8080}})
 	}
-	world := w.config(t, `kind: Sidecar
+	fixture := w.config(t, `kind: Sidecar
 metadata: {name: client, namespace: shop}
 spec:
   egress:
@@ -31,7 +31,7 @@ spec:
   - {port: {number: 81, protocol: HTTP}, captureMode: NONE, hosts: ["./web.shop.svc.cluster.local"]}
   - {hosts: ["./log.shop.svc.cluster.local"]}
   outboundTrafficPolicy: {mode: REGISTRY_ONLY}`).snapshot
-	caller, _ := pod(t, network, "10.7.0.9", world)
+	caller, _ := pod(t, network, "10.7.0.9", fixture)
 	for host, want := range map[string]int{"web": 200, "log": 502} {
 		if got := caller.Get("http://127.0.0.1:81/", "Host", host).Status; got != want {
 			t.Errorf("at 127.0.0.1:81, %s is answered with %d, want %d", host, got, want)

@@ -32,7 +32,7 @@ func TestK63EgressListenersThatCannotBeAreLeftOutAlone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "").config(t, fmt.Sprintf(`kind: Sidecar
+			w := newFixture().attach("c1", "").config(t, fmt.Sprintf(`kind: Sidecar
 metadata: {name: s, namespace: shop}
 spec: {ingress: [{%s}], egress: [{%s, hosts: ["./*"]}, {port: {number: 80, protocol: HTTP}, bind: 127.0.0.3, hosts: ["./*"]}]}`,
 				c.ingress, c.egress))

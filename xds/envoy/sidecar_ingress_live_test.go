@@ -49,10 +49,10 @@ func reached(t *testing.T, network *testbed.Network, authority *testbed.Authorit
 // TLS, with redirection and without.
 func TestK51RealProxiesReachTheWorkloadWhereASidecarSays(t *testing.T) {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "outside")
-	world := newWorld().attach("c1", "").config(t, ingressOf).snapshot
+	fixture := newFixture().attach("c1", "").config(t, ingressOf).snapshot
 	caller, _ := pod(t, network, "10.7.0.9", nil)
 	for address, mode := range map[string]string{"10.7.0.2": "REDIRECT", "10.7.0.3": "NONE"} {
-		reached(t, network, authority, address, mode, world)
+		reached(t, network, authority, address, mode, fixture)
 		if got := caller.Get("http://" + address + "/").Echo(t).Name; got != mode {
 			t.Errorf("%s: port 80 is answered by %q", mode, got)
 		}

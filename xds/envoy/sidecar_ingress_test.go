@@ -28,7 +28,7 @@ func TestK50WhatASidecarCannotHaveIsLeftOutAlone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "").config(t,
+			w := newFixture().attach("c1", "").config(t,
 				fmt.Sprintf("kind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {ingress: [{%s}, {port: {number: 80, protocol: HTTP}}]}",
 					c.ingress))
 			n := parse(t, "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1", "IDENTITY_SOURCE": "ads"})

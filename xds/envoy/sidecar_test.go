@@ -74,7 +74,7 @@ func pod(t *testing.T, network *testbed.Network, address string, s *federation.S
 	return ns, proxy
 }
 
-func sidecarWorld() *federation.Snapshot {
+func sidecarFixture() *federation.Snapshot {
 	raw := tcp(90, federation.TCP, "10.96.0.2/32")
 	raw.Endpoints = []federation.Endpoint{{
 		Address: federation.IPAddress(netip.MustParseAddr("10.7.0.2")),
@@ -82,17 +82,17 @@ func sidecarWorld() *federation.Snapshot {
 	}}
 	shop := web(at("10.7.0.2", 8080), at("10.7.0.3", 8080), at("10.7.0.4", 8080)) // nothing listens on the last
 	shop.VIPs = vips("10.96.0.1/32")
-	return newWorld().attach("c1", "").say("c1", webKey, shop).say("c1", key("raw.shop"), raw).snapshot
+	return newFixture().attach("c1", "").say("c1", webKey, shop).say("c1", key("raw.shop"), raw).snapshot
 }
 
 // Requests of a captured workload reach workloads with and without a sidecar,
 // by VIP, by name and directly; a dead endpoint fails none of them.
 func TestCapturedTrafficReachesTheWorkloads(t *testing.T) {
-	world, network := sidecarWorld(), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
-	first, firstProxy := pod(t, network, "10.7.0.2", world)
+	fixture, network := sidecarFixture(), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
+	first, firstProxy := pod(t, network, "10.7.0.2", fixture)
 	second, _ := pod(t, network, "10.7.0.3", nil)
 	pod(t, network, "10.7.0.4", nil)
-	caller, _ := pod(t, network, "10.7.0.9", world)
+	caller, _ := pod(t, network, "10.7.0.9", fixture)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "first", Namespace: first, HTTP: []int{8080, 7777}, TCP: []int{9000}})
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "second", Namespace: second, HTTP: []int{8080}})
 
@@ -156,7 +156,7 @@ func TestDrainingEndpointsAreTheLastResort(t *testing.T) {
 		for i := range addresses {
 			shard.Endpoints[i].Health = federation.Draining
 		}
-		return newWorld().attach("c1", "").say("c1", webKey, shard).snapshot
+		return newFixture().attach("c1", "").say("c1", webKey, shard).snapshot
 	}
 	answers := func(from *testbed.Namespace) map[string]int {
 		count := map[string]int{}
@@ -178,12 +178,12 @@ func TestDrainingEndpointsAreTheLastResort(t *testing.T) {
 // The explicit HTTP proxy serves known hosts by any of their names and refuses
 // others.
 func TestExplicitHTTPProxyServesKnownHosts(t *testing.T) {
-	world, network := sidecarWorld(), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
+	fixture, network := sidecarFixture(), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	for _, address := range []string{"10.7.0.2", "10.7.0.3"} {
 		ns, _ := pod(t, network, address, nil)
 		testbed.StartEcho(t, testbed.EchoOptions{Name: address, Namespace: ns, HTTP: []int{8080}})
 	}
-	caller, _ := pod(t, network, "10.7.0.9", world)
+	caller, _ := pod(t, network, "10.7.0.9", fixture)
 	for url, want := range map[string]int{
 		"http://web.shop.svc.cluster.local/path": 200, "http://web/": 200, "http://web.shop:80/": 200, "http://10.96.0.1/": 200,
 		"http://unknown.example/": 502, "http://web:81/": 502,

@@ -16,7 +16,7 @@ import (
 // TestU49NamesInStatisticsEndWhereTheBootstrapLooks: for proxies of Istio's agents and of the hub's bootstraps, every
 // cluster and every listener for requests; older agents and other proxies get what they got before.
 func TestU49NamesInStatisticsEndWhereTheBootstrapLooks(t *testing.T) {
-	w := sidecarWorld()
+	w := sidecarFixture()
 	for name, c := range map[string]struct {
 		said map[string]any
 		want bool

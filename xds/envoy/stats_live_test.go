@@ -83,7 +83,7 @@ func TestU25IstiodSendsTheSameFilters(t *testing.T) {
 	workload.Workload, workload.Labels = "shop/web-5c9f-abcde", map[string]string{"app": "front", "version": "v1", "pod-template-hash": "5c9f"}
 	shop, db := web(workload), tcp(3306, federation.TCP, "10.96.0.11/32")
 	shop.VIPs = vips("10.96.0.10/32")
-	s := newWorld().attach("Kubernetes", "").say("Kubernetes", webKey, shop).say("Kubernetes", key("db.shop.svc.cluster.local"), db).snapshot
+	s := newFixture().attach("Kubernetes", "").say("Kubernetes", webKey, shop).say("Kubernetes", key("db.shop.svc.cluster.local"), db).snapshot
 	said, err := envoy.ParseNode(n)
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func counting(t *testing.T, agent bool, extensions ...string) envoy.Node {
 // TestU24IstiosFiltersAreForProxiesThatListThem, and that Istio's agent started; others get the same bytes as without
 // the list.
 func TestU24IstiosFiltersAreForProxiesThatListThem(t *testing.T) {
-	w := sidecarWorld()
+	w := sidecarFixture()
 	for name, c := range map[string]struct {
 		agent      bool
 		extensions []string
@@ -121,7 +121,7 @@ func TestK64TelemetryDecidesWhatIsCounted(t *testing.T) {
 		"the interval": {root: "[{reportingInterval: 5s}]", namespace: "[{reportingInterval: 7s}]", want: "counted every 7s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().attach("c1", "").say("c1", key("raw.shop"), tcp(90, federation.TCP, "10.96.0.2/32"))
+			w := newFixture().attach("c1", "").say("c1", key("raw.shop"), tcp(90, federation.TCP, "10.96.0.2/32"))
 			for _, o := range [][3]string{
 				{"istio-system", "", c.root},
 				{"shop", "", c.namespace},

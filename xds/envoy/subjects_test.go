@@ -42,8 +42,8 @@ func TestR24EveryReasonIsAboutSomething(t *testing.T) {
 }
 
 // taken has services that want the same hostname, short name and VIP.
-func taken() *world {
-	w := newWorld().attach("c1", "")
+func taken() *fixture {
+	w := newFixture().attach("c1", "")
 	for i, service := range []federation.ServiceKey{
 		{Hostname: "same.example.com", Namespace: "a"},
 		{Hostname: "same.example.com", Namespace: "b"},

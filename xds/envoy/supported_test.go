@@ -81,7 +81,7 @@ func TestG81EveryFieldOfEntriesIsListed(t *testing.T) {
 
 // TestG81ProbesOfGroupsAreReported: the hub sends no probes, and says where they belong.
 func TestG81ProbesOfGroupsAreReported(t *testing.T) {
-	w := newWorld().config(t,
+	w := newFixture().config(t,
 		"kind: WorkloadGroup\nmetadata: {name: n, namespace: shop}\nspec: {metadata: {labels: {a: b}}, template: {serviceAccount: a}, probe: {periodSeconds: 1, httpGet: {port: 80}}}")
 	for o := range w.snapshot.Objects().All() {
 		found := envoy.NotHonoured(o)
@@ -95,7 +95,7 @@ func TestG81ProbesOfGroupsAreReported(t *testing.T) {
 // DestinationRule that takes them.
 func triedObjects(t *testing.T, kind string) []*federation.Object {
 	t.Helper()
-	w := newWorld().config(t, string(readFile(t, "testdata/supported/"+strings.ToLower(kind)+".yaml")))
+	w := newFixture().config(t, string(readFile(t, "testdata/supported/"+strings.ToLower(kind)+".yaml")))
 	if kind == "DestinationRule" {
 		var policies []map[string]any
 		if err := yaml.UnmarshalStrict(readFile(t, "testdata/supported/policies.yaml"), &policies); err != nil {
@@ -175,7 +175,7 @@ func (f *fieldTrial) resources(o *federation.Object, spec proto.Message) iter.Se
 	tried.Spec = proto.Clone(spec)
 	index(&tried)
 	tried.Digest = fmt.Sprint(spec)
-	w := world{snapshot: f.mesh}
+	w := fixture{snapshot: f.mesh}
 	w.configure(&tried)
 	return func(yield func(string, string) bool) {
 		for _, proxy := range slices.Sorted(maps.Keys(f.proxies)) {

@@ -79,7 +79,7 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld().config(t, fmt.Sprintf("kind: %s\nmetadata: {name: n, namespace: shop}\nspec: %s", c.kind, c.spec))
+			w := newFixture().config(t, fmt.Sprintf("kind: %s\nmetadata: {name: n, namespace: shop}\nspec: %s", c.kind, c.spec))
 			var got []string
 			for o := range w.snapshot.Objects().All() {
 				for _, f := range envoy.NotHonoured(o) {

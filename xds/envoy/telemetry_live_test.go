@@ -71,7 +71,7 @@ func TestK26RealProxiesLog(t *testing.T) {
 		Ports:     []federation.Port{{Name: "http", Number: 9411, Protocol: federation.HTTP}},
 		Endpoints: []federation.Endpoint{{Address: at("10.7.0.40", 1).Address, Ports: []federation.EndpointPort{{Name: "http", Number: 9411}}}},
 	}
-	w := newWorld().attach("c1", "").say("c1", webKey, shard).say("c1", key("spans.shop"), spans).config(t, telemetryRules)
+	w := newFixture().attach("c1", "").say("c1", webKey, shard).say("c1", key("spans.shop"), spans).config(t, telemetryRules)
 	server, sidecar := proxied(t, network, authority, "10.7.0.2", "web", w.snapshot)
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: server, HTTP: []int{8080}})
 	front, client := proxied(t, network, authority, "10.7.0.9", "front", w.snapshot)

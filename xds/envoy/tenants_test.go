@@ -15,7 +15,7 @@ import (
 // configuration meanwhile.
 func TestR05LargeRings(t *testing.T) {
 	for size, want := range map[uint64]uint64{1024: 1024, 65536: 65536, 65537: 65536, 8 << 20: 65536} {
-		w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).config(t, fmt.Sprintf(`
+		w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80)).config(t, fmt.Sprintf(`
 kind: DestinationRule
 metadata: {name: web, namespace: shop}
 spec: {host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, ringHash: {minimumRingSize: %d}}}}}`, size))
@@ -36,7 +36,7 @@ func TestR05CommandsOfHeaders(t *testing.T) {
 		"%REQ(a)%": "%REQ(a)%", "%REQ(:path)%": "%REQ(:path)%", "%REQ(a?:b)%": "%REQ(a?:b)%", "%REQ(a?b?c)%": "%%REQ(a?b?c)%%",
 		"%RESP(?b)%": "%%RESP(?b)%%",
 	} {
-		w := newWorld().attach("c1", "").say("c1", webKey, httpOn(80)).config(t, fmt.Sprintf(`
+		w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80)).config(t, fmt.Sprintf(`
 kind: VirtualService
 metadata: {name: web, namespace: shop}
 spec: {hosts: [web.shop.svc.cluster.local], http: [{headers: {request: {set: {x-a: "%s"}}}, route: [{destination: {host: web.shop.svc.cluster.local}}]}]}`, value))

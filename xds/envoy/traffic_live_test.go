@@ -175,12 +175,12 @@ func splitFailsOver(t *testing.T, tr *traffic) {
 // warmsUp replaces the endpoint b again and again, until it gets fewer requests than its half
 // while it is new: a machine that stops for the time of warming up sees nothing of it.
 func warmsUp(t *testing.T, tr *traffic) {
-	both := endpointsOf(t, tr.world.snapshot, warmCluster)
-	tr.world.apply(federation.Edit{
+	both := endpointsOf(t, tr.fixture.snapshot, warmCluster)
+	tr.fixture.apply(federation.Edit{
 		Source:   federation.ShardKey{Cluster: "c2", Provider: federation.Mock},
 		Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Gone: []federation.ServiceKey{key("warm.shop")}},
 	})
-	alone := endpointsOf(t, tr.world.snapshot, warmCluster)
+	alone := endpointsOf(t, tr.fixture.snapshot, warmCluster)
 	members := func(want uint64) {
 		testbed.WaitFor(t, time.Minute, "endpoints", func() error {
 			if got := tr.proxy.Stat("cluster." + warmCluster + ".membership_total"); got != want {

@@ -23,7 +23,7 @@ func spoilTLS(t *testing.T, common *tlsv3.CommonTlsContext) func(*clusterv3.Clus
 
 // Clusters that DestinationRules can produce are judged as Envoy does.
 func TestBadClustersAreNeverSent(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	names := &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: []*tlsv3.SubjectAltNameMatcher{{
 		SanType: tlsv3.SubjectAltNameMatcher_DNS, Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "a"}},
 	}}}

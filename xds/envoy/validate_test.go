@@ -135,13 +135,13 @@ var spoils = map[string]spoil{
 }
 
 func TestBadResourcesAreNeverSent(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080)))
 	for name, s := range spoils {
 		t.Run(name, func(t *testing.T) { s.judge(t, w) })
 	}
 }
 
-func (s spoil) judge(t *testing.T, w *world) {
+func (s spoil) judge(t *testing.T, w *fixture) {
 	built := buildAll(t, client(t), w.snapshot)
 	m, _ := find[proto.Message](t, built[s.typ], s.name)
 	s.do(m)

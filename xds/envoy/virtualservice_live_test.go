@@ -10,11 +10,11 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// routedWorld has two services, first and second, and routes between them.
-func routedWorld(t *testing.T) *federation.Snapshot {
+// routedFixture has two services, first and second, and routes between them.
+func routedFixture(t *testing.T) *federation.Snapshot {
 	first, second := web(at("10.7.0.2", 8080)), web(at("10.7.0.3", 8080))
 	first.VIPs, second.VIPs = vips("10.96.0.1/32"), vips("10.96.0.2/32")
-	return newWorld().attach("c1", "").say("c1", webKey, first).say("c1", key("second.shop.svc.cluster.local"),
+	return newFixture().attach("c1", "").say("c1", webKey, first).say("c1", key("second.shop.svc.cluster.local"),
 		second).config(t, `kind: MeshSettings
 spec: {outboundTrafficPolicy: {mode: REGISTRY_ONLY}}
 ---
@@ -37,12 +37,12 @@ spec:
 
 // What VirtualServices say happens to the requests of a captured workload.
 func TestVirtualServicesThroughARealEnvoy(t *testing.T) {
-	world, network := routedWorld(t), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
+	fixture, network := routedFixture(t), testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	for address, name := range map[string]string{"10.7.0.2": "first", "10.7.0.3": "second"} {
 		ns, _ := pod(t, network, address, nil)
 		testbed.StartEcho(t, testbed.EchoOptions{Name: name, Namespace: ns, HTTP: []int{8080}})
 	}
-	caller, _ := pod(t, network, "10.7.0.9", world)
+	caller, _ := pod(t, network, "10.7.0.9", fixture)
 	for path, want := range map[string]int{"/moved": 307, "/teapot": 418, "/abort": 555, "/gone": 503, "/slow?delay=1m": 504, "/": 200} {
 		if got := ask(t, caller, "http://10.96.0.1"+path, ""); got.status != want {
 			t.Errorf("%s is answered with %d, want %d", path, got.status, want)

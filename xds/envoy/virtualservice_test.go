@@ -10,7 +10,7 @@ import (
 
 // TestR27AnAddedHostReplacesTheRequests: a request has one host.
 func TestR27AnAddedHostReplacesTheRequests(t *testing.T) {
-	w := newWorld().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).config(t, `kind: VirtualService
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).config(t, `kind: VirtualService
 metadata: {name: web, namespace: shop}
 spec:
   hosts: [web.shop.svc.cluster.local]

@@ -33,16 +33,16 @@ func endless(token string) *http.Response {
 }
 
 // relists has everything listed while the server answers so.
-func relists(answer func(*http.Request) (*http.Response, error)) func(*world) {
-	return func(w *world) {
+func relists(answer func(*http.Request) (*http.Response, error)) func(*fixture) {
+	return func(w *fixture) {
 		w.Wrong(answer)
 		w.cluster.Relist()
 	}
 }
 
 // rewatches has everything watched again while the server answers so.
-func rewatches(answer func(*http.Request) (*http.Response, error)) func(*world) {
-	return func(w *world) {
+func rewatches(answer func(*http.Request) (*http.Response, error)) func(*fixture) {
+	return func(w *fixture) {
 		w.Wrong(answer)
 		w.EndWatches()
 	}
@@ -55,14 +55,14 @@ func events(texts ...string) *http.Response {
 
 var faults = map[string]struct {
 	resource func(*listwatch.Resource[value])
-	fault    func(*world)
+	fault    func(*fixture)
 	during   string // what is known while the server is wrong; "": a=1 b=2
 	says     string // the trouble then; "": none
 	asked    string // then; "": whatever it is
 	after    string // what is known once the server is right again; "": as during
 }{
 	"pages without end": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			n := 0
 			relists(func(r *http.Request) (*http.Response, error) {
 				if !isList(r) {
@@ -75,7 +75,7 @@ var faults = map[string]struct {
 		says: "list secrets: the cluster has more than 20 objects, its limit",
 	},
 	"empty pages without end": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			n := 0
 			relists(func(r *http.Request) (*http.Response, error) {
 				if !isList(r) {
@@ -138,7 +138,7 @@ var faults = map[string]struct {
 	},
 	"a list that may not be read and need not": {
 		resource: func(r *listwatch.Resource[value]) { r.Optional, r.Renew = true, 30*time.Second },
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			relists(func(r *http.Request) (*http.Response, error) {
 				if !isList(r) {
 					return nil, nil
@@ -158,14 +158,14 @@ var faults = map[string]struct {
 		asked: "list, list 1, list, watch 102",
 	},
 	"410 instead of a watch": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			w.Compact()
 			w.EndWatches()
 		},
 		asked: "watch 102, list, list 1, watch 103",
 	},
 	"410 in a watch": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			first := true
 			rewatches(func(r *http.Request) (*http.Response, error) {
 				if !isWatch(r) || !first {
@@ -182,11 +182,11 @@ var faults = map[string]struct {
 		during: "a=1 b=4", asked: "watch 102, list, list 1, watch 103",
 	},
 	"a history that went back": {
-		fault:  func(w *world) { w.Restore(50, secret("a", "0")) },
+		fault:  func(w *fixture) { w.Restore(50, secret("a", "0")) },
 		during: "a=0", asked: "list, watch 51",
 	},
 	"another cluster": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			w.Become("u2")
 			w.Delete("edge", "a")
 			w.Put(secret("b", "foreign"))
@@ -194,7 +194,7 @@ var faults = map[string]struct {
 		during: "a=1 b=2", says: "did not prove that it is the known one: another cluster answers at this address", after: "b=foreign",
 	},
 	"another cluster that shows after its list": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			relists(func(r *http.Request) (*http.Response, error) {
 				if isList(r) {
 					w.Become("u2")
@@ -209,7 +209,7 @@ var faults = map[string]struct {
 		says: "another cluster answers at this address",
 	},
 	"a server that is silent": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			w.Put(secret("a", "3"))
 			synctest.Wait()
 			w.Wrong(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") })
@@ -217,7 +217,7 @@ var faults = map[string]struct {
 		during: "a=3 b=2", says: "connection refused",
 	},
 	"a bookmark": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			first := true
 			rewatches(func(r *http.Request) (*http.Response, error) {
 				if !isWatch(r) || !first {
@@ -252,7 +252,7 @@ var faults = map[string]struct {
 		says: "watch secrets: the server ends the watch at once",
 	},
 	"a watch with too much": {
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			for i := range 30 {
 				w.Put(secret(fmt.Sprint("n", i), "0"))
 			}
@@ -262,7 +262,7 @@ var faults = map[string]struct {
 	},
 	"an object over which the hub panics": {
 		resource: func(r *listwatch.Resource[value]) { r.Read = panicsOver(r.Read, "poison") },
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			w.Put(secret("poison", "3"))
 			w.Put(secret("a", "4"))
 		},
@@ -275,7 +275,7 @@ var faults = map[string]struct {
 				return value{k.Name, fmt.Sprint(cause, strings.Contains(string(stack), "follow_test.go"))}
 			}
 		},
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			w.Put(secret("poison", "3"))
 			w.Put(secret("a", "4"))
 		},
@@ -285,7 +285,7 @@ var faults = map[string]struct {
 		resource: func(r *listwatch.Resource[value]) {
 			r.Doubtful = func(list []value) bool { return len(list) < 2 }
 		},
-		fault: func(w *world) {
+		fault: func(w *fixture) {
 			first := true
 			relists(func(r *http.Request) (*http.Response, error) {
 				if !isList(r) || !first {

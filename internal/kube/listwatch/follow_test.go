@@ -24,8 +24,8 @@ import (
 // value is what the tests keep of a Secret.
 type value struct{ name, content string }
 
-// world is a cluster that is followed, and what was told of it.
-type world struct {
+// fixture is a cluster that is followed, and what was told of it.
+type fixture struct {
 	*listwatchtest.Server
 	cluster *listwatch.Cluster
 	before  int // requests before the fault
@@ -36,7 +36,7 @@ type world struct {
 }
 
 // Now is part of listwatch.Keeper.
-func (w *world) Now(all map[listwatch.Key]value) {
+func (w *fixture) Now(all map[listwatch.Key]value) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var now []string
@@ -48,7 +48,7 @@ func (w *world) Now(all map[listwatch.Key]value) {
 }
 
 // Following is part of listwatch.Keeper.
-func (w *world) Following(err error) {
+func (w *fixture) Following(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !errors.Is(err, listwatch.ErrRelist) {
@@ -56,17 +56,17 @@ func (w *world) Following(err error) {
 	}
 }
 
-func (w *world) view() (now string, trouble error) {
+func (w *fixture) view() (now string, trouble error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now, w.trouble
 }
 
 // asked are the requests since the fault.
-func (w *world) asked() string { return strings.Join(w.Requests()[w.before:], ", ") }
+func (w *fixture) asked() string { return strings.Join(w.Requests()[w.before:], ", ") }
 
 // tries are the lists and watches that began since the fault.
-func (w *world) tries() (n int) {
+func (w *fixture) tries() (n int) {
 	for _, asked := range w.Requests()[w.before:] {
 		if asked == "list" || strings.HasPrefix(asked, "watch ") {
 			n++
@@ -80,9 +80,9 @@ func secret(name, content string) *corev1.Secret {
 }
 
 // start follows a cluster with the Secrets a and b until the test ends.
-func start(t *testing.T, change func(*listwatch.Resource[value])) *world {
+func start(t *testing.T, change func(*listwatch.Resource[value])) *fixture {
 	t.Helper()
-	w := &world{Server: listwatchtest.New("u1")}
+	w := &fixture{Server: listwatchtest.New("u1")}
 	w.Put(secret("a", "1"))
 	w.Put(secret("b", "2"))
 	w.cluster = listwatch.NewCluster(w.Client(t), listwatch.ClusterOptions{Logger: slog.New(slog.DiscardHandler)})
@@ -146,7 +146,7 @@ func TestFaultsOfServers(t *testing.T) {
 }
 
 // heal makes the server right again.
-func (w *world) heal() {
+func (w *fixture) heal() {
 	w.Wrong(nil)
 	w.Become("u1")
 	w.Delete("edge", "poison")

@@ -23,8 +23,8 @@ const Port = 8080
 // HostOf names the service that runs in the network of one cluster alone.
 func HostOf(cluster string) string { return "only-" + cluster + ".shop.svc.cluster.local" }
 
-// World is the three networks and all that runs there. It ends with the test.
-type World struct {
+// Topology is the three networks and all that runs there. It ends with the test.
+type Topology struct {
 	Hub   *Hub
 	Sites []*Site // of c1, c2 and dc1
 	Wan   *testbed.Network
@@ -32,7 +32,7 @@ type World struct {
 	machines *testbed.Authority // signs for what runs in dc1
 }
 
-// Options say how a World is built.
+// Options say how a Topology is built.
 type Options struct {
 	Program string            // of the hub: the path of its binary
 	Told    func(step string) // called with each next step; nil: not called
@@ -45,16 +45,16 @@ type Shape struct {
 	Gateways int // 1 to 3
 }
 
-// Start builds a World and returns when every proxy has its configuration. It
+// Start builds a Topology and returns when every proxy has its configuration. It
 // takes about 20 s.
-func Start(t testing.TB, o Options) *World {
+func Start(t testing.TB, o Options) *Topology {
 	t.Helper()
 	told := func(format string, args ...any) {
 		if o.Told != nil {
 			o.Told(fmt.Sprintf(format, args...))
 		}
 	}
-	w := &World{Wan: testbed.NewNetwork(t, "wan", "192.0.2.0/24"), machines: testbed.NewAuthority(t, "machines")}
+	w := &Topology{Wan: testbed.NewNetwork(t, "wan", "192.0.2.0/24"), machines: testbed.NewAuthority(t, "machines")}
 	told("three networks: n1 and n2 have the same addresses, and none has a route to another")
 	for _, plan := range plans {
 		w.Sites = append(w.Sites, newSite(t, w.Wan, plan.shaped(o.Shapes)))
@@ -80,7 +80,7 @@ func Start(t testing.TB, o Options) *World {
 }
 
 // Site returns the site of a cluster.
-func (w *World) Site(cluster string) *Site {
+func (w *Topology) Site(cluster string) *Site {
 	for _, s := range w.Sites {
 		if s.Cluster == cluster {
 			return s
@@ -91,7 +91,7 @@ func (w *World) Site(cluster string) *Site {
 
 // awaitSync waits until every proxy is live and every caller gets an answer of the
 // service in its own network and of the one in each other.
-func (w *World) awaitSync(t testing.TB) {
+func (w *Topology) awaitSync(t testing.TB) {
 	t.Helper()
 	for _, s := range w.Sites {
 		for _, p := range s.proxies() {

@@ -46,7 +46,7 @@ func labelled(endpoint federation.Endpoint, version string) federation.Endpoint 
 }
 
 // services are shop/web in two clusters on two networks with different VIPs and
-// protocols, its twin in another namespace, and 120 more in the second.
+// protocols, one of the same name in another namespace, and 120 more in the second.
 func services() (ofFirst, ofSecond map[federation.ServiceKey]*federation.Shard) {
 	draining := labelled(endpoint("n2", "10.0.1.1"), "2")
 	draining.Health, draining.Weight = federation.Draining, 3
@@ -65,7 +65,7 @@ func services() (ofFirst, ofSecond map[federation.ServiceKey]*federation.Shard) 
 	return ofFirst, ofSecond
 }
 
-func world(t testing.TB) *federation.Snapshot {
+func fixture(t testing.TB) *federation.Snapshot {
 	t.Helper()
 	since := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	ofFirst, ofSecond := services()

@@ -41,20 +41,20 @@ func istio(kind, ns, name, spec string) string {
 func entry(name, spec string) string    { return istio("ServiceEntry", "shop", name, spec) }
 func workload(name, spec string) string { return istio("WorkloadEntry", "shop", name, spec) }
 
-// world is a configuration, and the mesh that follows from it.
-type world struct {
+// fixture is a configuration, and the mesh that follows from it.
+type fixture struct {
 	state    *config.State
 	mesh     *federation.Snapshot
 	revision int64
 }
 
-func newWorld() *world {
-	w := &world{state: config.NewState(config.Options{Hub: "hub"}), mesh: federation.Empty()}
+func newFixture() *fixture {
+	w := &fixture{state: config.NewState(config.Options{Hub: "hub"}), mesh: federation.Empty()}
 	w.take(nil)
 	return w
 }
 
-func (w *world) take(events []config.Event) federation.ChangeSet {
+func (w *fixture) take(events []config.Event) federation.ChangeSet {
 	w.revision++
 	state, edit := w.state.Next(events, w.revision)
 	before := w.mesh.Version()
@@ -63,7 +63,7 @@ func (w *world) take(events []config.Event) federation.ChangeSet {
 	return w.mesh.ChangesSince(before)
 }
 
-func (w *world) apply(t testing.TB, manifests ...string) federation.ChangeSet {
+func (w *fixture) apply(t testing.TB, manifests ...string) federation.ChangeSet {
 	t.Helper()
 	var events []config.Event
 	for _, m := range manifests {
@@ -74,7 +74,7 @@ func (w *world) apply(t testing.TB, manifests ...string) federation.ChangeSet {
 	return w.take(events)
 }
 
-func (w *world) delete(kind, name string) federation.ChangeSet {
+func (w *fixture) delete(kind, name string) federation.ChangeSet {
 	old, _ := w.state.Object(federation.ObjectKey{Group: "networking.istio.io", Kind: kind, Namespace: "shop", Name: name})
 	return w.take([]config.Event{{Old: old}})
 }
@@ -84,7 +84,7 @@ func shop(host string) federation.ServiceKey {
 }
 
 // endpoints are the addresses of a service in namespace shop, sorted.
-func (w *world) endpoints(host string) []string {
+func (w *fixture) endpoints(host string) []string {
 	svc, ok := w.mesh.Service(shop(host))
 	if !ok {
 		return []string{"no service"}
@@ -99,7 +99,7 @@ func (w *world) endpoints(host string) []string {
 	return found
 }
 
-func (w *world) has(t testing.TB, host string, want ...string) {
+func (w *fixture) has(t testing.TB, host string, want ...string) {
 	t.Helper()
 	if got := w.endpoints(host); !slices.Equal(got, want) {
 		t.Errorf("%s has the endpoints %v, want %v", host, got, want)
@@ -127,7 +127,7 @@ func expect(t testing.TB, c federation.ChangeSet, reasons federation.Reason, ser
 	}
 }
 
-func (w *world) problems() []string {
+func (w *fixture) problems() []string {
 	var out []string
 	for c := range w.mesh.Clusters() {
 		for p := range w.mesh.Problems(c.ID) {

@@ -129,9 +129,9 @@ var trafficPods = map[byte]struct {
 	address string
 }{'a': {"c1", "10.7.0.2"}, 'b': {"c2", "10.7.0.3"}}
 
-// trafficWorld has the services, each endpoint from the cluster of its pod.
-func trafficWorld(t *testing.T) *world {
-	w := newWorld().attach("c1", "").attach("c2", "")
+// trafficFixture has the services, each endpoint from the cluster of its pod.
+func trafficFixture(t *testing.T) *fixture {
+	w := newFixture().attach("c1", "").attach("c2", "")
 	for i, h := range trafficHosts {
 		for j := range h.pods {
 			of := trafficPods[h.pods[j]]
@@ -152,9 +152,9 @@ func trafficWorld(t *testing.T) *world {
 
 // traffic is what requests of a caller with a sidecar meet.
 type traffic struct {
-	caller *testbed.Namespace
-	proxy  *testbed.Envoy
-	world  *world
+	caller  *testbed.Namespace
+	proxy   *testbed.Envoy
+	fixture *fixture
 	*trafficServers
 }
 
@@ -162,13 +162,13 @@ func startTraffic(t *testing.T) *traffic {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	a, _ := pod(t, network, trafficPods['a'].address, nil)
 	b, _ := pod(t, network, trafficPods['b'].address, nil)
-	tr := &traffic{world: trafficWorld(t), trafficServers: serveTraffic(t, a, b)}
+	tr := &traffic{fixture: trafficFixture(t), trafficServers: serveTraffic(t, a, b)}
 	tr.caller = testbed.NewNamespace(t, "caller")
 	tr.caller.Join(network, "10.7.0.9")
 	n := client(t)
 	tr.proxy = testbed.StartEnvoy(t, testbed.EnvoyOptions{
-		Name: "caller", Namespace: tr.caller, Config: withEndpointFile(t, sidecarConfig(t, n, tr.world.snapshot), warmCluster),
-		Files: map[string][]byte{endpointFile: endpointsOf(t, tr.world.snapshot, warmCluster)},
+		Name: "caller", Namespace: tr.caller, Config: withEndpointFile(t, sidecarConfig(t, n, tr.fixture.snapshot), warmCluster),
+		Files: map[string][]byte{endpointFile: endpointsOf(t, tr.fixture.snapshot, warmCluster)},
 		Args:  []string{"--service-node", "caller", "--service-cluster", "shop"},
 	})
 	tr.proxy.WaitReady(time.Minute)

@@ -13,11 +13,11 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// tasks is the world of Istio's bookinfo, httpbin and helloworld tasks: versions
+// tasks is the fixture of Istio's bookinfo, httpbin and helloworld tasks: versions
 // 1 and 2 of reviews are pods of a Kubernetes cluster, version 3 and everything
 // else are machines that only the configuration knows.
 type tasks struct {
-	*world
+	*fixture
 	caller  *client            // Product page: a workload behind a captured sidecar.
 	outside *testbed.Namespace // Not in the mesh.
 	ingress *testbed.Envoy
@@ -40,7 +40,7 @@ var appAddresses = map[string]string{
 
 func newTasks(t *testing.T) *tasks {
 	w := &tasks{
-		world: &world{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}, apps: map[string]*app{},
+		fixture: &fixture{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}, apps: map[string]*app{},
 		ca: testbed.NewAuthority(t, "sites"),
 	}
 	w.c1 = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})

@@ -41,8 +41,8 @@ spec:
   workloadSelector: {labels: {app: ledger}}
 `
 
-// world is a store and the hubs over it.
-type world struct {
+// fixture is a store and the hubs over it.
+type fixture struct {
 	t     *testing.T
 	store *memory.Store
 	*hub  // the first
@@ -64,8 +64,8 @@ func (h *hub) Register(ctx context.Context, manifest []byte, ttl time.Duration) 
 	return h.engine.Register(ctx, manifest, ttl)
 }
 
-// inWorld runs the test in a bubble, with the mesh applied.
-func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+// inFixture runs the test in a bubble, with the mesh applied.
+func inFixture(t *testing.T, test func(t *testing.T, w *fixture)) {
 	t.Helper()
 	set, err := loaded()
 	if err != nil {
@@ -76,7 +76,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		kinds = append(kinds, k.Kind)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, store: memory.New(kinds...)}
+		w := &fixture{t: t, store: memory.New(kinds...)}
 		w.hub = w.start(set)
 		w.apply(mesh)
 		test(t, w)
@@ -84,7 +84,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 }
 
 // start runs another hub over the store.
-func (w *world) start(set *schema.Set) *hub {
+func (w *fixture) start(set *schema.Set) *hub {
 	h := &hub{t: w.t, snapshots: federation.NewAggregate(nil)}
 	o, quiet := config.Options{Hub: "hub"}, slog.New(slog.DiscardHandler)
 	source := apply.NewValidated(w.store, set, quiet)
@@ -106,7 +106,7 @@ func (w *world) start(set *schema.Set) *hub {
 }
 
 // another runs one more hub.
-func (w *world) another() *hub {
+func (w *fixture) another() *hub {
 	w.t.Helper()
 	set, err := loaded()
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *world) another() *hub {
 	return w.start(set)
 }
 
-func (w *world) apply(manifests string) {
+func (w *fixture) apply(manifests string) {
 	w.t.Helper()
 	r, err := w.engine.Apply(w.t.Context(), apply.Request{Manifests: []apply.File{{Name: "mesh.yaml", Data: manifests}}})
 	if err != nil || len(r.Errors) > 0 {

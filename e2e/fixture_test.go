@@ -12,9 +12,9 @@ import (
 
 const webHost = "web.shop.svc.cluster.local"
 
-// world is two Kubernetes clusters and a Consul datacenter, with one workload
+// fixture is two Kubernetes clusters and a Consul datacenter, with one workload
 // of the service web each, and clients behind a captured sidecar.
-type world struct {
+type fixture struct {
 	t      *testing.T
 	mesh   *testbed.Network
 	c1, c2 *testbed.Kube
@@ -25,8 +25,8 @@ type world struct {
 // The workloads' addresses; each echo server says the name of its cluster.
 var pods = map[string]string{"c1": "10.77.0.21", "c2": "10.77.0.22", "dc1": "10.77.0.23"}
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.77.0.0/24")}
+func newFixture(t *testing.T) *fixture {
+	w := &fixture{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.77.0.0/24")}
 	w.c1 = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})
 	w.c2 = testbed.StartKube(t, testbed.KubeOptions{Name: "c2", ServiceCIDR: "10.97.0.0/16"})
 	w.dc1 = testbed.StartConsul(t, testbed.ConsulOptions{Name: "dc1"})
@@ -98,7 +98,7 @@ endpoints:
 `, namespace, name, service, address, http)
 }
 
-func (w *world) registerConsul() {
+func (w *fixture) registerConsul() {
 	w.dc1.Put("/v1/catalog/register", map[string]any{
 		"Node": "vm-1", "Address": pods["dc1"],
 		"Service": map[string]any{"ID": "web-1", "Service": "web", "Port": 8080, "Meta": map[string]string{"protocol": "http"}},
@@ -106,7 +106,7 @@ func (w *world) registerConsul() {
 	})
 }
 
-func (w *world) config() string {
+func (w *fixture) config() string {
 	dir := w.t.TempDir()
 	for name, kube := range map[string]*testbed.Kube{"c1": w.c1, "c2": w.c2} {
 		write(w.t, filepath.Join(dir, name), string(kube.Kubeconfig()))
@@ -128,7 +128,7 @@ func (w *world) config() string {
 }
 
 // awaitEndpoints waits until the hub's view of the service is exactly that.
-func (w *world) awaitEndpoints(limit time.Duration, clusters ...string) {
+func (w *fixture) awaitEndpoints(limit time.Duration, clusters ...string) {
 	w.t.Helper()
 	testbed.WaitFor(w.t, limit, "endpoints of "+strings.Join(clusters, " "), func() error {
 		found, err := w.hub.endpoints(webHost)
@@ -156,7 +156,7 @@ type client struct {
 	header []string // and with which, as names and values
 }
 
-func (w *world) startClient(name, address, apiType string) *client {
+func (w *fixture) startClient(name, address, apiType string) *client {
 	c := &client{Namespace: testbed.NewNamespace(w.t, name), host: webHost}
 	c.Join(w.mesh, address)
 	c.Capture(testbed.ProxyUID)
