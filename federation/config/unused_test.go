@@ -1,10 +1,11 @@
-package config
+package config_test
 
 import (
 	"fmt"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
 )
 
 func TestFieldsWithoutEffectAreSaid(t *testing.T) {
@@ -22,9 +23,10 @@ func TestFieldsWithoutEffectAreSaid(t *testing.T) {
 		"nothing":   {"MeshSettings", `{}`, "[]"},
 	} {
 		key := federation.ObjectKey{Group: federation.MeshGroup, Kind: c.kind, Name: "default"}
-		h := hold(&Object{Key: key, Manifest: []byte(`{"metadata":{"name":"default"},"spec":` + c.spec + `}`)}, "cluster.local", newLabelSets())
+		o := &config.Object{Key: key, Manifest: []byte(`{"metadata":{"name":"default"},"spec":` + c.spec + `}`)}
+		_, edit := config.NewState(config.Options{Hub: "hub"}).Next([]config.Event{{New: o}}, 1)
 		fields := []string{}
-		for _, p := range h.Problems {
+		for _, p := range edit.Problems.Set {
 			if p.Code == "NOT_HONOURED" {
 				fields = append(fields, p.Field)
 			}

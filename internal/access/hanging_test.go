@@ -67,7 +67,7 @@ func TestR09HangingCluster(t *testing.T) {
 	}
 	w := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}, "c2": {Attached: true, UID: "u1"}})
 	w.attach(t, "c1", hanging)
-	w.attach(t, "c2", newReviewer(true))
+	w.attach(t, "c2", newReviewer(t, true))
 	ends := w.now.Add(time.Hour)
 	var pods sync.WaitGroup
 	for i := range 100 {

@@ -87,7 +87,7 @@ func TestF84SilentClustersRevokeNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.attach(t, "c1", newReviewer(true))() // the link is gone
+	w.attach(t, "c1", newReviewer(t, true))() // the link is gone
 	w.now = w.now.Add(time.Minute)
 	for range 3 {
 		if err := w.Allow(who, webNode); err != nil {

@@ -10,41 +10,36 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	kubetesting "k8s.io/client-go/testing"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/kube/clients"
+	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 
 // reviewer answers reviews and counts them: how often a real API server is asked
 // cannot be seen from outside.
 type reviewer struct {
-	*fake.Clientset
+	clients.Interface
 	mu     sync.Mutex
 	asked  int
 	accept bool
 	gate   chan struct{} // reviews wait for it
 }
 
-func newReviewer(accept bool) *reviewer {
-	r := &reviewer{
-		Clientset: fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "u1"}}),
-		accept:    accept, gate: make(chan struct{}),
-	}
+func newReviewer(t *testing.T, accept bool) *reviewer {
+	t.Helper()
+	server := listwatchtest.New("u1")
+	r := &reviewer{Interface: server.Client(t), accept: accept, gate: make(chan struct{})}
 	close(r.gate)
-	r.PrependReactor("create", "tokenreviews", func(kubetesting.Action) (bool, runtime.Object, error) {
+	server.Review(func(string) authenticationv1.TokenReviewStatus {
 		r.mu.Lock()
 		r.asked++
 		yes, gate := r.accept, r.gate
 		r.mu.Unlock()
 		<-gate
-		answer := &authenticationv1.TokenReview{Status: authenticationv1.TokenReviewStatus{Authenticated: yes}}
-		answer.Status.Audiences = []string{"isthmus"}
-		answer.Status.User.Username = "system:serviceaccount:shop:web"
-		return true, answer, nil
+		return authenticationv1.TokenReviewStatus{
+			Authenticated: yes, Audiences: []string{"isthmus"}, User: authenticationv1.UserInfo{Username: "system:serviceaccount:shop:web"},
+		}
 	})
 	return r
 }
@@ -56,7 +51,7 @@ func (r *reviewer) reviews() int {
 }
 
 func reviewed(t *testing.T, accept bool) (*fixture, *reviewer) {
-	w, r := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), newReviewer(accept)
+	w, r := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "u1"}}), newReviewer(t, accept)
 	w.attach(t, "c1", r)
 	return w, r
 }

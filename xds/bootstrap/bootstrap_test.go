@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
-	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
 // options are those of a proxy with certificates in a folder.
@@ -84,7 +84,7 @@ func TestTheHubUnderstandsTheNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := envoy.ParseNode(b.GetNode())
+		n, err := node.ParseNode(b.GetNode(), node.Given{})
 		if err != nil {
 			t.Fatal(err)
 		}

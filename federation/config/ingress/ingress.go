@@ -1,6 +1,6 @@
 // Package ingress is a read-only source of configuration: Ingresses of attached Kubernetes
 // clusters, as Gateways and VirtualServices for the gateways of their own cluster (ADR 121).
-// It reads them as federation/config/crd reads custom resources. What they mean is a
+// federation/config/crd reads them as it reads custom resources. What they mean is a
 // function of what was read, of the settings of the mesh, and of the ports of services.
 package ingress
 
@@ -17,26 +17,38 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/schema"
-	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// Options say where Ingresses are read, and within which limits.
-type Options struct {
-	Snapshots interface{ Latest() *federation.Snapshot }
-	Limits    federation.Limits // of what is read of one cluster
-	Dir       string            // as in crd.Options
-	Look      time.Duration     // as in crd.Options
-	Patience  time.Duration     // as in crd.Options
-	Logger    *slog.Logger
-	Originals crd.Originals // as in crd.Options
+// Kinds are what is read.
+var Kinds = []schema.Kind{
+	{Kind: ingressKind, Plural: "ingresses", Singular: "ingress", Namespaced: true, Versions: []string{"v1"}, Storage: "v1"},
+	{Kind: classKind, Plural: "ingressclasses", Singular: "ingressclass", Versions: []string{"v1"}, Storage: "v1"},
 }
 
-// Source is a config.Source. Follow reads the clusters, Run gives what was read.
+// Wanted reports whether Ingresses are read, of every attached cluster, and whether their status
+// is written. The settings may be nil.
+func Wanted(m *federation.MeshSettings) (wanted, status bool) {
+	return settingsOf(m).mode != federation.IngressOff, m != nil && m.IngressStatus
+}
+
+// Reader reads Ingresses and IngressClasses: a crd.Source of Kinds, as Wanted wants them.
+type Reader interface {
+	Settings(views interface{ Latest() *config.View })
+	Run(ctx context.Context, to config.Sink) error
+}
+
+// Options say where Ingresses come from.
+type Options struct {
+	Snapshots interface{ Latest() *federation.Snapshot }
+	Reader    Reader
+	Patience  time.Duration // how long the first Update waits for services; 0: 10 s
+	Logger    *slog.Logger
+}
+
+// Source is a config.Source.
 type Source struct {
 	o     Options
-	read  *crd.Source
 	views interface{ Latest() *config.View }
 	wake  chan struct{}
 
@@ -54,48 +66,26 @@ type Source struct {
 
 // New makes a source, which needs Settings before it runs.
 func New(o Options) *Source {
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", "INGRESS"))
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Patience = cmp.Or(o.Patience, 10*time.Second)
-	s := &Source{o: o, wake: make(chan struct{}, 1)}
-	s.read = crd.New(crd.Options{
-		Kinds: []schema.Kind{
-			{Kind: ingressKind, Plural: "ingresses", Singular: "ingress", Namespaced: true, Versions: []string{"v1"}, Storage: "v1"},
-			{Kind: classKind, Plural: "ingressclasses", Singular: "ingressclass", Versions: []string{"v1"}, Storage: "v1"},
-		},
-		Schema: essence{}, Snapshots: o.Snapshots, Limits: o.Limits, Dir: o.Dir, Look: o.Look, Patience: o.Patience, Logger: o.Logger,
-		Everywhere: func(m *federation.MeshSettings) (wanted, status bool) {
-			return settingsOf(m).mode != federation.IngressOff, m != nil && m.IngressStatus
-		},
-		Originals: o.Originals,
-	})
-	return s
+	return &Source{o: o, wake: make(chan struct{}, 1)}
 }
 
 // Settings names the configuration whose MeshSettings say which Ingresses count.
 func (s *Source) Settings(views interface{ Latest() *config.View }) {
 	s.views = views
-	s.read.Settings(views)
+	s.o.Reader.Settings(views)
 }
 
 // Kinds is part of config.Source.
 func (*Source) Kinds() []federation.Kind { return []federation.Kind{gatewayKind, routesKind} }
 
-// Follow reads a cluster, as far as the settings want, until the context ends.
-func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
-	s.read.Follow(ctx, id, cluster)
-}
-
-// StatusTrouble is crd.Source.StatusTrouble.
-func (s *Source) StatusTrouble(id federation.ClusterID, problems []config.Problem) {
-	s.read.StatusTrouble(id, problems)
-}
-
-// essence keeps of an Ingress and an IngressClass what decides about requests. The API
+// Schema keeps of an Ingress and an IngressClass what decides about requests. The API
 // server has validated them.
-type essence struct{}
+type Schema struct{}
 
 // Admit is part of crd.Schema.
-func (essence) Admit(wanted map[string]any) (schema.Admitted, []schema.Problem) {
+func (Schema) Admit(wanted map[string]any) (schema.Admitted, []schema.Problem) {
 	from, _ := wanted["metadata"].(map[string]any)
 	metadata := map[string]any{"name": from["name"]}
 	if namespace, has := from["namespace"]; has {
@@ -149,7 +139,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	defer running.Wait()
 	defer cancel()
 	s.reset()
-	running.Go(func() { _ = s.read.Run(ctx, reading{s}) }) // ends with the context alone
+	running.Go(func() { _ = s.o.Reader.Run(ctx, reading{s}) }) // ends with the context alone
 	b, first := newTranslations(), true
 	patience := time.NewTimer(s.o.Patience)
 	defer patience.Stop()

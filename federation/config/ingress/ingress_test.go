@@ -16,6 +16,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/ingress"
 	"isthmus.dev/isthmus/federation/config/memory"
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
@@ -29,6 +30,7 @@ type rig struct {
 	snapshots *federation.Aggregate
 	settings  *memory.Store
 	revision  int64
+	reader    *crd.Source
 	source    *ingress.Source
 	operator  *federation.Writer
 	ended     sync.WaitGroup
@@ -38,13 +40,15 @@ type rig struct {
 func newRig(t *testing.T, change ...func(*ingress.Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind)}
-	o := ingress.Options{
-		Snapshots: r.snapshots, Look: 300 * time.Millisecond, Patience: configtest.Patience,
-		Logger: slog.New(slog.DiscardHandler),
-	}
+	o := ingress.Options{Snapshots: r.snapshots, Patience: configtest.Patience}
 	for _, c := range change {
 		c(&o)
 	}
+	r.reader = crd.New(crd.Options{
+		Kinds: ingress.Kinds, Schema: ingress.Schema{}, Everywhere: ingress.Wanted, Snapshots: r.snapshots,
+		Look: 300 * time.Millisecond, Patience: o.Patience,
+	})
+	o.Reader = r.reader
 	r.source = ingress.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
@@ -79,7 +83,7 @@ func (r *rig) attach(id federation.ClusterID, access testbed.Access) (registry *
 	ctx, cancel := context.WithCancel(r.ctx)
 	var running sync.WaitGroup
 	running.Go(func() { cluster.Report(ctx, registry) })
-	running.Go(func() { r.source.Follow(ctx, id, cluster.Cluster) })
+	running.Go(func() { r.reader.Follow(ctx, id, cluster.Cluster) })
 	end := sync.OnceFunc(func() { cancel(); running.Wait(); cluster.Close() })
 	r.ended.Go(func() { <-r.ctx.Done(); end() })
 	return registry, func() {

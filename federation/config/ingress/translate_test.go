@@ -25,7 +25,7 @@ func asRead(t testing.TB, of federation.ClusterID, documents string) (events []c
 		if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 			t.Fatal(err)
 		}
-		admitted, _ := essence{}.Admit(in)
+		admitted, _ := Schema{}.Admit(in)
 		value := admitted.Object
 		metadata := value["metadata"].(map[string]any)
 		metadata["creationTimestamp"] = fmt.Sprintf("2026-01-01T00:00:%02dZ", i)

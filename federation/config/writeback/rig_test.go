@@ -185,7 +185,11 @@ func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	custom := crd.New(crd.Options{
 		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Originals: writer, Logger: quiet,
 	})
-	ingresses := ingress.New(ingress.Options{Snapshots: r.snapshots, Look: 300 * time.Millisecond, Originals: writer, Logger: quiet})
+	read := crd.New(crd.Options{
+		Kinds: ingress.Kinds, Schema: ingress.Schema{}, Everywhere: ingress.Wanted, Snapshots: r.snapshots,
+		Look: 300 * time.Millisecond, Originals: writer, Logger: quiet,
+	})
+	ingresses := ingress.New(ingress.Options{Snapshots: r.snapshots, Reader: read, Logger: quiet})
 	gateways := gatewayapi.New(gatewayapi.Options{Snapshots: r.snapshots, Logger: quiet})
 	in := config.Options{Hub: "hub"}
 	r.views = config.NewAggregate(in, r.snapshots.Open(config.NewState(in).Source()), quiet, config.Named{Name: "ETCD", Source: r.settings},
@@ -194,11 +198,11 @@ func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	custom.Settings(r.views)
 	ingresses.Settings(r.views)
 	gateways.Views(r.views)
-	r.sources = append(r.sources, custom, ingresses, writer)
+	r.sources = append(r.sources, custom, read, writer)
 	r.operator = r.snapshots.Open(federation.ShardKey{Provider: federation.Operator})
 	parts := writeback.Parts{
 		Views: r.views, Gateways: gateways.Statuses(writer.Translated), Proxies: r.proxies,
-		Resources: custom, Ingresses: ingresses,
+		Resources: custom, Ingresses: read,
 	}
 	r.ended.Go(func() { _ = r.views.Run(ctx) })
 	r.ended.Go(func() { _ = writer.Run(ctx, parts) })

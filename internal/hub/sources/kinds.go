@@ -73,14 +73,16 @@ var customResources = Kind{
 var ingresses = Kind{
 	Name: "INGRESS", Given: always,
 	Open: func(h Hub, _ Settings) Opened {
-		found := ingress.New(ingress.Options{
-			Snapshots: h.Snapshots, Limits: h.Limits, Originals: h.Status,
-			Dir: h.Kept("ingress"), Logger: h.Logger,
+		logger := h.Logger.With(slog.String("source", "INGRESS"))
+		reader := crd.New(crd.Options{
+			Kinds: ingress.Kinds, Schema: ingress.Schema{}, Everywhere: ingress.Wanted,
+			Snapshots: h.Snapshots, Limits: h.Limits, Originals: h.Status, Dir: h.Kept("ingress"), Logger: logger,
 		})
+		found := ingress.New(ingress.Options{Snapshots: h.Snapshots, Reader: reader, Logger: logger})
 		return Opened{
-			Sources: one("INGRESS", found), Follower: found,
+			Sources: one("INGRESS", found), Follower: reader,
 			Views: func(views *config.Aggregate) { found.Settings(views) },
-			Shown: func(p *writeback.Parts) { p.Ingresses = found },
+			Shown: func(p *writeback.Parts) { p.Ingresses = reader },
 		}
 	},
 }

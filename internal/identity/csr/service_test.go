@@ -27,16 +27,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	security "istio.io/api/security/v1alpha1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	kubetesting "k8s.io/client-go/testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/access"
 	"isthmus.dev/isthmus/internal/identity/authority"
+	"isthmus.dev/isthmus/internal/kube/clients"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
@@ -126,7 +122,7 @@ func startHub(t *testing.T, limits Limits) *hub {
 		t.Fatal(err)
 	}
 	tokens := access.NewTokens(access.TokenOptions{Audiences: []string{"isthmus"}, Clusters: h})
-	tokens.Attach("c1", reviewer(), listwatchtest.Probed(t, reviewer(), listwatch.ClusterOptions{}))
+	tokens.Attach("c1", reviewer(t), listwatchtest.Probed(t, reviewer(t), listwatch.ClusterOptions{}))
 	guard := access.New(access.Options{Certificates: h.trust, Tokens: tokens, Clusters: h, Workloads: h, Hub: "hub", Logger: logger})
 	service := New(Options{Callers: guard, Signer: h, Roots: h.trust, Limits: limits, Metrics: h, Logger: logger})
 	config := h.server.TLS(testbed.Subject{Name: "hub", Hosts: []string{"127.0.0.1"}})
@@ -144,19 +140,17 @@ func startHub(t *testing.T, limits Limits) *hub {
 	return h
 }
 
-func reviewer() *fake.Clientset {
-	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "u1"}})
-	client.PrependReactor("create", "tokenreviews", func(a kubetesting.Action) (bool, runtime.Object, error) {
-		asked := a.(kubetesting.CreateAction).GetObject().(*authenticationv1.TokenReview).Spec.Token
-		name := asked[strings.LastIndexByte(asked, '.')+1:]
-		answer := &authenticationv1.TokenReview{Status: authenticationv1.TokenReviewStatus{
-			Authenticated: name != "forged",
-			Audiences:     []string{"isthmus"},
-		}}
-		answer.Status.User.Username = "system:serviceaccount:shop:" + name
-		return true, answer, nil
+func reviewer(t *testing.T) clients.Interface {
+	t.Helper()
+	server := listwatchtest.New("u1")
+	server.Review(func(token string) authenticationv1.TokenReviewStatus {
+		name := token[strings.LastIndexByte(token, '.')+1:]
+		return authenticationv1.TokenReviewStatus{
+			Authenticated: name != "forged", Audiences: []string{"isthmus"},
+			User: authenticationv1.UserInfo{Username: "system:serviceaccount:shop:" + name},
+		}
 	})
-	return client
+	return server.Client(t)
 }
 
 // token is one that the reviewer takes for that of shop/NAME.

@@ -4,6 +4,8 @@
 package listwatchtest
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +22,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube/clients"
 )
 
-// Server is a cluster that has nothing but Secrets. It is an http.RoundTripper.
+// Server is a cluster that has nothing but Secrets, and reviews tokens. It is an http.RoundTripper.
 type Server struct {
 	mu       sync.Mutex
 	uid      string
@@ -31,6 +34,7 @@ type Server struct {
 	changed  chan struct{} // closed by each change
 	ended    chan struct{} // closed when the watches of now are to end
 	wrong    func(*http.Request) (*http.Response, error)
+	review   func(token string) authenticationv1.TokenReviewStatus // nil: the server reviews no tokens
 	requests []string
 }
 
@@ -48,7 +52,9 @@ func New(uid string) *Server {
 // Client speaks to the server.
 func (s *Server) Client(t testing.TB) clients.Interface {
 	t.Helper()
-	client, err := clients.New(&rest.Config{Host: "http://cluster.test", Transport: s, QPS: -1})
+	client, err := clients.New(&rest.Config{
+		Host: "http://cluster.test", Transport: s, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +83,11 @@ func (s *Server) Become(uid string) {
 // server answers. Nil: the server answers all.
 func (s *Server) Wrong(answer func(*http.Request) (*http.Response, error)) {
 	s.change(func() { s.wrong = answer })
+}
+
+// Review answers TokenReviews. The function may be called by several goroutines at once.
+func (s *Server) Review(answer func(token string) authenticationv1.TokenReviewStatus) {
+	s.change(func() { s.review = answer })
 }
 
 // EndWatches ends the watches of now.
@@ -161,12 +172,20 @@ func (s *Server) Proofs() int {
 func (s *Server) RoundTrip(request *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.record(request)
-	wrong := s.wrong
+	wrong, review := s.wrong, s.review
 	s.mu.Unlock()
 	if wrong != nil {
 		if answer, err := wrong(request); answer != nil || err != nil {
 			return answer, err
 		}
+	}
+	if review != nil && strings.HasSuffix(request.URL.Path, "/tokenreviews") {
+		var asked authenticationv1.TokenReview
+		if err := json.NewDecoder(request.Body).Decode(&asked); err != nil {
+			return nil, fmt.Errorf("reading a TokenReview: %w", err)
+		}
+		asked.Status = review(asked.Spec.Token)
+		return JSON(http.StatusCreated, asked), nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

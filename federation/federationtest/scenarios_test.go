@@ -1,4 +1,4 @@
-package federation_test
+package federationtest_test
 
 import (
 	"testing"
