@@ -32,13 +32,14 @@ const (
 // repeat goes to another member at once.
 type tries struct {
 	deadline time.Duration // of the first try; 0: a single member, which alone can answer
-	heard    atomic.Int64  // when something last came from any member, in ns since 1970
+	began    time.Time     // before anything was heard; times since then do not follow the clock when it is set
+	heard    atomic.Int64  // when something last came from any member, in ns since then
 	mu       sync.Mutex
 	links    map[*link]bool
 }
 
 func newTries(members int) *tries {
-	t := &tries{links: map[*link]bool{}}
+	t := &tries{began: time.Now(), links: map[*link]bool{}}
 	if members > 1 {
 		t.deadline = tryFor
 	}
@@ -113,7 +114,7 @@ func readsOnly(ops []*etcdserverpb.RequestOp) bool {
 type link struct {
 	net.Conn
 	to    string
-	heard atomic.Int64 // in ns since 1970
+	heard atomic.Int64 // in ns since its tries began
 	of    *tries
 }
 
@@ -123,7 +124,7 @@ func (t *tries) dial(ctx context.Context, address string) (net.Conn, error) {
 		return nil, err
 	}
 	l := &link{Conn: conn, to: address, of: t}
-	l.heard.Store(time.Now().UnixNano())
+	l.heard.Store(t.at(time.Now()))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.links[l] = true
@@ -133,7 +134,7 @@ func (t *tries) dial(ctx context.Context, address string) (net.Conn, error) {
 func (l *link) Read(data []byte) (int, error) {
 	n, err := l.Conn.Read(data)
 	if n > 0 {
-		now := time.Now().UnixNano()
+		now := l.of.at(time.Now())
 		l.heard.Store(now)
 		l.of.heard.Store(now)
 	}
@@ -162,14 +163,16 @@ func (a linkAddr) String() string  { return a.Addr.String() }
 // hangUpIfSilent closes the link if nothing came over it since then: its requests
 // fail at once, and its watches go on at another member.
 func (l *link) hangUpIfSilent(since time.Time) {
-	if l.heard.Load() < since.UnixNano() {
+	if l.heard.Load() < l.of.at(since) {
 		_ = l.Conn.Close() // gRPC closes the link when it notices
 	}
 }
 
 // silentSince reports whether nothing came from any member since then. That a connection
 // was accepted does not count: the kernel of a frozen member does that.
-func (t *tries) silentSince(since time.Time) bool { return t.heard.Load() < since.UnixNano() }
+func (t *tries) silentSince(since time.Time) bool { return t.heard.Load() < t.at(since) }
+
+func (t *tries) at(when time.Time) int64 { return int64(when.Sub(t.began)) }
 
 // hangUp closes the links to a member that were silent since then.
 func (t *tries) hangUp(address string, since time.Time) {
