@@ -62,7 +62,7 @@ type ChangeSet struct {
 
 // Empty reports whether nothing changed.
 func (c ChangeSet) Empty() bool {
-	return !c.All && !c.Settings && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 &&
+	return !c.All && !c.Settings && !c.Labels && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 &&
 		len(c.Objects) == 0 && len(c.Networks) == 0 &&
 		len(c.KeySets) == 0
 }
