@@ -21,6 +21,9 @@ var wordsOfNames = map[string]string{
 	"hear": "on change, handle", "hears": "on change, handle",
 	"vouch": "trusted, remembered as written", "vouched": "trusted, remembered as written",
 	"foresee": "preview", "foreseen": "previewed", "foresight": "preview",
+	"twin": "duplicate", "twins": "duplicates", "thrift": "what it is: how the collector runs during large applies",
+	"tollgate": "proxy", "agenda": "work queue", "rota": "round robin", "roster": "index", "onward": "egress proxy",
+	"ruling": "merged", "rulings": "merged",
 	"surroundings": "context", "speech": "protocol", "pictures": "subscription states",
 }
 

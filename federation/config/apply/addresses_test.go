@@ -22,7 +22,7 @@ type entriesOnly struct{ *memory.Store }
 func (entriesOnly) Kinds() []federation.Kind { return []federation.Kind{kind.ServiceEntry} }
 
 // addresses waits until the hub's service has automatic VIPs.
-func (w *world) addresses(key federation.ServiceKey) []netip.Prefix {
+func (w *fixture) addresses(key federation.ServiceKey) []netip.Prefix {
 	w.t.Helper()
 	for {
 		s := w.snapshots.Latest()
@@ -38,8 +38,8 @@ func (w *world) addresses(key federation.ServiceKey) []netip.Prefix {
 }
 
 func TestEntriesOfReadOnlySourcesHaveAutomaticVIPs(t *testing.T) {
-	files := newWorld(t)
-	w := newWorld(t, config.Named{Name: "FILE", Source: entriesOnly{files.store}})
+	files := newFixture(t)
+	w := newFixture(t, config.Named{Name: "FILE", Source: entriesOnly{files.store}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = w.engine.Run(ctx) }()
@@ -54,9 +54,9 @@ func TestEntriesOfReadOnlySourcesHaveAutomaticVIPs(t *testing.T) {
 }
 
 func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
-	files := newWorld(t)
+	files := newFixture(t)
 	files.must(external("a.example.com"))
-	w := newWorld(t, config.Named{Name: "FILE", Source: entriesOnly{files.store}})
+	w := newFixture(t, config.Named{Name: "FILE", Source: entriesOnly{files.store}})
 	w.must(external("a.example.com"))
 	had := w.addresses(entryOfFile)
 	deletion := apply.Deletion{
@@ -82,7 +82,7 @@ func TestDeletingWhatHidesAnotherBringsThatIntoForce(t *testing.T) {
 // A hostname that no service may have is a problem of its own entry, whatever
 // changes the configuration: its addresses would have no key in the store.
 func TestUnusableHostnameIsAFinding(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.must(strings.Replace(external("a.example.com"), "hosts: [a.example.com]", `hosts: ["*a.example.com"]`, 1))
 	if len(r.Findings) != 2 || r.Findings[0].Code != "INVALID_HOSTNAME" || r.Findings[1].Code != "NO_EFFECT" ||
 		r.Findings[1].Field != "spec.hosts[0]" {
@@ -94,7 +94,7 @@ func TestUnusableHostnameIsAFinding(t *testing.T) {
 // a folder of entries. The VIPs stay through changes that the other one makes, and go
 // with the entry.
 func TestR36HubKeepsTheVIPsOfFoldersThatItDoesNotRead(t *testing.T) {
-	files, other := newWorld(t), newWorld(t)
+	files, other := newFixture(t), newFixture(t)
 	w := join(t, other.store, config.Named{Name: "FILE", Source: entriesOnly{files.store}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

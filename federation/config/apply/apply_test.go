@@ -16,7 +16,7 @@ import (
 )
 
 func TestAppliedObjectsAreInTheSnapshot(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.must(route("web", "v1") + external("api.example.com"))
 	if got := actions(r); got != "CREATE api; CREATE web" || r.Revision != 1 {
 		t.Errorf("revision %d: %s", r.Revision, got)
@@ -39,7 +39,7 @@ func TestAppliedObjectsAreInTheSnapshot(t *testing.T) {
 }
 
 func TestStoredObjectSaysWhoItIs(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	meta := func(r apply.Result) (m struct {
 		UID               string
 		CreationTimestamp string
@@ -65,7 +65,7 @@ func TestStoredObjectSaysWhoItIs(t *testing.T) {
 }
 
 func TestBY3OneBadDocumentRefusesTheSet(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1"))
 	for name, c := range map[string]struct{ manifests, want string }{
 		"unknown kind": {route("a", "v1") + strings.Replace(route("b", "v1"), "VirtualService", "VirtualServce", 1), "UNKNOWN_KIND kind"},
@@ -97,7 +97,7 @@ func TestBY3OneBadDocumentRefusesTheSet(t *testing.T) {
 }
 
 func TestProblemsHaveTheirPlace(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.apply(route("a", "v1") + strings.Replace(route("b", "v1"), "hosts:", "hsots:", 1))
 	if len(r.Errors) == 0 {
 		t.Fatal("nothing is refused")
@@ -110,7 +110,7 @@ func TestProblemsHaveTheirPlace(t *testing.T) {
 }
 
 func TestConflictNamesFieldManagerAndBothValues(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1"), manager("team-a"))
 	r := w.apply(route("web", "v2"), manager("team-b"))
 	if codes(r) != "CONFLICT .spec.http" {
@@ -129,7 +129,7 @@ func TestConflictNamesFieldManagerAndBothValues(t *testing.T) {
 }
 
 func TestPruneRemovesWhatLeftTheSet(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("other", "v1"))
 	w.must(route("a", "v1")+route("b", "v1")+route("c", "v1"), prune("shop"))
 	if r := w.must(route("a", "v1")+route("c", "v1"), prune("shop")); actions(r) != "UNCHANGED a; DELETE b; UNCHANGED c" {
@@ -152,7 +152,7 @@ func TestPruneRemovesWhatLeftTheSet(t *testing.T) {
 }
 
 func TestExpectedRevisions(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1"))
 	w.must(route("other", "v1"))
 	at := func(n int64) func(*apply.Request) { return func(r *apply.Request) { r.ExpectedRevision = &n } }
@@ -180,7 +180,7 @@ func TestExpectedRevisions(t *testing.T) {
 }
 
 func TestRepeatedRequestChangesNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	once := func(r *apply.Request) { r.IdempotencyKey = "deploy-7" }
 	first := w.must(route("web", "v1"), once)
 	w.must(route("web", "v2"))
@@ -191,7 +191,7 @@ func TestRepeatedRequestChangesNothing(t *testing.T) {
 }
 
 func TestDryRunShowsWhatTheApplyPublishes(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1"))
 	change := route("web", "v2") + external("api.example.com") + external("db.example.com")
 	dry := w.must(change, dryRun)
@@ -214,7 +214,7 @@ func TestDryRunShowsWhatTheApplyPublishes(t *testing.T) {
 }
 
 func TestFindingsOfADryRun(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(external("api.example.com"))
 	second := strings.Replace(external("api.example.com"), "name: api,", "name: rival,", 1)
 	second = strings.Replace(second, "STATIC", "DNS", 1)
@@ -225,7 +225,7 @@ func TestFindingsOfADryRun(t *testing.T) {
 }
 
 func TestDeleteIsAllOrNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("a", "v1") + route("b", "v1"))
 	del := func(keys ...federation.ObjectKey) apply.Result {
 		r, err := w.engine.Delete(t.Context(), apply.Deletion{Objects: keys})
@@ -246,7 +246,7 @@ func TestDeleteIsAllOrNothing(t *testing.T) {
 }
 
 func TestRollbackIsOneNewRevision(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("a", "v1") + route("b", "v1") + external("api.example.com"))
 	vips := fmt.Sprint(w.vips("api.example.com"))
 	w.must(route("a", "v2") + route("c", "v1"))
@@ -274,13 +274,13 @@ func TestRollbackIsOneNewRevision(t *testing.T) {
 	}
 }
 
-func (w *world) vips(host federation.Hostname) any {
+func (w *fixture) vips(host federation.Hostname) any {
 	svc, _ := w.snapshots.Latest().Service(federation.ServiceKey{Hostname: host, Namespace: "shop"})
 	return svc.ClusterVIPs
 }
 
 func TestUnavailableStoreIsSaid(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1"))
 	w.store.Fail(errors.New("gone fishing"))
 	if r := w.apply(route("web", "v2")); codes(r) != "UNAVAILABLE " {
@@ -295,7 +295,7 @@ func TestUnavailableStoreIsSaid(t *testing.T) {
 
 // Sixteen writers count up in one object; nothing is lost (promise P10).
 func TestRacingAppliesLoseNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(strings.Replace(route("count", "v0"), "namespace: shop", `namespace: shop, labels: {count: "0"}`, 1))
 	const writers, each = 16, 5
 	var all sync.WaitGroup
@@ -315,7 +315,7 @@ func TestRacingAppliesLoseNothing(t *testing.T) {
 }
 
 // increment adds one, and reports whether somebody else was faster.
-func (w *world) increment(ctx context.Context) (again bool) {
+func (w *fixture) increment(ctx context.Context) (again bool) {
 	o, _ := w.snapshots.Latest().Object(routeKey("count"))
 	var n int
 	_, _ = fmt.Sscan(o.Labels["count"], &n)
@@ -332,9 +332,9 @@ func (w *world) increment(ctx context.Context) (again bool) {
 
 // A file that is read only is not written to, and not hidden in silence.
 func TestObjectsOfReadOnlySources(t *testing.T) {
-	files := newWorld(t)
+	files := newFixture(t)
 	files.must(route("web", "v1"))
-	w := newWorld(t, config.Named{Name: "FILE", Source: files.store})
+	w := newFixture(t, config.Named{Name: "FILE", Source: files.store})
 	r, err := w.engine.Delete(t.Context(), apply.Deletion{Objects: []federation.ObjectKey{routeKey("web")}})
 	if err != nil || codes(r) != "READ_ONLY " || !strings.Contains(r.Errors[0].Message, "FILE") {
 		t.Errorf("deleting: %+v, %v", r.Errors, err)
@@ -345,7 +345,7 @@ func TestObjectsOfReadOnlySources(t *testing.T) {
 }
 
 func TestHistoryOfAnObject(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	by := func(who, why string) func(*apply.Request) {
 		return func(r *apply.Request) { r.Author, r.Message = who, why }
 	}
@@ -361,7 +361,7 @@ func TestHistoryOfAnObject(t *testing.T) {
 }
 
 func TestRegisteredWorkloadGoesUnlessItIsRenewed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	entry := []byte(`
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry

@@ -24,7 +24,7 @@ func files(texts ...string) func(*apply.Request) {
 }
 
 func TestObjectInTwoFilesIsRefusedWithBothPlaces(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.apply("", files(route("a", "v1"), route("b", "v1")+route("a", "v2")))
 	if codes(r) != "DUPLICATE_OBJECT metadata.name" || r.Errors[0].Place.File != "1.yaml" ||
 		!strings.Contains(r.Errors[0].Message, "0.yaml:") {
@@ -36,7 +36,7 @@ func TestObjectInTwoFilesIsRefusedWithBothPlaces(t *testing.T) {
 }
 
 func TestNamesOfAnotherTypeAreRefusedAndNotGuessed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for name, c := range map[string]struct{ old, new, want string }{
 		"namespace": {"namespace: shop", "namespace: 123", "TYPE metadata.namespace"},
 		"name":      {"name: web", "name: 7", "TYPE metadata.name"},
@@ -55,7 +55,7 @@ func TestNamesOfAnotherTypeAreRefusedAndNotGuessed(t *testing.T) {
 }
 
 func TestRequestIsCheckedOnceNotPerManifest(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	set := func(name string) func(*apply.Request) { return func(r *apply.Request) { r.Set = name } }
 	for name, c := range map[string]struct {
 		change func(*apply.Request)
@@ -77,7 +77,7 @@ func TestRequestIsCheckedOnceNotPerManifest(t *testing.T) {
 
 // Managers differ by case, as in Kubernetes.
 func TestManagersOfDifferentCaseAreDifferent(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1"), manager("Team"))
 	if r := w.apply(route("web", "v2"), manager("team")); codes(r) != "CONFLICT .spec.http" || r.Errors[0].Manager != "Team" {
 		t.Errorf("%s", codes(r))
@@ -85,7 +85,7 @@ func TestManagersOfDifferentCaseAreDifferent(t *testing.T) {
 }
 
 func TestLongNotesAreRefusedByTheirLimit(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	long := strings.Repeat("x", 65<<10)
 	for field, change := range map[string]func(*apply.Request){
 		"message": func(r *apply.Request) { r.Message = long }, "": func(r *apply.Request) { r.Author = long },
@@ -99,7 +99,7 @@ func TestLongNotesAreRefusedByTheirLimit(t *testing.T) {
 }
 
 func TestVeryManyErrorsAreBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	var all strings.Builder
 	for i := range 3000 {
 		all.WriteString(strings.Replace(route(fmt.Sprint("r", i), "v1"), "hosts:", "hsots:", 1))
@@ -112,7 +112,7 @@ func TestVeryManyErrorsAreBounded(t *testing.T) {
 }
 
 func TestResourceVersionIsAPrecondition(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	compare := func(r *apply.Request) { r.CompareResourceVersion = true }
 	at := func(name, version string) string {
 		return strings.Replace(route(name, "v2"), "namespace: shop", `namespace: shop, resourceVersion: "`+version+`"`, 1)
@@ -143,7 +143,7 @@ func TestResourceVersionIsAPrecondition(t *testing.T) {
 // The largest request is carried out in bounded time and memory, whether it comes
 // as one file or as many; one more document is refused by the limit's name.
 func TestLargestRequestIsBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	var text strings.Builder
 	for i := range *largest {
 		text.WriteString(strings.Replace(route(fmt.Sprint("r", i), "v1"), "namespace: shop",

@@ -31,7 +31,7 @@ func sealed(version, secret string) func(*apply.Request) {
 	}
 }
 
-func (w *world) secret() string {
+func (w *fixture) secret() string {
 	w.t.Helper()
 	got, err := w.store.Secret(w.t.Context(), c1)
 	if err != nil {
@@ -41,7 +41,7 @@ func (w *world) secret() string {
 }
 
 // credentials are those of which the stored Cluster speaks.
-func (w *world) credentials() string {
+func (w *fixture) credentials() string {
 	w.t.Helper()
 	o, found := w.views.Latest().State.Object(c1)
 	if !found {
@@ -53,7 +53,7 @@ func (w *world) credentials() string {
 }
 
 func TestCredentialsComeAndGoWithTheirCluster(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.apply(cluster("n1", ""), sealed("v1", "S1"), dryRun)
 	if got := w.secret(); got != "" {
 		t.Errorf("a dry run kept the secret %q", got)
@@ -94,7 +94,7 @@ func TestCredentialsComeAndGoWithTheirCluster(t *testing.T) {
 }
 
 func TestAManifestCannotSayWhichCredentialsAreInUse(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(cluster("n1", ""), sealed("v1", "S1"))
 	const want = "INVALID metadata.annotations[isthmus.dev/credentials]"
 	if r := w.apply(cluster("n1", "v7"), force); codes(r) != want {
@@ -104,7 +104,7 @@ func TestAManifestCannotSayWhichCredentialsAreInUse(t *testing.T) {
 }
 
 func TestPrunedClustersTakeTheirCredentialsAlong(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(cluster("n1", ""), sealed("v1", "S1"), func(r *apply.Request) { r.Set = "fleet" })
 	w.must(route("reviews", "v1"), prune("fleet"))
 	if got := w.secret(); got != "" || w.credentials() != "no cluster" {

@@ -19,7 +19,7 @@ func TestR63ErrorsOfLargeRequestsHavePlaces(t *testing.T) {
 	}
 	fmt.Fprintf(&text, sidecar, 290, "[{hosts: [./*]}]")
 	fmt.Fprintf(&text, sidecar, 301, "5")
-	r := newWorld(t).apply(text.String())
+	r := newFixture(t).apply(text.String())
 	var got []string
 	for _, e := range r.Errors {
 		got = append(got, fmt.Sprintf("%s %s %s", e.Place, e.Code, e.Field))
@@ -36,7 +36,7 @@ func TestR63ErrorsOfLargeRequestsHavePlaces(t *testing.T) {
 // 270 kB for each.
 func TestR63LargeAppliesAreFrugal(t *testing.T) {
 	const objects = 400
-	w := newWorld(t)
+	w := newFixture(t)
 	w.apply(string(testbed.PartnerEntries("first", 0, 1)), dryRun) // compiles the schema
 	text := string(testbed.PartnerEntries("shop", 0, objects))
 	var before, after runtime.MemStats

@@ -14,7 +14,7 @@ import (
 
 func key(k string) func(*apply.Request) { return func(r *apply.Request) { r.IdempotencyKey = k } }
 
-func (w *world) remove(origin apply.Origin, names ...string) apply.Result {
+func (w *fixture) remove(origin apply.Origin, names ...string) apply.Result {
 	w.t.Helper()
 	d := apply.Deletion{Origin: origin}
 	for _, n := range names {
@@ -28,7 +28,7 @@ func (w *world) remove(origin apply.Origin, names ...string) apply.Result {
 }
 
 func TestIdempotencyKeyOfAnotherRequestIsRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1"), key("k"))
 	for name, r := range map[string]apply.Result{
 		"other manifests": w.apply(route("web", "v2"), key("k")),
@@ -52,7 +52,7 @@ func TestIdempotencyKeyOfAnotherRequestIsRefused(t *testing.T) {
 
 // A dry run with a key that was used shows what its manifests would do.
 func TestDryRunDoesNotLookAtTheIdempotencyKey(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1"), key("k"))
 	if r := w.apply(route("web", "v2"), key("k"), dryRun); actions(r) != "UPDATE web" || !r.DryRun || r.Before == nil || r.After == nil {
 		t.Errorf("%s %s, snapshots %v %v", codes(r), actions(r), r.Before != nil, r.After != nil)
@@ -61,7 +61,7 @@ func TestDryRunDoesNotLookAtTheIdempotencyKey(t *testing.T) {
 
 // The same deletion twice at once, as a client does whose first answer is late.
 func TestRepetitionAtTheSameTimeHasTheSameResult(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	second := join(t, w.store)
 	for range 20 {
 		w.must(route("web", "v1"))
@@ -73,7 +73,7 @@ func TestRepetitionAtTheSameTimeHasTheSameResult(t *testing.T) {
 		var all sync.WaitGroup
 		results := make([]apply.Result, 4)
 		for i := range results {
-			hub := []*world{w, second}[i%2]
+			hub := []*fixture{w, second}[i%2]
 			all.Go(func() { results[i] = hub.remove(apply.Origin{IdempotencyKey: k}, "web") })
 		}
 		all.Wait()
@@ -101,7 +101,7 @@ func (f *failing) Commit(ctx context.Context, c config.Commit) (int64, error) {
 }
 
 func TestUnacknowledgedCommitIsSaidToBeInDoubtAndRepeatedSafely(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	log := &failing{Log: w.store}
 	w.engine.Log = log
 	log.lost = true
@@ -121,7 +121,7 @@ func TestUnacknowledgedCommitIsSaidToBeInDoubtAndRepeatedSafely(t *testing.T) {
 }
 
 func TestEndedContextWritesNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("a", "v1"))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -163,7 +163,7 @@ func (e *early) Update(u config.Update) {
 }
 
 func TestChangesGoOnFromARestoredBackup(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, v := range []string{"v1", "v2", "v3"} {
 		w.must(route("web", v))
 	}

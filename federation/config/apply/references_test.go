@@ -41,7 +41,7 @@ func findings(r apply.Result) string {
 // TestU39WhatMeetsNothingIsFound: a Drain of a cluster that is not attached, and a subset that no endpoint belongs to.
 func TestU39WhatMeetsNothingIsFound(t *testing.T) {
 	const drain = "apiVersion: isthmus.dev/v1\nkind: Drain\nmetadata: {name: c9}\nspec: {cluster: c9}\n---\n"
-	w := newWorld(t)
+	w := newFixture(t)
 	want := "IST0101 Drain c9 spec.cluster\nSUBSET_EMPTY DestinationRule shop/api spec.subsets[0].labels\n"
 	if got := findings(w.must(drain+rules+external("api.example.com"), dryRun)); !strings.HasPrefix(got, want) {
 		t.Errorf("found\n%s\nwant\n%s", got, want)
@@ -49,7 +49,7 @@ func TestU39WhatMeetsNothingIsFound(t *testing.T) {
 }
 
 func TestReferencesThatLeadNowhereAreFound(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	dry := w.must(rules+external("api.example.com"), dryRun)
 	want := `SUBSET_EMPTY DestinationRule shop/api spec.subsets[0].labels
 IST0101 VirtualService shop/api spec.gateways[1]
@@ -64,7 +64,7 @@ IST0101 VirtualService shop/api spec.http[0].route[0].destination.subset`
 }
 
 func TestSecondVirtualServiceOfAHostIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(external("api.example.com") + rules)
 	rival := strings.NewReplacer("name: api,", "name: rival,").Replace(rules[strings.Index(rules, "---\n"):])
 	if got := findings(w.must(rival, dryRun)); !strings.Contains(got, "IST0109 VirtualService shop/rival spec.hosts[0]") {

@@ -36,7 +36,7 @@ func store(t *testing.T, dir string) *etcd.Store {
 func TestReplicasAllocateAddressesAtOnce(t *testing.T) {
 	s := store(t, filepath.Join(t.TempDir(), "etcd"))
 	o := etcd.ConfigOptions{Kinds: kinds(t), Patience: configtest.Patience}
-	hubs := []*world{join(t, s.Config(o)), join(t, s.Config(o))}
+	hubs := []*fixture{join(t, s.Config(o)), join(t, s.Config(o))}
 	const each = 12
 	var all sync.WaitGroup
 	for i, hub := range hubs {
@@ -107,7 +107,7 @@ func (m *model) took(t *rapid.T, r apply.Result, next map[string]string) {
 }
 
 // shown is what readers of a hub see.
-func (w *world) shown() map[string]string {
+func (w *fixture) shown() map[string]string {
 	seen := map[string]string{}
 	for o := range w.views.Latest().State.Objects() {
 		_, after, _ := strings.Cut(string(o.Manifest), `"subset":"`)
@@ -134,7 +134,7 @@ func TestHubsAndModelAgree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stores := open(t)
-			hubs := []*world{join(t, stores[0]), join(t, stores[1])}
+			hubs := []*fixture{join(t, stores[0]), join(t, stores[1])}
 			m := &model{history: []map[string]string{{}}, set: map[string]bool{}}
 			rapid.Check(t, func(rt *rapid.T) {
 				for range rapid.IntRange(1, 12).Draw(rt, "steps") {
@@ -148,7 +148,7 @@ func TestHubsAndModelAgree(t *testing.T) {
 	}
 }
 
-func (w *world) step(t *rapid.T, m *model) {
+func (w *fixture) step(t *rapid.T, m *model) {
 	next := maps.Clone(m.now())
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "names")
 	subset := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "subset")
@@ -196,7 +196,7 @@ func (w *world) step(t *rapid.T, m *model) {
 }
 
 // ofSet are the routes that have the label of the set.
-func (w *world) ofSet() map[string]bool {
+func (w *fixture) ofSet() map[string]bool {
 	of := map[string]bool{}
 	for o := range w.snapshots.Latest().Objects().All() {
 		of[o.Key.Name] = o.Labels[apply.SetLabel] == "s"
@@ -205,7 +205,7 @@ func (w *world) ofSet() map[string]bool {
 	return of
 }
 
-func (w *world) agrees(t *rapid.T, m *model) {
+func (w *fixture) agrees(t *rapid.T, m *model) {
 	v, err := w.views.WaitFor(w.t.Context(), int64(len(m.history)-1))
 	if got := v.Revision(); err != nil || got != int64(len(m.history)-1) {
 		t.Fatalf("the hub is at revision %d, the model at %d", got, len(m.history)-1)
@@ -220,7 +220,7 @@ func (w *world) agrees(t *rapid.T, m *model) {
 func TestR72RevisionOfAnotherHubIsNoFalseExpectation(t *testing.T) {
 	s := store(t, filepath.Join(t.TempDir(), "etcd"))
 	o := etcd.ConfigOptions{Kinds: kinds(t), Patience: configtest.Patience}
-	hubs := []*world{join(t, s.Config(o)), join(t, s.Config(o))}
+	hubs := []*fixture{join(t, s.Config(o)), join(t, s.Config(o))}
 	revision := hubs[0].apply(route("a", "v0")).Revision
 	for n := range 20 {
 		r := request(route("a", fmt.Sprint("v", n%2+1)))

@@ -17,7 +17,7 @@ import (
 )
 
 // commit writes an object as another version of isthmus would have.
-func (w *world) commit(key federation.ObjectKey, apiVersion, manifest string) int64 {
+func (w *fixture) commit(key federation.ObjectKey, apiVersion, manifest string) int64 {
 	w.t.Helper()
 	revision, err := w.log.Commit(w.t.Context(), config.Commit{Base: w.views.Latest().Revision(), Changes: []config.Change{
 		{Key: key, Object: &config.Object{Key: key, APIVersion: apiVersion, Manifest: []byte(manifest)}},
@@ -31,7 +31,7 @@ func (w *world) commit(key federation.ObjectKey, apiVersion, manifest string) in
 	return revision
 }
 
-func (w *world) rollback(to int64) apply.Result {
+func (w *fixture) rollback(to int64) apply.Result {
 	w.t.Helper()
 	r, err := w.engine.Rollback(w.t.Context(), apply.Rollback{To: to})
 	if err != nil {
@@ -46,7 +46,7 @@ func stored(name, version, spec string) string {
 }
 
 func TestRollbackLeavesObjectsOfUnknownKindsAlone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	gone := federation.ObjectKey{Group: "old.example.com", Kind: "Gone", Namespace: "shop", Name: "x"}
 	w.commit(gone, "old.example.com/v1", `{"apiVersion":"old.example.com/v1","kind":"Gone","metadata":{"name":"x","namespace":"shop"}}`)
 	w.must(route("web", "v1"))
@@ -63,7 +63,7 @@ func TestRollbackLeavesObjectsOfUnknownKindsAlone(t *testing.T) {
 }
 
 func TestRollbackAcrossSchemaVersions(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	old := w.commit(routeKey("web"), "networking.istio.io/v1beta1", stored("web", "v1beta1", `{"hosts":["web"]}`))
 	w.must(strings.Replace(route("web", "v1"), "spec:", "spec:\n  exportTo: [.]", 1), force)
 	r := w.rollback(old)
@@ -135,7 +135,7 @@ func damage(t *testing.T, s *etcd.Store) {
 }
 
 // troubled waits until the store has just these troubles.
-func (w *world) troubled(want string) {
+func (w *fixture) troubled(want string) {
 	w.t.Helper()
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
@@ -157,7 +157,7 @@ func (w *world) troubled(want string) {
 }
 
 func TestRegistrationStaysWhoItIs(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	entry := func(address string) []byte {
 		return []byte(`{"apiVersion":"networking.istio.io/v1","kind":"WorkloadEntry","metadata":{"name":"vm-1","namespace":"shop"},"spec":{"address":"` + address + `"}}`)
 	}

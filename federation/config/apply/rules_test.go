@@ -19,7 +19,7 @@ func TestR27ApplyRefusesWhatIstioRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, c := range cases {
 		r := w.apply(c.Manifest, dryRun)
 		var refused []string
@@ -45,7 +45,7 @@ func TestR27ApplyRefusesWhatIstioRefuses(t *testing.T) {
 // An object that was stored before a rule was known stays in force, keeps being
 // applied as it is, and its findings say what is wrong; a change has to correct it.
 func TestR27StoredObjectsStayAndHaveFindings(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const bad = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: old, namespace: shop}
@@ -83,7 +83,7 @@ func TestR27AnnotationsAreChecked(t *testing.T) {
 		return "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: " + name + ", namespace: shop, annotations: {" +
 			annotations + "}}\nspec: " + goodSpec + "\n"
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(manifest("a", ""))
 	if r := w.apply(manifest("a", `istio.io/dry-run: "true"`), force); codes(r) != "FORBIDDEN metadata.annotations[istio.io/dry-run]" {
 		t.Errorf("the annotation is set: %+v", r.Errors)

@@ -40,7 +40,7 @@ spec: {targetRefs: [{kind: Service, name: edge}], jwtRules: [{issuer: "https://i
 `
 
 func TestR35PoliciesThatAreNotEnforcedAreFound(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.must(policies)
 	want := `NOT_ENFORCED AuthorizationPolicy shop/attached spec
 RULE_IGNORED PeerAuthentication shop/strict spec
@@ -71,7 +71,7 @@ func TestR30HTTPRoutesForAPortThatIsNotHTTPAreFound(t *testing.T) {
 		"[{number: 80, name: http, protocol: HTTP}, {number: 9000, name: tcp-metrics, protocol: TCP}]":           "",
 		"[{number: 80, name: http, protocol: HTTP}, {number: 443, name: https, protocol: HTTPS, targetPort: 1}]": "",
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.must(routes + "\n---\n" + tcpEntry("api.example.com", ports))
 		var got apply.Severity
 		for _, f := range apply.References(w.snapshots.Latest().Read(), routeKey("api")) {
@@ -105,7 +105,7 @@ spec:
 		"[{number: 80, name: http, protocol: HTTP}]":                                          "PORT_NOT_TCP VirtualService shop/api spec.tcp\nPORT_NOT_TLS VirtualService shop/api spec.tls",
 		"[{number: 80, name: http, protocol: HTTP}, {number: 443, name: tls, protocol: TLS}]": "PORT_NOT_TCP VirtualService shop/api spec.tcp",
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		if got := findings(w.must(routes + tcpEntry("api.example.com", ports))); got != want {
 			t.Errorf("%s: found\n%s\nwant\n%s", ports, got, want)
 		}
@@ -131,7 +131,7 @@ spec: {protocolDetection: {outbound: false}}
 	const finding = "PORT_NOT_HTTP VirtualService shop/api spec.hosts[0]"
 	undeclared, mail := "[{number: 8000, name: web}]", "[{number: 25, name: web}]"
 	for _, c := range []struct{ ports, settings, want string }{{undeclared, "", ""}, {undeclared, off, finding}, {mail, "", finding}} {
-		if got := findings(newWorld(t).must(routes + tcpEntry("api.example.com", c.ports) + c.settings)); got != c.want {
+		if got := findings(newFixture(t).must(routes + tcpEntry("api.example.com", c.ports) + c.settings)); got != c.want {
 			t.Errorf("%s%s: found %q, want %q", c.ports, c.settings, got, c.want)
 		}
 	}
@@ -148,10 +148,10 @@ spec: {hosts: ["*.example.com"], http: [{route: [{destination: {host: api.exampl
 ---
 `
 	plain := tcpEntry("api.example.com", "[{number: 80, name: web, protocol: TCP}]")
-	if got := findings(newWorld(t).must(routes + plain)); got != "PORT_NOT_HTTP VirtualService shop/all spec.hosts[0]" {
+	if got := findings(newFixture(t).must(routes + plain)); got != "PORT_NOT_HTTP VirtualService shop/all spec.hosts[0]" {
 		t.Errorf("found %q", got)
 	}
-	if got := findings(newWorld(t).must(routes + plain + "\n---\n" + external("web.example.com"))); got != "" {
+	if got := findings(newFixture(t).must(routes + plain + "\n---\n" + external("web.example.com"))); got != "" {
 		t.Errorf("beside a service that speaks HTTP, found %q", got)
 	}
 }

@@ -89,7 +89,7 @@ func TestBE6TroubleOfTheStoreStaysBesideQuarantine(t *testing.T) {
 // TestBE6WhatIsAppliedIsWhatIsRead: validation on read lets everything through
 // that was applied, here and over another hub.
 func TestBE6WhatIsAppliedIsWhatIsRead(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1") + external("api.example.com"))
 	w.must(route("web", "v2"), manager("other"), force)
 	set, err := loaded()
@@ -106,7 +106,7 @@ func TestBE6WhatIsAppliedIsWhatIsRead(t *testing.T) {
 // TestR46TheStartSaysHowManyObjectsAreStored: the hub's own objects, such as automatic
 // VIPs, are not among them.
 func TestR46TheStartSaysHowManyObjectsAreStored(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.must(route("web", "v1") + external("api.example.com") + external("pay.example.com"))
 	set, err := loaded()
 	if err != nil {

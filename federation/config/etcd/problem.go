@@ -18,7 +18,7 @@ const (
 	codeNewerFormat  = "NEWER_FORMAT"      // a newer isthmus wrote it
 	codeOtherObject  = "OTHER_OBJECT"      // key and value do not belong together, or the value is not an object
 	codeRevision     = "OTHER_REVISION"    // an object's own revision does not fit to its record's
-	codeTwins        = "DUPLICATE_UID"     // two objects say that they are the same
+	codeDuplicateUID = "DUPLICATE_UID"     // two objects say that they are the same
 	codeUnknownKey   = "UNKNOWN_KEY"       // lies among ours and is not ours
 	codeHistory      = "HISTORY_DAMAGED"   // a record is missing or was altered
 	codeOtherStore   = "OTHER_STORE"       // not the store that was opened

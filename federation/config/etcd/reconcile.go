@@ -59,13 +59,13 @@ func (r records) isMissing(ctx context.Context, e logEntry) (bool, error) {
 	return answer.Responses[0].GetResponseRange().Count == 1 && answer.Responses[1].GetResponseRange().Count == 0, nil
 }
 
-// twins names objects that say the same UID of themselves. All of them are shown:
+// duplicateUIDs names objects that say the same UID of themselves. All of them are shown:
 // which one is right only people know.
-func (f *follower) twins() []config.Problem {
+func (f *follower) duplicateUIDs() []config.Problem {
 	if f.looked == f.shown {
-		return f.twin
+		return f.duplicates
 	}
-	f.looked, f.twin = f.shown, nil
+	f.looked, f.duplicates = f.shown, nil
 	first := map[string]federation.ObjectKey{}
 	for _, e := range f.shown.all() {
 		var m struct{ Metadata struct{ UID string } }
@@ -77,10 +77,12 @@ func (f *follower) twins() []config.Problem {
 			first[m.Metadata.UID] = e.New.Key
 			continue
 		}
-		if len(f.twin) < shownUnknown {
-			f.twin = append(f.twin, config.Problem{Code: codeTwins, Object: e.New.Key.String(), Field: "metadata.uid", Message: fmt.Sprintf(
-				"%s has the same UID; both are used: delete one of them and apply it again", other)})
+		if len(f.duplicates) < shownUnknown {
+			f.duplicates = append(f.duplicates, config.Problem{
+				Code: codeDuplicateUID, Object: e.New.Key.String(), Field: "metadata.uid",
+				Message: fmt.Sprintf("%s has the same UID; both are used: delete one of them and apply it again", other),
+			})
 		}
 	}
-	return f.twin
+	return f.duplicates
 }

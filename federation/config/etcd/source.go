@@ -59,18 +59,18 @@ func (c *Config) Run(ctx context.Context, to config.Sink) error {
 
 // follower is one Run.
 type follower struct {
-	c         *Config
-	to        config.Sink
-	shown     view // what was given; without a state: nothing yet
-	since     time.Time
-	swept     time.Time
-	first     bool                      // the full Update was given
-	leases    map[string]int64          // etcd's revision of each leased key that is shown
-	badLeases map[string]config.Problem // by leased key
-	seen      map[string]sighting       // staged transactions, by id
-	gaps      map[int64]bool            // revisions whose record was found missing
-	looked    view                      // in which twins were looked for
-	twin      []config.Problem          // found there
+	c          *Config
+	to         config.Sink
+	shown      view // what was given; without a state: nothing yet
+	since      time.Time
+	swept      time.Time
+	first      bool                      // the full Update was given
+	leases     map[string]int64          // etcd's revision of each leased key that is shown
+	badLeases  map[string]config.Problem // by leased key
+	seen       map[string]sighting       // staged transactions, by id
+	gaps       map[int64]bool            // revisions whose record was found missing
+	looked     view                      // in which duplicates were looked for
+	duplicates []config.Problem          // found there
 
 	finding  sync.Mutex                  // guards the rest
 	problems map[string][]config.Problem // by who found them

@@ -31,7 +31,7 @@ func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems = append(problems, f.twins()...)
+	problems = append(problems, f.duplicateUIDs()...)
 	entries, err := f.c.read.checkChain(ctx)
 	if err != nil {
 		var broken *damage

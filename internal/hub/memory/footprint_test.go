@@ -182,7 +182,7 @@ func TestR63LargeAppliesCollectSooner(t *testing.T) {
 	t.Setenv("GOGC", "")
 	usual := collectsAt()
 	synctest.Test(t, func(t *testing.T) {
-		large := newThrift()
+		large := newLargeApplies()
 		pass := func(d time.Duration) { <-time.NewTimer(d).C }
 		expect := func(when string, want uint64) {
 			t.Helper()
@@ -193,20 +193,20 @@ func TestR63LargeAppliesCollectSooner(t *testing.T) {
 		first, second := large.begin(1), large.begin(1)
 		first()
 		pass(2 * afterwards)
-		expect("during a large apply", thriftyPercent)
+		expect("during a large apply", largePercent)
 		second()
 		pass(afterwards / 2)
 		third := large.begin(1)
 		pass(2 * afterwards)
-		expect("during one that began soon after the others", thriftyPercent)
+		expect("during one that began soon after the others", largePercent)
 		third()
 		pass(afterwards / 2)
-		expect("soon after large applies", thriftyPercent)
+		expect("soon after large applies", largePercent)
 		pass(afterwards)
 		expect("after large applies", usual)
 	})
 	t.Setenv("GOGC", "150")
-	defer newThrift().begin(1)()
+	defer newLargeApplies().begin(1)()
 	if got := collectsAt(); got != usual {
 		t.Errorf("GOGC is set, and a large apply changes the collector to %d %%", got)
 	}
@@ -222,7 +222,7 @@ func TestR63LargeAppliesHaveAMemoryLimit(t *testing.T) {
 	const room = 1 << 30
 	for _, given := range []int64{math.MaxInt64, 1 << 20} {
 		debug.SetMemoryLimit(given)
-		large := newThrift()
+		large := newLargeApplies()
 		first := large.begin(room)
 		one := debug.SetMemoryLimit(-1)
 		second := large.begin(room)
@@ -244,7 +244,7 @@ func TestR63LargeAppliesHaveAMemoryLimit(t *testing.T) {
 func TestR63LargeAppliesAreThriftyUntilTheyAreAnswered(t *testing.T) {
 	t.Setenv("GOGC", "")
 	usual, engine := collectsAt(), NewEngine(footprintMesh(t).engine)
-	engine.thrift.afterwards = time.Millisecond
+	engine.large.afterwards = time.Millisecond
 	ctx, answered := context.WithCancel(t.Context())
 	defer answered()
 	large := string(testbed.PartnerEntries("shop", 0, 1)) + strings.Repeat("# comment\n", largeApply/10)
@@ -255,7 +255,7 @@ func TestR63LargeAppliesAreThriftyUntilTheyAreAnswered(t *testing.T) {
 		}
 		want := usual
 		if len(manifests) >= largeApply {
-			want = thriftyPercent
+			want = largePercent
 		}
 		if got := collectsAt(); got != want {
 			t.Errorf("while %d bytes are answered it collects at %d %%, want %d", len(manifests), got, want)

@@ -17,9 +17,9 @@ import (
 const (
 	// largeApply is how many bytes of manifests make a large apply.
 	largeApply = 256 << 10
-	// thriftyPercent is the garbage, in percent of what is live, at which the Go
+	// largePercent is the garbage, in percent of what is live, at which the Go
 	// runtime collects during a large apply.
-	thriftyPercent = 25
+	largePercent = 25
 	// roomPerByte and roomPerDocument say how much memory an apply may take beside what
 	// the hub has before: half as much again as stays of ServiceEntries. Beyond it, the runtime
 	// collects more often, for up to half of the processor time.
@@ -28,15 +28,15 @@ const (
 	// leastRoom is the part of what the hub has that an apply may take in any case:
 	// proxies are served meanwhile.
 	leastRoom = 8
-	// afterwards is how long the hub stays thrifty once the last large apply was answered:
+	// afterwards is how long the collector goes on like that once the last large apply was answered:
 	// its own work on what was applied goes on for some seconds.
 	afterwards = 10 * time.Second
 )
 
-// thrift has the garbage collector run more often from the begin of a large apply until
+// largeApplies has the garbage collector run more often from the begin of a large apply until
 // some time after its answer. Its garbage is several hundred times the manifests; with the
 // runtime's usual 100 % the hub would take twice its live memory for it (R63).
-type thrift struct {
+type largeApplies struct {
 	forced     bool // GOGC is set: the collector is left alone
 	afterwards time.Duration
 
@@ -49,11 +49,13 @@ type thrift struct {
 	room  int64 // bytes for all of them
 }
 
-func newThrift() *thrift { return &thrift{forced: os.Getenv("GOGC") != "", afterwards: afterwards} }
+func newLargeApplies() *largeApplies {
+	return &largeApplies{forced: os.Getenv("GOGC") != "", afterwards: afterwards}
+}
 
 // begin is called before a large apply with the memory that it may take, and end after
 // its answer.
-func (t *thrift) begin(room int64) (end func()) {
+func (t *largeApplies) begin(room int64) (end func()) {
 	if t.forced {
 		return func() {}
 	}
@@ -61,7 +63,7 @@ func (t *thrift) begin(room int64) (end func()) {
 	defer t.mu.Unlock()
 	if !t.on {
 		t.on = true
-		t.usual, t.most = debug.SetGCPercent(thriftyPercent), debug.SetMemoryLimit(-1)
+		t.usual, t.most = debug.SetGCPercent(largePercent), debug.SetMemoryLimit(-1)
 	}
 	if t.large++; t.large == 1 {
 		debug.FreeOSMemory() // what earlier work has left would come on top
@@ -72,7 +74,7 @@ func (t *thrift) begin(room int64) (end func()) {
 	return t.end
 }
 
-func (t *thrift) end() {
+func (t *largeApplies) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.large--; t.large == 0 {
@@ -80,14 +82,14 @@ func (t *thrift) end() {
 	}
 }
 
-func (t *thrift) collect() {
+func (t *largeApplies) collect() {
 	if !t.forced {
 		runtime.GC()
 	}
 }
 
 // restore gives the runtime its usual settings, unless another large apply has begun.
-func (t *thrift) restore() {
+func (t *largeApplies) restore() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.large == 0 && t.on {
@@ -104,14 +106,14 @@ func goMemory() int64 {
 	return int64(min(samples[0].Value.Uint64()-samples[1].Value.Uint64(), math.MaxInt64))
 }
 
-// Engine is an engine whose large applies are thrifty.
+// Engine is an engine that has the garbage collector run more often during large applies.
 type Engine struct {
 	*apply.Engine
-	thrift *thrift
+	large *largeApplies
 }
 
 // NewEngine makes one.
-func NewEngine(of *apply.Engine) Engine { return Engine{of, newThrift()} }
+func NewEngine(of *apply.Engine) Engine { return Engine{of, newLargeApplies()} }
 
 // Apply is part of graph.Changer.
 func (e Engine) Apply(ctx context.Context, r apply.Request) (apply.Result, error) {
@@ -123,9 +125,9 @@ func (e Engine) Apply(ctx context.Context, r apply.Request) (apply.Result, error
 	if size < largeApply {
 		return e.Engine.Apply(ctx, r)
 	}
-	end := e.thrift.begin(int64(max(size*roomPerByte, documents*roomPerDocument)))
+	end := e.large.begin(int64(max(size*roomPerByte, documents*roomPerDocument)))
 	context.AfterFunc(ctx, end) // the answer may need more than the apply
 	result, err := e.Engine.Apply(ctx, r)
-	e.thrift.collect() // what the publication has left would come on top of the answer
+	e.large.collect() // what the publication has left would come on top of the answer
 	return result, err
 }

@@ -17,8 +17,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// world is an engine over a store in memory, with all that follows from it.
-type world struct {
+// fixture is an engine over a store in memory, with all that follows from it.
+type fixture struct {
 	t         *testing.T
 	store     *memory.Store // nil: another one
 	log       config.Log
@@ -30,7 +30,7 @@ type world struct {
 // loaded is the schemas; compiling them takes longer than the tests.
 var loaded = sync.OnceValues(func() (*schema.Set, error) { return schema.Load(kind.Expressions) })
 
-func newWorld(t *testing.T, more ...config.Named) *world {
+func newFixture(t *testing.T, more ...config.Named) *fixture {
 	t.Helper()
 	store := memory.New(kinds(t)...)
 	w := join(t, store, more...)
@@ -52,13 +52,13 @@ func kinds(t *testing.T) []federation.Kind {
 }
 
 // join makes a hub over a store that others may use, too.
-func join(t *testing.T, store configtest.Store, more ...config.Named) *world {
+func join(t *testing.T, store configtest.Store, more ...config.Named) *fixture {
 	t.Helper()
 	set, err := loaded()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, log: store, snapshots: federation.NewAggregate(nil)}
+	w := &fixture{t: t, log: store, snapshots: federation.NewAggregate(nil)}
 	o := config.Options{Hub: "hub"}
 	writer := w.snapshots.Open(config.NewState(o).Source())
 	quiet := slog.New(slog.DiscardHandler)
@@ -84,7 +84,7 @@ func request(manifests string, change ...func(*apply.Request)) apply.Request {
 	return r
 }
 
-func (w *world) apply(manifests string, change ...func(*apply.Request)) apply.Result {
+func (w *fixture) apply(manifests string, change ...func(*apply.Request)) apply.Result {
 	w.t.Helper()
 	r, err := w.engine.Apply(w.t.Context(), request(manifests, change...))
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *world) apply(manifests string, change ...func(*apply.Request)) apply.Re
 }
 
 // must is apply where nothing may be refused.
-func (w *world) must(manifests string, change ...func(*apply.Request)) apply.Result {
+func (w *fixture) must(manifests string, change ...func(*apply.Request)) apply.Result {
 	w.t.Helper()
 	r := w.apply(manifests, change...)
 	if len(r.Errors) > 0 {
