@@ -27,7 +27,6 @@ type because struct {
 
 // left are the cases that do not run.
 var left = []because{
-	{"with credentials and a wildcard, wants the requested method and headers back, and gateways name all methods", []string{"HTTPRouteCORS"}},
 	{"retries are a field of the experimental channel, and the hub has the schemas of the standard one", []string{"HTTPRouteRetry"}},
 	{"wants what a controller that deploys proxies or assigns addresses does, and the hub does neither", []string{
 		"GatewayInfrastructure", "GatewayStaticAddresses", "GatewayInvalidParametersRef",
@@ -59,7 +58,7 @@ var choice = []string{
 	"GatewaySecretMissingReferenceGrant", "GatewaySecretReferenceGrantAllInNamespace", "GatewaySecretReferenceGrantSpecific",
 	"GatewayWithAttachedRoutes", "GatewayWithAttachedRoutesWithPort8080", "HTTPRoute303Redirect", "HTTPRoute307Redirect",
 	"HTTPRoute308Redirect", "HTTPRouteBackendProtocolH2C", "HTTPRouteBackendProtocolWebSocket", "HTTPRouteBackendRequestHeaderModifier",
-	"HTTPRouteCrossNamespace", "HTTPRouteDisallowedKind", "HTTPRouteExactPathMatching", "HTTPRouteHTTPSListener",
+	"HTTPRouteCORS", "HTTPRouteCrossNamespace", "HTTPRouteDisallowedKind", "HTTPRouteExactPathMatching", "HTTPRouteHTTPSListener",
 	"HTTPRouteHTTPSListenerDetectMisdirectedRequests", "HTTPRouteHeaderMatching",
 	"HTTPRouteHostnameIntersection", "HTTPRouteInvalidBackendRefUnknownKind", "HTTPRouteInvalidCrossNamespaceBackendRef",
 	"HTTPRouteInvalidCrossNamespaceParentRef", "HTTPRouteInvalidNonExistentBackendRef", "HTTPRouteInvalidParentRefNotMatchingListenerPort",

@@ -2,14 +2,16 @@ package gatewayapi
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// methods are those that a wildcard means where browsers take it literally.
-var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
+// wildcard allows all methods or headers. Proxies answer with those that a preflight asks for,
+// since browsers take * literally where credentials are sent.
+const wildcard = "*"
 
 // cors answers preflight requests of pages of other origins, and lets the origins that are
 // allowed read responses. Preflights of other origins do not reach a backend.
@@ -24,17 +26,15 @@ func (t *httpTranslation) cors(a *action, in *gateway.HTTPCORSFilter, field stri
 		origins = append(origins, originMatch(string(origin)))
 	}
 	policy["allowOrigins"] = origins
+	exposed := texts(in.ExposeHeaders)
+	if credentials && slices.Contains(exposed, wildcard) {
+		exposed = slices.DeleteFunc(exposed, func(name string) bool { return name == wildcard })
+		t.status.unsupported(field+".exposeHeaders",
+			"with credentials, browsers do not take * for every header, and it exposes none: list them")
+	}
 	for name, list := range map[string][]string{
-		"allowMethods": texts(in.AllowMethods), "allowHeaders": texts(in.AllowHeaders), "exposeHeaders": texts(in.ExposeHeaders),
+		"allowMethods": texts(in.AllowMethods), "allowHeaders": texts(in.AllowHeaders), "exposeHeaders": exposed,
 	} {
-		wild := len(list) == 1 && list[0] == "*" && credentials
-		switch {
-		case wild && name == "allowMethods":
-			list = methods
-		case wild:
-			t.status.unsupported(field+"."+name, "with credentials, browsers do not take * for every header; the answer names no header: list them")
-			continue
-		}
 		if len(list) > 0 {
 			policy[name] = list
 		}
@@ -52,7 +52,7 @@ func texts[T ~string](list []T) (all []string) {
 // originMatch matches an origin, in which * is any part of a host. Browsers leave out the
 // usual port of the scheme.
 func originMatch(origin string) object {
-	if origin == "*" {
+	if origin == wildcard {
 		return object{"regex": ".*"}
 	}
 	origin = strings.ToLower(origin)

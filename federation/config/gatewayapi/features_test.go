@@ -53,14 +53,14 @@ func TestG25RoutesBySelectorServerNameAndOrigin(t *testing.T) {
 				rules(`  - filters: [{type: CORS, cors: {allowOrigins: ["https://a.example:443", "http://*.b.example:8080"], allowMethods: [PUT], allowHeaders: [X-A], maxAge: 60}}]
     backendRefs: [{name: web, port: 80}]
   - matches: [{path: {value: /all}}]
-    filters: [{type: CORS, cors: {allowOrigins: ["*"], allowMethods: ["*"], allowHeaders: ["*"], allowCredentials: true}}]
+    filters: [{type: CORS, cors: {allowOrigins: ["*"], allowMethods: ["*"], allowHeaders: ["*"], exposeHeaders: [X-B, "*"], allowCredentials: true}}]
     backendRefs: [{name: web, port: 80}]
 `)),
 			[]string{
 				server, all,
-				"  {corsPolicy:{allowCredentials:true,allowMethods:[GET,HEAD,POST,PUT,DELETE,CONNECT,OPTIONS,TRACE,PATCH],allowOrigins:[{regex:.*}],maxAge:5s,unmatchedPreflights:IGNORE},match:[{uri:{exact:/all}},{uri:{prefix:/all/}}]," + web + "}",
+				"  {corsPolicy:{allowCredentials:true,allowHeaders:[*],allowMethods:[*],allowOrigins:[{regex:.*}],exposeHeaders:[X-B],maxAge:5s,unmatchedPreflights:IGNORE},match:[{uri:{exact:/all}},{uri:{prefix:/all/}}]," + web + "}",
 				`  {corsPolicy:{allowCredentials:false,allowHeaders:[X-A],allowMethods:[PUT],allowOrigins:[{exact:https://a.example},{regex:http://[^/:]+\\.b\\.example:8080}],maxAge:60s,unmatchedPreflights:IGNORE},match:[{uri:{prefix:/}}],` + web + "}",
-				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[1].filters[0].cors.allowHeaders",
+				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[1].filters[0].cors.exposeHeaders",
 			},
 		},
 	} {
