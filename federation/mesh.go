@@ -26,6 +26,9 @@ var (
 	// BackendTLSKind is for the hub alone, too: the TLS that gateways speak to ports of a service,
 	// as a rule about the service.
 	BackendTLSKind = Kind{MeshGroup, "BackendTLS"} // *networking.DestinationRule
+	// ClientCertificateKind is for the hub alone, too: the certificate that proxies of a Gateway of the
+	// Gateway API present to backends. The object has the name and namespace of the Gateway.
+	ClientCertificateKind = Kind{MeshGroup, "ClientCertificate"} // *ClientCertificate
 	// ConfigMapKind is for the hub alone, too: what it keeps of a ConfigMap of a cluster.
 	ConfigMapKind = Kind{"", "ConfigMap"} // *ConfigMap
 	// NamespaceKind is for the hub alone, too: what it keeps of a Namespace of a cluster.
@@ -38,6 +41,12 @@ var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: "MeshSettings", Name: "d
 // ConfigMap is what the hub keeps of a ConfigMap of a cluster.
 type ConfigMap struct {
 	Authorities string `json:"ca.crt"` // certificates, PEM
+}
+
+// ClientCertificate is the Secret with the certificate that proxies present to servers.
+type ClientCertificate struct {
+	Namespace string `json:"namespace,omitempty"` // empty: that of the proxies
+	Secret    string `json:"secret,omitempty"`    // empty: the one that is wanted cannot be used
 }
 
 // Namespace is what the hub keeps of a Namespace of a cluster.

@@ -79,8 +79,13 @@ func (st *stream) openSecrets() []source {
 		}
 	}
 	st.secrets.credentials = st.hasCredentials()
-	st.secrets.read(st.acquire(envoy.SecretType, groupKeysOf(st.view, envoy.SecretType)))
+	st.secrets.read(st.acquire(envoy.SecretType, groupKeysOf(st.view, envoy.SecretType)), st.view.Certificate())
 	return []source{st.secrets}
+}
+
+// secretsUnchanged reports whether the node may have what it had, beside what its resources refer to.
+func (st *stream) secretsUnchanged() bool {
+	return st.secrets.credentials == st.hasCredentials() && st.secrets.certificate == st.view.Certificate()
 }
 
 // hasCredentials reports whether the stream may have the key material of Gateways and

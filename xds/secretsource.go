@@ -21,6 +21,7 @@ type secretSource struct {
 	secrets     Secrets          // nil: the stream may have none but those that are files on the proxy
 	credentials bool             // of Gateways and DestinationRules: the stream may have them
 	referring   []referringCursor
+	certificate string         // that the node presents to backends
 	counts      map[string]int // how many resources refer to a secret
 	recheck     bool           // what is followed may have changed, or may be referred to no more
 	version     uint64
@@ -47,10 +48,12 @@ func newSecretSource(node envoy.Node, workload string) *secretSource {
 	}
 }
 
-// read has the source follow these resources from now on.
-func (s *secretSource) read(referring []source) {
+// read has the source follow these resources from now on, and the certificate for backends of the
+// node's Gateway; empty: there is none. References of clusters do not count for secrets of other
+// namespaces, so that no EnvoyFilter gets one.
+func (s *secretSource) read(referring []source, certificate string) {
 	clear(s.counts)
-	s.referring, s.recheck = nil, true
+	s.referring, s.certificate, s.recheck = nil, certificate, true
 	for _, group := range referring {
 		s.referring = append(s.referring, referringCursor{cursor: cursor{source: group}, refs: map[string][]string{}})
 	}
@@ -75,6 +78,9 @@ func (s *secretSource) sync(snapshot *federation.Snapshot) uint64 {
 	}
 	if s.recheck {
 		s.recheck = false
+		if s.certificate != "" {
+			touched[s.certificate] = true
+		}
 		for name := range s.followed {
 			touched[name] = true
 		}
@@ -138,7 +144,7 @@ func (c *referringCursor) changed(version uint64) []string {
 // update follows a secret for as long as it is referred to or asked for.
 func (s *secretSource) update(name string, next uint64) {
 	switch {
-	case s.asked[name], s.counts[name] > 0 && s.serves(name):
+	case s.asked[name], (s.counts[name] > 0 || name == s.certificate) && s.serves(name):
 		s.look(name, next)
 	case s.followed[name] != nil:
 		s.followed[name]()

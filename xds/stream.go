@@ -230,7 +230,7 @@ func (st *stream) reopen(t envoy.Type) []source {
 		return nil
 	}
 	keys := groupKeysOf(st.view, t)
-	if slices.Equal(keys, st.held[t]) && (t != envoy.SecretType || st.secrets.credentials == st.hasCredentials()) {
+	if slices.Equal(keys, st.held[t]) && (t != envoy.SecretType || st.secretsUnchanged()) {
 		return nil
 	}
 	if t == envoy.SecretType {

@@ -113,7 +113,7 @@ func TestR61AGatewayLooksAtListenersThatChanged(t *testing.T) {
 			l.set(fmt.Sprint("listener-", i), fmt.Sprintf("file-root:/certs/%d.pem", i))
 		}
 		s := newSecretSource(envoy.Node{}, "")
-		s.read([]source{l})
+		s.read([]source{l}, "")
 		s.sync(nil)
 		if len(s.known) != count || l.looked < count {
 			t.Fatalf("%d secrets of %d listeners are known, %d were looked at", len(s.known), count, l.looked)

@@ -42,11 +42,12 @@ const anyHost = "*"
 // gatewayView is a Gateway as its routes see it.
 type gatewayView struct {
 	*federation.Object
-	spec      *gateway.GatewaySpec
-	listeners []*listener // those of ListenerSets come after its own
-	sets      []*setView
-	class     string // its controller
-	status    Status
+	spec        *gateway.GatewaySpec
+	listeners   []*listener // those of ListenerSets come after its own
+	sets        []*setView
+	class       string             // its controller
+	certificate *clientCertificate // nil: its proxies present none
+	status      Status
 }
 
 // listener is a listener of a Gateway or of a ListenerSet.
@@ -133,6 +134,8 @@ func view(r *federation.Reader, key federation.ObjectKey) *gatewayView {
 	}
 	g.class = string(controller)
 	g.readUnsupported()
+	g.certificate = readClientCertificate(r, g.Key, spec)
+	g.status.Secrets = g.certificate.secrets()
 	for i, l := range spec.Listeners {
 		g.listeners = append(g.listeners, g.listener(r, l, i, g.Key, &g.status))
 	}
@@ -150,9 +153,6 @@ func (g *gatewayView) readUnsupported() {
 	}
 	if g.spec.DefaultScope != "" {
 		g.status.unsupported("spec.defaultScope", "default Gateways are not supported; name the Gateway in parentRefs")
-	}
-	if g.spec.TLS != nil && g.spec.TLS.Backend != nil {
-		g.status.unsupported("spec.tls.backend", "no client certificate is presented to backends")
 	}
 }
 
@@ -348,7 +348,7 @@ func (g *gatewayView) finish(attached []int) {
 		return
 	}
 	g.status.Controller = g.class
-	g.status.Conditions = append(g.summary(g.Key), insecure(g.spec)...)
+	g.status.Conditions = slices.Concat(g.summary(g.Key), insecure(g.spec), g.certificate.conditions())
 	for _, set := range g.sets {
 		if set.allowed {
 			set.status.Controller, set.status.Conditions = g.class, g.summary(set.Key)

@@ -31,18 +31,27 @@ func (f reference) refuse(why *faults) {
 		f.by.Namespace, f.kind, f.name, f.otherwise)
 }
 
+// ofSecret reports whether proxies of the Gateway may have the Secret that is named.
+func (f reference) ofSecret(r *federation.Reader, of federation.ObjectKey, why *faults) bool {
+	switch {
+	case !f.permitted(r):
+		f.refuse(why)
+		return false
+	case f.from() != of.Namespace && of.Cluster == "":
+		why.add(resolved, string(gateway.ListenerReasonRefNotPermitted), f.field,
+			"a Gateway for all clusters cannot use Secrets of another namespace; %s: read the Gateway from its cluster with the scope CLUSTER",
+			f.otherwise)
+		return false
+	}
+	return true
+}
+
 // mayUseSecret reports whether the listener of the Gateway may use a Secret. All Secrets of a listener are of
 // one namespace; several is the reason that others are refused.
 func (l *listener) mayUseSecret(r *federation.Reader, of federation.ObjectKey, use reference, why *faults, several string) bool {
 	from := use.from()
 	switch {
-	case !use.permitted(r):
-		use.refuse(why)
-		return false
-	case from != of.Namespace && of.Cluster == "":
-		why.add(resolved, string(gateway.ListenerReasonRefNotPermitted), use.field,
-			"a Gateway for all clusters cannot use Secrets of another namespace; %s: read the Gateway from its cluster with the scope CLUSTER",
-			use.otherwise)
+	case !use.ofSecret(r, of, why):
 		return false
 	case len(l.names) > 0 && l.from != from:
 		why.add(resolved, several, use.field, "the Secrets of one listener must be of one namespace; %s", use.otherwise)

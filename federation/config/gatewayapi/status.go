@@ -37,7 +37,7 @@ type ListenerStatus struct {
 	Conditions []Condition
 }
 
-// Secret is a reference of a listener to a Secret.
+// Secret is a reference of a Gateway or of a listener to a Secret.
 type Secret struct {
 	Namespace, Name string
 	Authorities     bool // those that sign the certificates of clients
@@ -59,6 +59,7 @@ type Status struct {
 	Made       []federation.ObjectKey // what a Gateway was translated to
 	Conditions []Condition            // of a Gateway and a GatewayClass
 	Listeners  []ListenerStatus       // of a Gateway
+	Secrets    []Secret               // of a Gateway: what its proxies present to backends
 	Sets       int                    // ListenerSets that give a Gateway listeners
 	Parents    []ParentStatus         // of a route
 	notes      []config.Problem       // what is wrong beside conditions
@@ -94,6 +95,7 @@ var reasons = []struct{ Reason, Code string }{
 	{Reason: string(gateway.ListenerReasonHostnameConflict), Code: "HOSTNAME_CONFLICT"},
 	{Reason: string(gateway.ListenerReasonInvalidRouteKinds), Code: "INVALID_ROUTE_KINDS"},
 	{Reason: string(gateway.ListenerReasonInvalidCertificateRef), Code: "INVALID_CERTIFICATE_REF"},
+	{Reason: string(gateway.GatewayReasonInvalidClientCertificateRef), Code: "INVALID_CLIENT_CERTIFICATE_REF"},
 	{Reason: string(gateway.ListenerReasonInvalidCACertificateRef), Code: "INVALID_CA_CERTIFICATE_REF"},
 	{Reason: string(gateway.ListenerReasonInvalidCACertificateKind), Code: "INVALID_CA_CERTIFICATE_KIND"},
 	{Reason: string(gateway.ListenerSetReasonNotAllowed), Code: "NOT_ALLOWED"},

@@ -16,7 +16,7 @@ import (
 	"isthmus.dev/isthmus/internal/text"
 )
 
-const nameStart = "gateway-api-" // of the names of all objects that are given
+const nameStart = "gateway-api-" // of the names of all objects that are given, but of certificates of clients
 
 // made is what an object was translated to.
 type made struct {
@@ -123,11 +123,16 @@ func (g *gatewayView) translate(r *federation.Reader) (m made) {
 			}
 		}
 	}
+	if g.certificate != nil {
+		m.objects = append(m.objects, g.certificate.object(g.Object))
+	}
 	slices.Sort(m.hosts)
 	m.hosts = slices.Compact(m.hosts)
 	slices.SortFunc(m.objects, func(a, b *config.Object) int { return a.Key.Compare(b.Key) })
 	for _, o := range m.objects {
-		g.status.Made = append(g.status.Made, o.Key)
+		if !kind.Internal(o.Key.Of()) {
+			g.status.Made = append(g.status.Made, o.Key)
+		}
 	}
 	g.finish(attached)
 	m.status = g.status

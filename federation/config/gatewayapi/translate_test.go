@@ -150,6 +150,13 @@ func shown(o *config.Object) (lines []string) {
 	if o.Credentials.From != "" {
 		line += " secrets of " + o.Credentials.From
 	}
+	if o.Key.Of() == federation.ClientCertificateKind {
+		var out struct{ Spec any }
+		if err := json.Unmarshal(o.Manifest, &out); err != nil {
+			return []string{err.Error()}
+		}
+		lines = append(lines, line+" "+o.Key.Name+" "+compact(out.Spec))
+	}
 	if in.Spec.Host != "" {
 		lines = append(lines, line+" "+compact(in.Spec.Host)+" "+compact(in.Spec.Traffic))
 	}

@@ -35,6 +35,8 @@ var _ = add(of[federation.ConfigMap]{kind: federation.ConfigMapKind, internal: t
 
 var _ = add(of[federation.Namespace]{kind: federation.NamespaceKind, internal: true, read: true})
 
+var _ = add(of[federation.ClientCertificate]{kind: federation.ClientCertificateKind, internal: true, read: true})
+
 var _ = add(of[networking.DestinationRule]{
 	kind: federation.BackendTLSKind, internal: true, read: true,
 	names: func(d Decoded, s *networking.DestinationRule) []string { return d.hosts(s.GetHost()) },

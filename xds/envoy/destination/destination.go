@@ -29,8 +29,10 @@ type Destination struct {
 	Agent      bool // it comes from Istio's agent
 	Stats      bool // the callers have Istio's filters for the exchange of metadata
 	SNI, Taken string
-	balanced   bool // Envoy chooses the endpoint, whatever the service and the rules say
-	detected   bool // nothing says what the port speaks
+	// certificate is the secret with the certificate that gateways present; empty: none.
+	certificate string
+	balanced    bool // Envoy chooses the endpoint, whatever the service and the rules say
+	detected    bool // nothing says what the port speaks
 }
 
 // Of finds the destination that the name means; false where it is not this facet's business, or
@@ -55,7 +57,7 @@ func Of(v *facet.View, name string) (Destination, bool) {
 		balanced: v.Facet.Balanced, detected: service.Detected(v, p.Port),
 	}
 	if tls := d.backendTLS(v); tls != nil {
-		d.Policy.Tls = tls
+		d.Policy.Tls, d.certificate = tls, v.Facet.Extras().Certificate
 	}
 	if d.Mutual() {
 		d.SNI, d.Taken = serverNameOf(v, d, r.Subsets)

@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -19,6 +20,9 @@ func (d Destination) Refusal() string {
 	}
 	if destinationrule.HasCredential(d.Policy.GetTls()) && !d.balanced && !destinationrule.ForSelected(d.Rules) {
 		return "tls.credentialName is for gateways, and for the sidecars that a workloadSelector of the rule selects: add one, or name files on the proxy in clientCertificate, privateKey and caCertificates"
+	}
+	if d.certificate == node.Unusable {
+		return "tls: the Gateway has a certificate for backends that cannot be used; see the condition ResolvedRefs in its status"
 	}
 	return destinationrule.RefusedTLS(d.Policy.GetTls())
 }
@@ -54,7 +58,7 @@ func (d Destination) Server(http bool) transport.Server {
 	if len(names) == 0 && !http {
 		names = []string{cmp.Or(sni, host)}
 	}
-	return transport.Server{Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: sni, Names: names}
+	return transport.Server{Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: sni, Names: names, Certificate: d.certificate}
 }
 
 // Mutual reports whether connections to the destination are mutual TLS wherever the

@@ -32,6 +32,7 @@ type effectiveConfig struct {
 	// telemetry and traced are those of the proxy's facets.
 	telemetry, traced string
 	patches           patchLists
+	certificate       string // that a gateway presents to backends
 }
 
 func effectiveConfigOf(n Node, r *federation.Reader) effectiveConfig {
@@ -48,6 +49,7 @@ func effectiveConfigOf(n Node, r *federation.Reader) effectiveConfig {
 	if mesh != nil {
 		c.outbound = mesh.OutboundTrafficPolicy.Mode
 	}
+	c.certificate = certificateOf(n, r)
 	c.telemetry = telemetryOf(n, r, mesh)
 	if c.telemetry != "" && tracesByName(mesh) {
 		c.traced = n.serviceName()

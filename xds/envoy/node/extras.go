@@ -9,6 +9,9 @@ type Extras struct {
 	QUIC      string // where datagrams reach gateways that offer HTTP/3: as Ports; * where a port of TCP is; empty: nowhere
 	Datagrams string // as Ports, for datagrams that are not of HTTP/3
 	Priority  string // those of the proxy's labels by which endpoints are ordered: KEY=VALUE, sorted, joined by commas
+	// Certificate is the secret with the certificate that gateways present to backends; Unusable: the Gateway has
+	// one that cannot be used; empty: none is wanted.
+	Certificate string
 	// Sidecar names the one that says how the workload is reached, or which listeners it has for what it sends: NAMESPACE/NAME;
 	// empty: none does.
 	Sidecar string

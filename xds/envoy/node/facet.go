@@ -67,6 +67,7 @@ func (f Facet) String() string {
 		{"datagrams", e.Datagrams},
 		{"place", f.Place},
 		{"priority", e.Priority},
+		{"certificate", e.Certificate},
 		{"locality", strings.TrimRight(f.Locality.String(), "/")},
 	} {
 		if p.value != "" {

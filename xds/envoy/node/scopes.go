@@ -114,6 +114,11 @@ func (n Node) offering(c effectiveConfig, base Facet) []Facet {
 
 func (n Node) clusterFacets(c effectiveConfig) []Facet {
 	facets := n.balancing(c, Facet{Identity: n.Identity, Agent: n.Agent}, Node.offering)
+	for i := range facets {
+		if facets[i].Balanced {
+			facets[i].edit(func(e *Extras) { e.Certificate = c.certificate })
+		}
+	}
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: ScopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}

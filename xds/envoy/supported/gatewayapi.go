@@ -36,12 +36,11 @@ const noExtension = "filters of other groups are not supported; requests get 500
 
 func gatewayAPIGateway() *table {
 	return &table{
-		fields: append(listenerFields(), "gatewayClassName", "allowedListeners", "tls.frontend"),
+		fields: append(listenerFields(), "gatewayClassName", "allowedListeners", "tls.frontend", "tls.backend"),
 		refused: map[string]string{
 			"addresses":             "the hub assigns no addresses; expose the proxies of the Gateway by a Service",
 			"infrastructure":        "the hub deploys no proxies; deploy them with the label " + federation.GatewayLabel,
 			"listeners.tls.options": kind.NoTLSOptions,
-			"tls.backend":           "no client certificate is presented to backends",
 		},
 	}
 }

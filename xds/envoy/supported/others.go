@@ -14,4 +14,5 @@ var (
 	_ = add(row{kind: federation.ConfigMapKind})
 	_ = add(row{kind: federation.NamespaceKind})
 	_ = add(row{kind: federation.BackendTLSKind})
+	_ = add(row{kind: federation.ClientCertificateKind})
 )

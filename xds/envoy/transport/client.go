@@ -20,6 +20,9 @@ type Server struct {
 	Http2 bool     // requests go in HTTP/2, whatever the caller speaks
 	SNI   string   // for which connections ask
 	Names []string // of which its certificate must have one
+	// Certificate is the secret with the certificate that it is shown, whatever the policy says; empty: the
+	// policy decides.
+	Certificate string
 }
 
 // TLSSocket is the client's side of TLS. Where neither the policy nor the service
@@ -37,6 +40,9 @@ func TLSSocket(tls *networking.ClientTLSSettings, to Server, options *upstreamht
 		setClientCredential(common, tls, to.Names)
 	} else {
 		setClientFiles(common, tls, to.Names)
+	}
+	if to.Certificate != "" {
+		common.TlsCertificates, common.TlsCertificateSdsSecretConfigs = nil, []*tlsv3.SdsSecretConfig{fromSDS(to.Certificate)}
 	}
 	if options != nil {
 		auto := &corev3.UpstreamHttpProtocolOptions{AutoSni: to.SNI == "", AutoSanValidation: len(to.Names) == 0 && !insecure}

@@ -38,6 +38,7 @@ func ofGateway(m Mesh, o Object) *Status {
 		return nil
 	}
 	s := listening(m, o, status, ofProxies(m, status.Made))
+	s.Conditions = withoutCertificate(s.Conditions, missingSecrets(m, o.Cluster, status.Secrets))
 	s.Sets = status.Sets
 	s.Addresses = addresses(m.Read, o)
 	return s

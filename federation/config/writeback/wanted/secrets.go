@@ -37,6 +37,19 @@ func withoutSecret(conditions []Condition, message string) []Condition {
 	return conditions
 }
 
+// withoutCertificate are the conditions of a Gateway of which the certificate for backends is missing; with
+// an empty message it is not.
+func withoutCertificate(conditions []Condition, message string) []Condition {
+	for i, c := range conditions {
+		if message != "" && c.Type == resolved && c.Status == yes {
+			conditions[i] = Condition{
+				Type: resolved, Status: no, Reason: string(gateway.GatewayReasonInvalidClientCertificateRef), Message: message,
+			}
+		}
+	}
+	return conditions
+}
+
 // withLacking are the conditions of an object of whose listeners some lack a Secret. Of several
 // listeners, the others work.
 func withLacking(conditions []Condition, lacking, listeners int) []Condition {

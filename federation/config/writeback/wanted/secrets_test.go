@@ -97,6 +97,37 @@ func TestG53MissingSecrets(t *testing.T) {
 	}
 }
 
+// TestG83MissingCertificateForBackends: a Gateway whose proxies lack the certificate for backends says so, and
+// listeners go on.
+func TestG83MissingCertificateForBackends(t *testing.T) {
+	client := gatewayapi.Secret{Namespace: "shop", Name: "client"}
+	for missing, want := range map[string]string{"": "ResolvedRefs True ResolvedRefs", "there is none": "ResolvedRefs False InvalidClientCertificateRef"} {
+		m := wanted.Mesh{
+			Read: federation.Empty().Read(),
+			Gateways: func(federation.ObjectKey) (gatewayapi.Status, bool) {
+				return gatewayapi.Status{
+					Controller: "c", Secrets: []gatewayapi.Secret{client},
+					Conditions: []gatewayapi.Condition{
+						{Type: "Accepted", Status: true, Reason: "Accepted"}, {Type: "Programmed", Status: true, Reason: "Programmed"},
+						{Type: "ResolvedRefs", Status: true, Reason: "ResolvedRefs"},
+					},
+				}, true
+			},
+			Delivered: func(...federation.ObjectKey) (wanted.Delivery, bool) { return wanted.Delivery{Accepted: 1}, true },
+			MissingSecret: func(_ federation.ClusterID, secret gatewayapi.Secret) string {
+				if secret != client {
+					return ""
+				}
+				return missing
+			},
+		}
+		status, _ := wanted.For(m, wanted.Object{Cluster: "c1", Key: edgeOf("Gateway")})
+		if got := says(status.Conditions); !slices.Equal(got, []string{"Accepted True Accepted", "Programmed True Programmed", want}) {
+			t.Errorf("with the reason %q the conditions are %q", missing, got)
+		}
+	}
+}
+
 // TestG52AttachedListenerSets: the status of a Gateway counts its ListenerSets, and has no count
 // without any.
 func TestG52AttachedListenerSets(t *testing.T) {
