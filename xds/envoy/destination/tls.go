@@ -38,8 +38,12 @@ func (d Destination) backendTLS(v *facet.View) *networking.ClientTLSSettings {
 
 // Refuse notes why nothing is sent to the destination.
 func Refuse(v *facet.View, d Destination, why string) {
-	v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + why +
-		"; until then nothing is sent to " + d.Name})
+	reason := resource.Reason{Code: resource.ReasonTLS, Cause: d.Rule(), Message: d.RuledBy() + ": trafficPolicy." + why}
+	if len(d.Rules) == 0 {
+		reason.Service, reason.Message = d.Service.Key, d.Title()+": "+why
+	}
+	reason.Message += "; until then nothing is sent to " + d.Name
+	v.LeaveOut(reason)
 }
 
 // Server is the name for which connections ask, and the names of which the server's
