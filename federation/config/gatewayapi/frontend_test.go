@@ -26,7 +26,7 @@ func TestK56TheGatewaySaysThatClientsAreNotVerified(t *testing.T) {
 		"{backend: {clientCertificateRef: {name: own}}, frontend: {default: " + lenient + "}}": true,
 		"{frontend: {default: " + lenient + ", perPort: [{port: 8443, tls: " + strict + "}]}}": true,
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.apply("", strings.TrimSpace(strings.Replace(edge, "  listeners:", "  tls: "+tls+"\n  listeners:", 1)+listener))
 		key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: "shop", Name: "edge"}
 		var found []Condition

@@ -19,8 +19,8 @@ func largest() string {
 }
 
 // large has n routes at each listener of the largest Gateway.
-func large(t *testing.T, n int) *world {
-	w := newWorld(t)
+func large(t *testing.T, n int) *fixture {
+	w := newFixture(t)
 	w.apply("", largest())
 	documents := make([]string, n)
 	for i := range documents {
@@ -64,7 +64,7 @@ func TestG27LargeGatewaysCostInProportion(t *testing.T) {
 // to each other's Services leave what others have as it is.
 func TestG27ContestedAndBrokenRoutesAffectNoOthers(t *testing.T) {
 	given := func(more string) map[string]bool {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.apply("", strings.TrimSpace(edge+"  - {name: http, port: 80, protocol: HTTP}\n  - {name: tcp, port: 81, protocol: TCP}\n"+
 			route("good", "  hostnames: [good.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n"))+
 			strings.Replace(route("first", rules("  - backendRefs: [{name: web, port: 80}]\n")), "HTTPRoute", "TCPRoute", 1)+more))

@@ -109,7 +109,7 @@ func TestG28ListenersAreBounded(t *testing.T) {
 		}
 		text.WriteString(listenerSet("shop", fmt.Sprintf("s%d", i), listeners.String()))
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	w.apply("", strings.TrimSpace(text.String()))
 	objects, problems := Translate(w.aggregate.Latest())
 	if len(objects) != 1+7*64 || len(problems) != 2 || problems[0].Code != "TOO_MANY_LISTENERS" {

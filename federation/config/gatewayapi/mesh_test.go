@@ -105,7 +105,7 @@ func TestG54ServiceParents(t *testing.T) {
 // TestG54OldestRouteGives: whichever route of a Service goes or comes, there is one VirtualService
 // with the rules of those that are left.
 func TestG54OldestRouteGives(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "shop", "r", toService, onWebOfShop)+meshRoute("HTTPRoute", "shop",
 		"s", toService, onAPI), "---\n"))
 	b := newTranslations(nil)
@@ -141,7 +141,7 @@ func TestG54OldestRouteGives(t *testing.T) {
 // TestG54OwnRoutesComeFirst: the object of a route for the callers of its namespace is for them
 // alone, and older than others.
 func TestG54OwnRoutesComeFirst(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.apply("", strings.TrimPrefix(meshRoute("HTTPRoute", "other", "r", toService, onWebOfShop)+meshRoute("HTTPRoute", "shop",
 		"s", toService, onAPI), "---\n"))
 	objects, _ := Translate(w.aggregate.Latest())
@@ -160,7 +160,7 @@ func TestG54OwnRoutesComeFirst(t *testing.T) {
 // them costs about five times as much.
 func TestG54ManyRoutesOfOneService(t *testing.T) {
 	allocations := func(count int) float64 {
-		w := newWorld(t)
+		w := newFixture(t)
 		var text strings.Builder
 		for i := range count {
 			text.WriteString(meshRoute("HTTPRoute", "shop", fmt.Sprintf("r%03d", count-i), toService,

@@ -61,7 +61,7 @@ func TestG59NamespacesByLabels(t *testing.T) {
 // TestG59ChangedLabels: a namespace whose labels change is allowed or not, at the cost of the
 // Gateways that select by labels.
 func TestG59ChangedLabels(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.apply("c1",
 		strings.TrimSpace(edge+
 			"  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {team: b}}}}}\n"+

@@ -23,7 +23,7 @@ func TestU39ExamplesOfThePagesFit(t *testing.T) {
 		}
 		examples = append(examples, strings.TrimSpace(found[1]))
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	w.apply("", strings.Join(examples, "\n---\n"))
 	objects, problems := Translate(w.aggregate.Latest())
 	if len(objects) == 0 {

@@ -18,8 +18,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// world is a snapshot with services and objects, as the hub has them.
-type world struct {
+// fixture is a snapshot with services and objects, as the hub has them.
+type fixture struct {
 	t         testing.TB
 	set       *schema.Set
 	aggregate *federation.Aggregate
@@ -39,9 +39,9 @@ func schemas(t testing.TB) *schema.Set {
 	return set
 }
 
-func newWorld(t testing.TB) *world {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	w := &world{t: t, set: schemas(t), aggregate: federation.NewAggregate(nil), state: config.NewState(config.Options{Hub: "hub"})}
+	w := &fixture{t: t, set: schemas(t), aggregate: federation.NewAggregate(nil), state: config.NewState(config.Options{Hub: "hub"})}
 	w.writer = w.aggregate.Open(w.state.Source())
 	w.registry = w.aggregate.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: "c1"})
 	for _, name := range []string{"shop/web", "shop/api", "other/web"} {
@@ -52,7 +52,7 @@ func newWorld(t testing.TB) *world {
 }
 
 // service has the registry report NAMESPACE/NAME with ports, or without any its end.
-func (w *world) service(name string, ports ...uint16) {
+func (w *fixture) service(name string, ports ...uint16) {
 	namespace, name, _ := strings.Cut(name, "/")
 	key := federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace}
 	shard := &federation.Shard{}
@@ -68,7 +68,7 @@ func (w *world) service(name string, ports ...uint16) {
 
 // apply adds documents, as a cluster's, or as those for all proxies. Each has a later
 // creation time than the one before.
-func (w *world) apply(of federation.ClusterID, documents string) {
+func (w *fixture) apply(of federation.ClusterID, documents string) {
 	w.t.Helper()
 	var events []config.Event
 	for i, text := range strings.Split(documents, "\n---\n") {
@@ -96,7 +96,7 @@ func (w *world) apply(of federation.ClusterID, documents string) {
 	w.change(events)
 }
 
-func (w *world) event(of federation.ClusterID, value map[string]any) config.Event {
+func (w *fixture) event(of federation.ClusterID, value map[string]any) config.Event {
 	manifest, err := json.Marshal(value)
 	if err != nil {
 		w.t.Fatal(err)
@@ -115,13 +115,13 @@ func (w *world) event(of federation.ClusterID, value map[string]any) config.Even
 	}}
 }
 
-func (w *world) change(events []config.Event) {
+func (w *fixture) change(events []config.Event) {
 	var edit federation.Edit
 	w.state, edit = w.state.Next(events, w.state.Revision()+1)
 	w.writer.Update(edit)
 }
 
-func (w *world) delete(key federation.ObjectKey) {
+func (w *fixture) delete(key federation.ObjectKey) {
 	if old, has := w.state.Object(key); has {
 		w.change([]config.Event{{Old: old}})
 	}
@@ -224,7 +224,7 @@ func (test translation) run(t *testing.T) {
 
 // runOf is run for objects of a cluster.
 func (test translation) runOf(t *testing.T, of federation.ClusterID) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.apply(of, strings.TrimSpace(test.in))
 	objects, problems := Translate(w.aggregate.Latest())
 	var got []string

@@ -35,7 +35,7 @@ func TestG20IncrementalEqualsFromNothing(t *testing.T) {
 		return int(seed>>16) % n
 	}
 	one := func(of ...string) string { return of[next(len(of))] }
-	w, b, seen, routes := newWorld(t), newTranslations(nil), follow{}, 0
+	w, b, seen, routes := newFixture(t), newTranslations(nil), follow{}, 0
 	roots, policies := authority(t), 0
 	for step := range 300 {
 		of := []federation.ClusterID{"", "c1"}[next(2)]
@@ -110,7 +110,7 @@ spec:
 // TestG20ChangesCostWhatTheyAffect: a change has only the Gateways and routes translated again
 // that it affects; endpoints affect none.
 func TestG20ChangesCostWhatTheyAffect(t *testing.T) {
-	w, b := newWorld(t), newTranslations(nil)
+	w, b := newFixture(t), newTranslations(nil)
 	var documents []string
 	for i := range 50 {
 		documents = append(documents,
@@ -152,7 +152,7 @@ func TestG20ChangesCostWhatTheyAffect(t *testing.T) {
 
 // TestG23HostsOfSeveralClustersAreReported: the gateways of each cluster use their own.
 func TestG23HostsOfSeveralClustersAreReported(t *testing.T) {
-	w, b := newWorld(t), newTranslations(nil)
+	w, b := newFixture(t), newTranslations(nil)
 	text := strings.TrimSpace(plain + route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")))
 	shared := func() (all []string) {
 		b.take(w.aggregate.Latest())
