@@ -23,9 +23,9 @@ func (p *Pod) Endpoints(host string) (map[string]int, error) {
 	return p.hosts(outbound(host))
 }
 
-// Updates counts how often the hub sent a sidecar endpoints of a service.
+// Updates counts how often the hub sent a sidecar endpoints of a service. A semicolon ends names in statistics.
 func (p *Pod) Updates(host string) uint64 {
-	return p.Envoy.Stat("cluster." + outbound(host) + ".update_success")
+	return p.Envoy.Stat("cluster." + outbound(host) + ";.update_success")
 }
 
 // outbound is the sidecar's cluster of a service.
