@@ -155,8 +155,8 @@ func TestConfigFilesLoad(t *testing.T) {
 			if top["scrape_configs"] != nil || top["groups"] != nil {
 				continue // Prometheus'
 			}
-			if top["contexts"] != nil || top["apiVersion"] != nil {
-				continue // the command line's, and manifests
+			if top["contexts"] != nil || top["apiVersion"] != nil || top["stats_config"] != nil {
+				continue // the command line's, manifests, and Envoy's bootstrap
 			}
 			file := write(t, filepath.Join(t.TempDir(), "isthmus.yaml"), []byte(text))
 			printed, code := isthmus(t, "serve", "--dev", "--tls-cert", "x", "--config", file)
