@@ -19,8 +19,8 @@ func TestR27ValidateAgreesWithApply(t *testing.T) {
 	}
 }
 
-// judge compares what validate says of the cases as one set, and returns those that have the name
-// of one before them.
+// judge compares what validate reports about the cases, as one set, with what they want. It returns
+// those that have the name of one before them.
 func judge(t *testing.T, cases []validationtest.Case) (again []validationtest.Case) {
 	files := make([]client.ManifestInput, len(cases))
 	for i, c := range cases {
