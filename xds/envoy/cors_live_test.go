@@ -31,21 +31,25 @@ func TestG84WildcardsOfCORSAreWhatIsAskedFor(t *testing.T) {
 		want                       map[string]string
 	}{
 		{
-			"with credentials", "OPTIONS", "/credentials", "https://any.where:8443", []string{"PUT", "x-1, x-2"},
+			"with credentials", "OPTIONS", "/credentials", "https://any.where:8443",
+			[]string{"PUT", "x-1, x-2"},
 			map[string]string{
 				"Origin": "https://any.where:8443", "Methods": "PUT", "Headers": "x-1, x-2", "Credentials": "true", "Expose": "x-seen", "Age": "5",
 			},
 		},
 		{
-			"for no header", "OPTIONS", "/credentials", "https://any.where", []string{"DELETE"},
+			"for no header", "OPTIONS", "/credentials", "https://any.where",
+			[]string{"DELETE"},
 			map[string]string{"Origin": "https://any.where", "Methods": "DELETE", "Credentials": "true", "Expose": "x-seen", "Age": "5"},
 		},
 		{
-			"without credentials", "OPTIONS", "/none", "https://a.b.example", []string{"PATCH", "x-1"},
+			"without credentials", "OPTIONS", "/none", "https://a.b.example",
+			[]string{"PATCH", "x-1"},
 			map[string]string{"Origin": "https://a.b.example", "Methods": "PATCH", "Headers": "x-1", "Expose": "*", "Age": "5"},
 		},
 		{
-			"for what is not listed", "OPTIONS", "/listed", "https://a.example", []string{"PATCH", "x-1"},
+			"for what is not listed", "OPTIONS", "/listed", "https://a.example",
+			[]string{"PATCH", "x-1"},
 			map[string]string{"Origin": "https://a.example", "Methods": "PUT", "Headers": "x-a", "Credentials": "true", "Age": "60"},
 		},
 		{

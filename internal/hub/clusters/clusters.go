@@ -123,8 +123,8 @@ func (c *Clusters) Objects(m *mesh.Mesh, keys *seal.Keys) Attaching {
 	})
 	c.Run["sealing"] = (&sealing{keys: keys, credentials: credentials, logger: c.o.Logger}).run
 	return Attaching{attach.New(attach.Options{
-		Engine: m.Engine, Views: m.Views, Snapshots: c.o.Snapshots, Registries: c.Supervisor, Plans: plans{c.reconciler}, Credentials: credentials,
-		Forget: c.make.known.forget, Hub: c.o.Settings.ClusterID, Kinds: c.make.Attached(),
+		Engine: m.Engine, Views: m.Views, Snapshots: c.o.Snapshots, Registries: c.Supervisor, Plans: plans{c.reconciler},
+		Credentials: credentials, Forget: c.make.known.forget, Hub: c.o.Settings.ClusterID, Kinds: c.make.Attached(),
 	}), c.o.Metrics.Clusters}
 }
 

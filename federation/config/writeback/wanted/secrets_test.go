@@ -108,7 +108,8 @@ func TestG83MissingCertificateForBackends(t *testing.T) {
 				return gatewayapi.Status{
 					Controller: "c", Secrets: []gatewayapi.Secret{client},
 					Conditions: []gatewayapi.Condition{
-						{Type: "Accepted", Status: true, Reason: "Accepted"}, {Type: "Programmed", Status: true, Reason: "Programmed"},
+						{Type: "Accepted", Status: true, Reason: "Accepted"},
+						{Type: "Programmed", Status: true, Reason: "Programmed"},
 						{Type: "ResolvedRefs", Status: true, Reason: "ResolvedRefs"},
 					},
 				}, true
