@@ -55,6 +55,7 @@ func (m *merging) noteMesh() {
 		for _, shard := range svc.Shards.All() {
 			if len(shard.ExportTo) == 0 {
 				m.contributions.dirty[svc.Key] = true
+				break
 			}
 		}
 		return false

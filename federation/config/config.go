@@ -31,8 +31,8 @@ type Object struct {
 	read *read // what was read before it was written; nil: nothing
 }
 
-// alike reports whether the objects mean the same, whatever their revisions.
-func (o *Object) alike(p *Object) bool {
+// Alike reports whether the objects mean the same, whatever their keys and revisions.
+func (o *Object) Alike(p *Object) bool {
 	return bytes.Equal(o.Manifest, p.Manifest) && o.Credentials == p.Credentials && o.Listener == p.Listener
 }
 

@@ -74,7 +74,7 @@ func (s *State) heldLike(o *Object) *held {
 		return nil
 	}
 	h, ok := s.objects.Get(objectSortKey(o.Key))
-	if !ok || !h.object.alike(o) {
+	if !ok || !h.object.Alike(o) {
 		return nil
 	}
 	return h.at(o)
@@ -160,7 +160,7 @@ func (d *draft) commit(revision int64) *State {
 func (d *draft) set(key federation.ObjectKey, next *held) {
 	at := objectSortKey(key)
 	old, had := d.objects.Get(at)
-	if had && next != nil && old.object.Revision == next.object.Revision && old.object.alike(next.object) {
+	if had && next != nil && old.object.Revision == next.object.Revision && old.object.Alike(next.object) {
 		d.objects.Set(at, next)
 		return
 	}

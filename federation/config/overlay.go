@@ -135,7 +135,7 @@ func sameObject(a, b *Object) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Revision == b.Revision && a.Expires.Equal(b.Expires) && a.alike(b)
+	return a.Revision == b.Revision && a.Expires.Equal(b.Expires) && a.Alike(b)
 }
 
 // hidden is the problem of objects that do not count, if there are any.

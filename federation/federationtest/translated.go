@@ -53,8 +53,7 @@ func (s *Scenario) give(t *translated, objects []*config.Object, problems []conf
 	var events []config.Event
 	for _, o := range objects {
 		now[o.Key], o.Revision = o, s.Config.Revision()+1
-		if old := t.objects[o.Key]; old == nil || string(old.Manifest) != string(o.Manifest) || old.Credentials != o.Credentials ||
-			old.Listener != o.Listener {
+		if old := t.objects[o.Key]; old == nil || !old.Alike(o) {
 			events = append(events, config.Event{Old: old, New: o})
 		}
 	}

@@ -49,10 +49,7 @@ func (r *Reconciler) Unreadable(holder federation.ClusterID, by attach.Carrier, 
 // attachedFirst are the entries in their order, those first that were attached before: if there are too many,
 // a new object does not detach a cluster.
 func (s Remotes) attachedFirst(was, now []Entry) []Entry {
-	attached := map[[2]string]bool{}
-	for _, e := range was {
-		attached[e.names()] = true
-	}
+	attached := namesOf(was)
 	first := func(e Entry) bool {
 		return attached[e.names()] || slices.Contains(s.waiting(), federation.ClusterID(e.Key))
 	}
@@ -70,6 +67,14 @@ func (s Remotes) attachedFirst(was, now []Entry) []Entry {
 
 // names is what an entry is known by.
 func (e Entry) names() [2]string { return [2]string{e.Object, e.Key} }
+
+func namesOf(all []Entry) map[[2]string]bool {
+	names := make(map[[2]string]bool, len(all))
+	for _, e := range all {
+		names[e.names()] = true
+	}
+	return names
+}
 
 // entry is what an object names, with the claim that it makes. One that says what it
 // said before is not read again.
@@ -98,14 +103,7 @@ func (r *Reconciler) claim(h Holder, named attach.Remote) Claim {
 
 // logNamed tells what the objects of a holder name now, and what no more.
 func (r *Reconciler) logNamed(h Holder, before, now []Entry) {
-	in := func(all []Entry) map[[2]string]bool {
-		names := map[[2]string]bool{}
-		for _, e := range all {
-			names[e.names()] = true
-		}
-		return names
-	}
-	noun, were, are := carriers[h.By].noun, in(before), in(now)
+	noun, were, are := carriers[h.By].noun, namesOf(before), namesOf(now)
 	for _, e := range now {
 		if !were[e.names()] {
 			r.o.Logger.Info(fmt.Sprintf("attaching a cluster: a %s names it", noun), "cluster", e.Key, "holder", h.Cluster, "object", e.Object)

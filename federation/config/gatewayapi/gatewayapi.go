@@ -203,7 +203,7 @@ func (b *translations) take(s *federation.Snapshot) []config.Event {
 			gone[o.Key] = o
 		}
 		for i, o := range now.objects {
-			if before := find(old.objects, o.Key); before != nil && same(before, o) {
+			if before := find(old.objects, o.Key); before != nil && before.Alike(o) {
 				now.objects[i] = before
 			}
 			come[o.Key] = now.objects[i]
@@ -240,10 +240,6 @@ func find(objects []*config.Object, key federation.ObjectKey) *config.Object {
 		return nil
 	}
 	return objects[i]
-}
-
-func same(a, b *config.Object) bool {
-	return a.Credentials == b.Credentials && a.Listener == b.Listener && string(a.Manifest) == string(b.Manifest)
 }
 
 // compute translates one object. After a panic, what was given stays, and the others go on.

@@ -18,7 +18,7 @@ func (b *translations) change(revision int64) []config.Event {
 		now := b.contained(u, old)
 		b.complain(u, now.problems)
 		switch {
-		case old == nil && now.object == nil, old != nil && now.object != nil && same(old, now.object):
+		case old == nil && now.object == nil, old != nil && now.object != nil && old.Key == now.object.Key && old.Alike(now.object):
 			continue
 		case now.object == nil:
 			delete(b.given, u)
@@ -46,10 +46,6 @@ func (b *translations) change(revision int64) []config.Event {
 	}
 	slices.SortFunc(events, config.Event.Compare)
 	return events
-}
-
-func same(a, b *config.Object) bool {
-	return a.Key == b.Key && a.Credentials == b.Credentials && string(a.Manifest) == string(b.Manifest)
 }
 
 // everything is all that is given.
