@@ -116,10 +116,13 @@ func (r *gatewayRig) misdirected(t *testing.T) testbed.Response {
 }
 
 // keep gives the cluster the Secret of secure.example.com.
-func (r *gatewayRig) keep() {
-	cert, key := r.ca.Issue(testbed.Subject{Name: "secure", Hosts: []string{"secure.example.com"}})
-	r.c1.Apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: web-cert, namespace: store}\ndata: {tls.crt: %s, tls.key: %s}\n",
-		base64.StdEncoding.EncodeToString(cert), base64.StdEncoding.EncodeToString(key)))
+func (r *gatewayRig) keep() { r.keepAs("web-cert", r.ca, "secure.example.com") }
+
+// keepAs gives the cluster a Secret with a certificate for the host.
+func (r *gatewayRig) keepAs(name string, by *testbed.Authority, host string) {
+	cert, key := by.Issue(testbed.Subject{Name: name, Hosts: []string{host}})
+	r.c1.Apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: %s, namespace: store}\ndata: {tls.crt: %s, tls.key: %s}\n",
+		name, base64.StdEncoding.EncodeToString(cert), base64.StdEncoding.EncodeToString(key)))
 }
 
 // getTLS asks the address for /hello of the host, and verifies that this is who answers.

@@ -110,6 +110,7 @@ func TestG21GatewayAPIIsServed(t *testing.T) {
 	r.c1.Apply(fmt.Sprintf(boutiqueRoute, "2"))
 	eventually(t, "the change of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, version("2"))
 	r.speakTLS(t)
+	r.presentCertificate(t)
 	r.c1.Delete(fmt.Sprintf(boutiqueRoute, "2"))
 	eventually(t, "the end of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") },
 		func(r testbed.Response) bool { return r.Status == http.StatusNotFound })

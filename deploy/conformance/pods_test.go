@@ -52,7 +52,7 @@ func (p *pods) sync(ctx context.Context) error {
 	return nil
 }
 
-// start runs the pod of a Deployment once the Secrets exist that it has.
+// start runs the pod of a Deployment once what it mounts exists.
 func (p *pods) start(ctx context.Context, d *apps.Deployment) error {
 	name := d.Namespace + "/" + d.Name
 	c := d.Spec.Template.Spec.Containers[0]
@@ -96,20 +96,32 @@ func (p *pods) record(ctx context.Context, d *apps.Deployment, at pod) error {
 	return p.client.Status().Update(ctx, o)
 }
 
-// mount writes the files of a volume. It reports whether its Secret exists.
+// mount writes the files of a volume. It reports whether its Secret or ConfigMap exists.
 func (p *pods) mount(ctx context.Context, namespace string, v core.Volume, dir string) (bool, error) {
-	if v.Secret == nil {
-		return true, nil
-	}
-	var secret core.Secret
-	if err := p.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v.Secret.SecretName}, &secret); err != nil {
-		return false, client.IgnoreNotFound(err)
+	var items []core.KeyToPath
+	files := map[string][]byte{}
+	switch {
+	case v.Secret != nil:
+		var secret core.Secret
+		if err := p.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v.Secret.SecretName}, &secret); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		items, files = v.Secret.Items, secret.Data
+	case v.ConfigMap != nil:
+		var config core.ConfigMap
+		if err := p.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v.ConfigMap.Name}, &config); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		items = v.ConfigMap.Items
+		for key, text := range config.Data {
+			files[key] = []byte(text)
+		}
 	}
 	if err := os.MkdirAll(filepath.Join(dir, v.Name), 0o700); err != nil {
 		return false, err
 	}
-	for _, item := range v.Secret.Items {
-		if err := os.WriteFile(filepath.Join(dir, v.Name, item.Path), secret.Data[item.Key], 0o600); err != nil {
+	for _, item := range items {
+		if err := os.WriteFile(filepath.Join(dir, v.Name, item.Path), files[item.Key], 0o600); err != nil {
 			return false, err
 		}
 	}

@@ -281,7 +281,7 @@ func (r *rooms) core() map[string]func(context.Context) error {
 // writeStatus writes the status of objects into clusters.
 func (r *rooms) writeStatus(ctx context.Context) error {
 	objects := &status.Objects{Hub: r.settings.ClusterID, Proxies: r.proxies}
-	return r.mesh.WriteStatus(ctx, status.NewWritten(objects, r.proxies, r.fleet), r.presence)
+	return r.mesh.WriteStatus(ctx, status.NewWritten(objects, r.proxies, r.fleet, r.secrets.Kept), r.presence)
 }
 
 // serveGRPC serves xDS, and Istio's certificate service where the hub signs.

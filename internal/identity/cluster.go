@@ -34,6 +34,7 @@ func (s *Secrets) Attach(id federation.ClusterID, cluster *listwatch.Cluster) (d
 		defer s.mu.Unlock()
 		if s.clusters[id] == cluster {
 			delete(s.clusters, id)
+			s.cache.answered(func(o object) bool { return o.cluster == id })
 			s.notify()
 		}
 	}
@@ -85,15 +86,29 @@ func (s *Secrets) adjust(ctx context.Context, running map[object]following, grou
 	}
 }
 
+// objects are those of the cluster that may hold what is meant.
+func (r Ref) objects() (all []object) {
+	if r.Cluster == "" || r.Namespace == "" {
+		return nil // may have files only
+	}
+	for _, name := range r.names() {
+		all = append(all, object{r.Cluster, r.Namespace, name})
+	}
+	return all
+}
+
 // forget drops what no client wants any more: key material is not kept for later.
 func (s *Secrets) forget(o object) {
 	for _, ref := range o.refs() {
 		s.cache.put(ref, nil)
 	}
 	s.cache.complain("source "+o.String(), nil)
+	s.cache.answered(o.is)
 }
 
 func (o object) String() string { return string(o.cluster) + "/" + o.namespace + "/" + o.name }
+
+func (o object) is(other object) bool { return o == other }
 
 // refs are what the object may hold.
 func (o object) refs() []Ref {
@@ -155,6 +170,7 @@ func (r reading) Now(all map[listwatch.Key]secret) {
 
 // Following is part of listwatch.Keeper.
 func (r reading) Following(err error) {
+	defer r.cache.answered(r.of.is)
 	switch {
 	case err == nil:
 		r.cache.complain("source "+r.of.String(), nil)

@@ -73,6 +73,27 @@ func TestG17FilesAreNotGranted(t *testing.T) {
 	})
 }
 
+// TestG83ASecretIsMissingOnceItWasLookedFor: what is being read is not missing, and is where nobody reads it.
+func TestG83ASecretIsMissingOnceItWasLookedFor(t *testing.T) {
+	d := newDrawer(t)
+	server := serving()
+	missing := func(name string) bool { return strings.Contains(d.problems(), ProblemMissing+" secret c1/edge/"+name) }
+	detach := d.secrets.Attach("c1", d.proving(server.Client(t)))
+	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "web"})()
+	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "clients", Authorities: true})()
+	if missing("web") || missing("clients-cacert") {
+		t.Errorf("before the Secrets were read: %q", d.problems())
+	}
+	detach()
+	if !missing("web") || !missing("clients-cacert") {
+		t.Errorf("without a cluster: %q", d.problems())
+	}
+	defer d.secrets.Attach("c1", d.proving(server.Client(t)))()
+	d.run()
+	defer d.secrets.Follow(Ref{Cluster: "c1", Namespace: "edge", Name: "other"})()
+	d.await("the Secrets to be missing", func() bool { return missing("web") && missing("clients-cacert") && missing("other") })
+}
+
 func TestX23SecretsOfAClusterAreFollowedByName(t *testing.T) {
 	d := newDrawer(t)
 	long := testbed.Subject{Name: "web", NotAfter: d.now.Add(30 * 24 * time.Hour)}

@@ -3,6 +3,7 @@ package identity
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 const (
 	ProblemUnusable = "SECRET_UNUSABLE" // what was read last stays in use
 	ProblemExpires  = "SECRET_EXPIRES"  // a certificate in it ends within 14 days, or has ended
-	ProblemMissing  = "SECRET_MISSING"  // a listener refers to it, and no source has it
+	ProblemMissing  = "SECRET_MISSING"  // it is referred to, and no source has it
 	ProblemSource   = "SECRET_SOURCE"   // a source cannot be read; what was read last stays in use
 )
 
@@ -29,13 +30,14 @@ type secretCache struct {
 	secrets  map[Ref]Secret
 	problems map[string]federation.Problem
 	follows  map[Ref]int
-	changed  chan struct{} // closed when a secret changes
-	trouble  chan struct{} // closed when a problem does
+	awaited  map[object]bool // that are being read for the first time
+	changed  chan struct{}   // closed when a secret changes
+	trouble  chan struct{}   // closed when a problem does
 }
 
 func newSecretCache(now func() time.Time) *secretCache {
 	return &secretCache{
-		now: now, secrets: map[Ref]Secret{}, problems: map[string]federation.Problem{}, follows: map[Ref]int{},
+		now: now, secrets: map[Ref]Secret{}, problems: map[string]federation.Problem{}, follows: map[Ref]int{}, awaited: map[object]bool{},
 		changed: make(chan struct{}), trouble: make(chan struct{}),
 	}
 }
@@ -82,6 +84,26 @@ func (s *secretCache) follow(ref Ref, change int) {
 		delete(s.follows, ref)
 	}
 	s.alarm()
+}
+
+// await has the object not said to be missing before it was looked for.
+func (s *secretCache) await(o object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awaited[o] = true
+}
+
+// answered notes that those objects were looked for, or cannot be.
+func (s *secretCache) answered(those func(object) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.awaited, func(o object, _ bool) bool { return those(o) })
+	s.alarm()
+}
+
+// awaits reports whether an object that may hold what is meant was not looked for yet.
+func (s *secretCache) awaits(ref Ref) bool {
+	return slices.ContainsFunc(ref.objects(), func(o object) bool { return s.awaited[o] })
 }
 
 // put takes up what a source has for the reference; nil: it has nothing. Parts
@@ -192,10 +214,10 @@ func (s *secretCache) wrong() (map[string]federation.Problem, <-chan struct{}) {
 	defer s.mu.Unlock()
 	all := maps.Clone(s.problems)
 	for ref := range s.follows {
-		if _, ok := s.find(ref); !ok {
+		if _, ok := s.find(ref); !ok && !s.awaits(ref) {
 			all["missing "+ref.place()] = federation.Problem{
 				Code: ProblemMissing, Object: ref.Title(),
-				Message: "a listener or a cluster of a proxy refers to it, and no source has it; its connections fail until one does",
+				Message: "a Gateway, or a listener or a cluster of a proxy, refers to it, and no source has it; its connections fail until one does",
 			}
 		}
 	}

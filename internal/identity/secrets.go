@@ -77,14 +77,13 @@ func (s *Secrets) FollowProven(ref Ref, proven func() time.Time) (done func()) {
 }
 
 func (s *Secrets) count(ref Ref, change int) {
-	s.cache.follow(ref, change)
-	if ref.Cluster == "" || ref.Namespace == "" {
-		return // may have files only
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, name := range ref.names() {
-		o := object{ref.Cluster, ref.Namespace, name}
+	defer s.cache.follow(ref, change)
+	for _, o := range ref.objects() {
+		if s.wanted[o] == 0 && s.clusters[o.cluster] != nil {
+			s.cache.await(o)
+		}
 		if s.wanted[o] += change; s.wanted[o] <= 0 {
 			delete(s.wanted, o)
 			s.forget(o)

@@ -33,7 +33,7 @@ func readClientCertificate(r *federation.Reader, of federation.ObjectKey, spec *
 	case !named:
 		c.refuse(use, "the name ends in "+tlsparams.AuthoritySuffix+" or is not that of a Secret")
 	case use.ofSecret(r, of, &c.faults):
-		c.secret = Secret{Namespace: use.from(), Name: use.name}
+		c.secret = Secret{Namespace: use.from(), Name: use.name, Granted: use.from() != of.Namespace}
 	}
 	return c
 }

@@ -366,10 +366,10 @@ func (l *listener) secrets(own string) (all []Secret) {
 	}
 	from := cmp.Or(l.from, own)
 	for _, name := range l.names {
-		all = append(all, Secret{Namespace: from, Name: name})
+		all = append(all, Secret{Namespace: from, Name: name, Granted: from != own})
 	}
 	if l.roots != "" {
-		all = append(all, Secret{Namespace: from, Name: l.roots, Authorities: true})
+		all = append(all, Secret{Namespace: from, Name: l.roots, Authorities: true, Granted: from != own})
 	}
 	return all
 }

@@ -41,6 +41,7 @@ type ListenerStatus struct {
 type Secret struct {
 	Namespace, Name string
 	Authorities     bool // those that sign the certificates of clients
+	Granted         bool // it is of another namespace than the proxies
 }
 
 // ParentStatus is how a route attaches to one of its parents.

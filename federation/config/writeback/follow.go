@@ -28,6 +28,7 @@ type notes struct {
 	read       federation.Deps
 	key        federation.ObjectKey // as configuration
 	secrets    []string             // titles of Secrets
+	followed   []func()             // ends that the Secrets are followed
 	open, idle bool
 }
 
@@ -44,6 +45,7 @@ func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
 	now.key, now.idle = key, now.idle && gatewayapi.Translates(key.Of())
 	f.index.Replace(at, before.read, now.read)
 	f.notes[at] = now
+	before.release()
 	mark(f.open, at, now.open)
 	mark(f.idle, at, now.idle)
 	if known && before.key == key && slices.Equal(before.secrets, now.secrets) {
@@ -55,6 +57,13 @@ func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
 			f.titles[title] = map[ref]struct{}{}
 		}
 		f.titles[title][at] = struct{}{}
+	}
+}
+
+// release ends that the Secrets of the object are followed.
+func (n notes) release() {
+	for _, done := range n.followed {
+		done()
 	}
 }
 
@@ -84,10 +93,18 @@ func (f *follow) forget(at ref) {
 		return
 	}
 	f.index.Replace(at, before.read, federation.Deps{})
+	before.release()
 	f.untitle(at, before)
 	delete(f.notes, at)
 	delete(f.open, at)
 	delete(f.idle, at)
+}
+
+// end is forget for all objects.
+func (f *follow) end() {
+	for _, n := range f.notes {
+		n.release()
+	}
 }
 
 // touch has the objects looked at whose status may be another one than when it was computed. Its

@@ -51,6 +51,7 @@ func (l look) at(proxies Proxies, of *notes) look {
 	l.mesh.Read.Mesh() // says what is covered
 	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.snapshot, l.mesh.Read, key) }
 	l.mesh.MissingSecret = func(cluster federation.ClusterID, secret gatewayapi.Secret) string {
+		of.followed = append(of.followed, proxies.Follow(cluster, secret))
 		why, title := proxies.MissingSecret(l.snapshot, cluster, secret)
 		of.secrets = append(of.secrets, title)
 		return why

@@ -75,6 +75,7 @@ type proxies struct {
 	findings map[string][]wanted.Finding // by name of the object
 	delivery wanted.Delivery
 	missing  map[string]string // why Secrets are, by CLUSTER/NAMESPACE/NAME
+	followed map[string]int    // Secrets, by the same
 }
 
 func (p *proxies) Changed() <-chan struct{} {
@@ -99,10 +100,31 @@ func (p *proxies) Findings(_ *federation.Snapshot, _ *federation.Reader, key fed
 	return p.findings[key.Name]
 }
 
+func (p *proxies) Follow(cluster federation.ClusterID, secret gatewayapi.Secret) (done func()) {
+	title := string(cluster) + "/" + secret.Namespace + "/" + secret.Name
+	count := func(by int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.followed[title] += by
+	}
+	count(1)
+	return sync.OnceFunc(func() { count(-1) })
+}
+
+// follows is how often a Secret is followed.
+func (p *proxies) follows(title string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.followed[title]
+}
+
 func (p *proxies) MissingSecret(_ *federation.Snapshot, cluster federation.ClusterID, secret gatewayapi.Secret) (why, title string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	title = string(cluster) + "/" + secret.Namespace + "/" + secret.Name
+	if p.followed[title] == 0 {
+		return "", title
+	}
 	return p.missing[title], title
 }
 
@@ -174,7 +196,7 @@ func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	quiet := slog.New(slog.DiscardHandler)
 	r := &rig{
 		t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind), counts: &counts{},
-		proxies: &proxies{changed: make(chan struct{}), findings: map[string][]wanted.Finding{}},
+		proxies: &proxies{changed: make(chan struct{}), findings: map[string][]wanted.Finding{}, followed: map[string]int{}},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx

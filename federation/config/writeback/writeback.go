@@ -65,8 +65,10 @@ type Proxies interface {
 	Findings(s *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) []wanted.Finding
 	Delivered(keys ...federation.ObjectKey) (wanted.Delivery, bool)
 	OtherHubs() int
-	// MissingSecret says why gateways of the cluster lack a Secret ("": they do not, or it is not
-	// known), and of what the News name the title when that may be different.
+	// Follow has the hub look for a Secret until done is called, whether proxies need it or not.
+	Follow(cluster federation.ClusterID, secret gatewayapi.Secret) (done func())
+	// MissingSecret says why gateways of the cluster lack a Secret that is followed ("": they do
+	// not, or it is not known), and of what the News name the title when that may be different.
 	MissingSecret(s *federation.Snapshot, cluster federation.ClusterID, secret gatewayapi.Secret) (why, title string)
 }
 

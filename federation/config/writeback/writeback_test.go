@@ -74,6 +74,7 @@ func TestStatusOfOneServer(t *testing.T) {
 	t.Run("G63Contested", func(t *testing.T) { contestedStatus(t, server) })
 	t.Run("G64RefusedObject", func(t *testing.T) { refusedObject(t, server) })
 	t.Run("G66KilledOwner", func(t *testing.T) { killedOwner(t, server) })
+	t.Run("G83SecretsOfAStatus", func(t *testing.T) { secretsOfStatus(t, server) })
 	t.Run("G36StatusIsRemoved", func(t *testing.T) { removed(t, server) })
 }
 

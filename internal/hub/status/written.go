@@ -18,15 +18,16 @@ import (
 type Written struct {
 	Objects *Objects
 	Fleet   *fleet.Fleet
+	Secrets *identity.Secrets
 	Reasons func() ([]federation.ObjectKey, []federation.ServiceKey) // that changed since it was called last
 	Others  func() int                                               // hubs that run beside this one
 	last    *heard
 }
 
-// NewWritten tells about what the server serves to the fleet.
-func NewWritten(objects *Objects, server *xds.Server, of *fleet.Fleet) Written {
+// NewWritten tells about what the server serves to the fleet, and about the Secrets that it has.
+func NewWritten(objects *Objects, server *xds.Server, of *fleet.Fleet, secrets *identity.Secrets) Written {
 	reasons := func() ([]federation.ObjectKey, []federation.ServiceKey) { return xds.ReasonsChanged(server) }
-	return Written{Objects: objects, Fleet: of, Reasons: reasons, last: &heard{}}
+	return Written{Objects: objects, Fleet: of, Secrets: secrets, Reasons: reasons, last: &heard{}}
 }
 
 // Changed is part of writeback.Proxies.
@@ -48,9 +49,18 @@ func (w Written) Findings(s *federation.Snapshot, r *federation.Reader, key fede
 	return all
 }
 
+// Follow is part of writeback.Proxies.
+func (w Written) Follow(cluster federation.ClusterID, secret gatewayapi.Secret) (done func()) {
+	return w.Secrets.Follow(refOf(cluster, secret))
+}
+
+func refOf(cluster federation.ClusterID, s gatewayapi.Secret) identity.Ref {
+	return identity.Ref{Cluster: cluster, Namespace: s.Namespace, Name: s.Name, Authorities: s.Authorities, Granted: s.Granted}
+}
+
 // MissingSecret is part of writeback.Proxies.
 func (w Written) MissingSecret(s *federation.Snapshot, cluster federation.ClusterID, secret gatewayapi.Secret) (why, title string) {
-	title = identity.Ref{Cluster: cluster, Namespace: secret.Namespace, Name: secret.Name, Authorities: secret.Authorities}.Title()
+	title = refOf(cluster, secret).Title()
 	var missing bool
 	var texts []string
 	for _, p := range w.Objects.index.all(s, w.Objects.Hub)[title] {

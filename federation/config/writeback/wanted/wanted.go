@@ -42,7 +42,7 @@ type Mesh struct {
 	Delivered func(...federation.ObjectKey) (Delivery, bool)
 	OtherHubs int // that serve proxies, too
 	// MissingSecret says why gateways of a cluster lack a Secret; "": they do not, or it is not
-	// known, because no listener of a connected proxy refers to it.
+	// known yet.
 	MissingSecret func(cluster federation.ClusterID, secret gatewayapi.Secret) string
 }
 
