@@ -26,6 +26,7 @@ import (
 type istioctlRig struct {
 	t                       *testing.T
 	dir, discovery, graphql string
+	health                  string
 	operators, mesh         *testbed.Authority
 	hub                     *hubUnderTest
 }
@@ -36,17 +37,18 @@ func startIstioctlRig(t *testing.T) *istioctlRig {
 	t.Helper()
 	r := &istioctlRig{t: t, dir: shortDir(t), operators: testbed.NewAuthority(t, "operators"), mesh: testbed.NewAuthority(t, "mesh")}
 	local := netip.MustParseAddr("127.0.0.1")
-	r.graphql, r.discovery = fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local)),
-		fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
+	for _, address := range []*string{&r.graphql, &r.discovery, &r.health} {
+		*address = fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t, nil, local))
+	}
 	config := fileOf(t,
 		"debug: {clients: [%q, alice], portForward: true}\nclusters: [{id: c1, provider: Mock}]\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n",
 		mayAsk, write(t, filepath.Join(r.dir, "mesh"), string(r.mesh.PEM)))
 	args := append([]string{
 		"serve", "--data-dir", filepath.Join(r.dir, "data"), "--graphql-addr", r.graphql, "--xds-addr", r.discovery,
-		"--health-addr", "unix:" + filepath.Join(r.dir, "health"), "--config", config,
+		"--health-addr", r.health, "--config", config,
 	}, secureFlags(t, r.dir, r.operators)...)
 	ctx, cancel := context.WithCancel(context.Background())
-	r.hub = &hubUnderTest{client: socketClient(filepath.Join(r.dir, "health"))}
+	r.hub = &hubUnderTest{client: clientOf("tcp", r.health)}
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, args, cmdutil.Streams{Out: io.Discard, Err: &r.hub.log}) }()
 	t.Cleanup(func() { cancel(); <-done })

@@ -90,11 +90,14 @@ type hubUnderTest struct {
 	stop   func() int
 }
 
-func socketClient(path string) *http.Client {
+func socketClient(path string) *http.Client { return clientOf("unix", path) }
+
+// clientOf sends all requests to the address.
+func clientOf(network, address string) *http.Client {
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
+			return new(net.Dialer).DialContext(ctx, network, address)
 		},
 	}}
 }

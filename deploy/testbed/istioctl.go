@@ -21,12 +21,18 @@ const noCluster = `{apiVersion: v1, kind: Config, current-context: none, context
 // --revision then: they would ask the cluster for it.
 func Istioctl(t testing.TB, args ...string) (string, error) {
 	t.Helper()
+	return IstioctlOf(t, []byte(noCluster), args...)
+}
+
+// IstioctlOf is Istioctl with the kubeconfig of a cluster.
+func IstioctlOf(t testing.TB, kubeconfig []byte, args ...string) (string, error) {
+	t.Helper()
 	home := t.TempDir()
-	kubeconfig := filepath.Join(home, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(noCluster), 0o600); err != nil {
+	file := filepath.Join(home, "kubeconfig")
+	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return outputOf(t, toolset.Istioctl, append(args, "--kubeconfig", kubeconfig), func(c *exec.Cmd) { c.Env = []string{"HOME=" + home} })
+	return outputOf(t, toolset.Istioctl, append(args, "--kubeconfig", file), func(c *exec.Cmd) { c.Env = []string{"HOME=" + home} })
 }
 
 // outputPatience is how long a tool may take that ends by itself.
