@@ -36,7 +36,9 @@ func TestSupportedFieldsHaveAnEffect(t *testing.T) {
 		}
 		kind := k.Name
 		t.Run(kind, func(t *testing.T) {
-			f := fieldTrial{t: t, mesh: s.Snapshot(), proxies: proxies, set: map[string]bool{}, works: map[string]bool{}}
+			f := fieldTrial{
+				t: t, mesh: s.Snapshot(), proxies: proxies, pieces: piecesOf(maps.Keys(proxies)), set: map[string]bool{}, works: map[string]bool{},
+			}
 			for _, o := range triedObjects(t, kind) {
 				for _, field := range envoy.NotHonoured(o) {
 					t.Errorf("%s: %s: %s", o.Key.Name, field.Path, field.Reason)
@@ -142,6 +144,7 @@ type fieldTrial struct {
 	t       *testing.T
 	mesh    *federation.Snapshot
 	proxies map[string]envoy.Node
+	pieces  pieces
 	set     map[string]bool // paths that some object has
 	works   map[string]bool // paths without which some proxy gets other bytes
 }
@@ -152,47 +155,78 @@ func (f *fieldTrial) object(o *federation.Object) {
 	if !ok {
 		f.t.Fatalf("%s has no spec of Istio", o.Key)
 	}
-	whole := maps.Collect(f.resources(o, spec))
+	whole := remembered(f.resources(o, spec))
 	prototest.WithoutEach(spec, func(path string) {
 		f.set[path] = true
-		f.works[path] = f.works[path] || f.differ(whole, f.resources(o, spec))
+		f.works[path] = f.works[path] || f.pieces.differ(whole, f.resources(o, spec))
 	})
 }
 
-func (f *fieldTrial) differ(whole map[string]string, without iter.Seq2[string, string]) bool {
-	count := 0
-	for name, content := range without {
-		if count++; whole[name] != content {
-			return true
-		}
-	}
-	return count < len(whole)
-}
-
 // resources are what the proxies get if the object has that spec.
-func (f *fieldTrial) resources(o *federation.Object, spec proto.Message) iter.Seq2[string, string] {
+func (f *fieldTrial) resources(o *federation.Object, spec proto.Message) func(piece) map[string]string {
 	tried := *o
 	tried.Spec = proto.Clone(spec)
 	index(&tried)
 	tried.Digest = fmt.Sprint(spec)
 	w := fixture{snapshot: f.mesh}
 	w.configure(&tried)
-	return func(yield func(string, string) bool) {
-		for _, proxy := range slices.Sorted(maps.Keys(f.proxies)) {
-			for _, typ := range allTypes {
-				for _, facet := range envoy.Facets(typ, f.proxies[proxy], w.snapshot) {
-					for _, name := range envoy.Names(typ, facet, w.snapshot) {
-						m, _, err := envoy.Build(typ, name, facet, w.snapshot.Read())
-						if err != nil {
-							f.t.Fatalf("%s without a field: building %s: %v", o.Key, name, err)
-						}
-						if m != nil && !yield(fmt.Sprint(proxy, typ, facet, name), string(marshal(f.t, m))) {
-							return
-						}
-					}
+	return func(p piece) map[string]string {
+		got := map[string]string{}
+		for _, facet := range envoy.Facets(p.typ, f.proxies[p.proxy], w.snapshot) {
+			for _, name := range envoy.Names(p.typ, facet, w.snapshot) {
+				m, _, err := envoy.Build(p.typ, name, facet, w.snapshot.Read())
+				if err != nil {
+					f.t.Fatalf("%s without a field: building %s: %v", o.Key, name, err)
+				}
+				if m != nil {
+					got[fmt.Sprint(facet, name)] = string(marshal(f.t, m))
 				}
 			}
 		}
+		return got
+	}
+}
+
+// piece is what one proxy gets of one type.
+type piece struct {
+	proxy string
+	typ   envoy.Type
+}
+
+// pieces are those of all proxies. What differed last comes first: the next field of an object mostly
+// shows there, too.
+type pieces []piece
+
+func piecesOf(proxies iter.Seq[string]) pieces {
+	var all pieces
+	for _, proxy := range slices.Sorted(proxies) {
+		for _, typ := range allTypes {
+			all = append(all, piece{proxy, typ})
+		}
+	}
+	return all
+}
+
+// differ reports whether some proxy gets other resources.
+func (all pieces) differ(before, after func(piece) map[string]string) bool {
+	at := slices.IndexFunc(all, func(p piece) bool { return !maps.Equal(before(p), after(p)) })
+	if at < 0 {
+		return false
+	}
+	found := all[at]
+	copy(all[1:], all[:at])
+	all[0] = found
+	return true
+}
+
+// remembered builds each piece once.
+func remembered(resources func(piece) map[string]string) func(piece) map[string]string {
+	known := map[piece]map[string]string{}
+	return func(p piece) map[string]string {
+		if known[p] == nil {
+			known[p] = resources(p)
+		}
+		return known[p]
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -20,6 +19,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/federation/federationtest"
+	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
@@ -83,6 +83,7 @@ type specTrial struct {
 	seen   map[string]bool  // paths that some object has
 	works  map[string]bool  // paths of which another value has an effect
 	told   map[string]bool  // paths that a finding names
+	pieces pieces           // of the proxies of the present scenario
 	values map[string][]any // texts of all objects, by the last part of the path
 }
 
@@ -146,6 +147,13 @@ func (f *specTrial) object(t *testing.T, s *federationtest.Scenario, o *config.O
 		})
 		return
 	}
+	f.pieces = piecesOf(func(yield func(string) bool) {
+		for _, proxy := range s.Proxies {
+			if !yield(proxy.Name) {
+				return
+			}
+		}
+	})
 	before := effects(t, s, o.Key)
 	for field := range before.found {
 		f.told[field] = true
@@ -190,7 +198,7 @@ func (f *specTrial) changes(t *testing.T, s *federationtest.Scenario, o *config.
 	changed.Manifest = manifestOf(t, value)
 	s.Configure(&changed)
 	after := effects(t, s, o.Key)
-	return after.text != before.text || !maps.Equal(before.resources(), after.resources())
+	return after.text != before.text || f.pieces.differ(before.resources, after.resources)
 }
 
 // admitted is the object with its defaults; nil: a cluster would refuse it.
@@ -271,9 +279,9 @@ func eachValue(fields []schema.Field, spec map[string]any, at string, try func(p
 
 // effect is what follows from an object.
 type effect struct {
-	text      string                   // what is derived and found
-	resources func() map[string]string // what proxies get
-	found     map[string]bool          // paths of the spec of which findings say that they have no effect
+	text      string                        // what is derived and found
+	resources func(piece) map[string]string // what proxies get
+	found     map[string]bool               // paths of the spec of which findings say that they have no effect
 }
 
 var indexes = regexp.MustCompile(`\[[^]]*\]`)
@@ -282,9 +290,7 @@ var indexes = regexp.MustCompile(`\[[^]]*\]`)
 func effects(t *testing.T, s *federationtest.Scenario, of federation.ObjectKey) effect {
 	t.Helper()
 	at := s.Snapshot()
-	e := effect{
-		resources: sync.OnceValue(func() map[string]string { return resourcesOf(t, s, at) }), found: map[string]bool{},
-	}
+	e := effect{resources: resourcesOf(t, s, at), found: map[string]bool{}}
 	var text strings.Builder
 	text.Write(federationtest.Render(t, at))
 	fmt.Fprintln(&text, federation.DrainsIn(at))
@@ -312,16 +318,18 @@ func effects(t *testing.T, s *federationtest.Scenario, of federation.ObjectKey) 
 	return e
 }
 
-// resourcesOf are what the proxies of the scenario get from a snapshot.
-func resourcesOf(t *testing.T, s *federationtest.Scenario, of *federation.Snapshot) map[string]string {
+// resourcesOf is what the proxies of the scenario get from a snapshot.
+func resourcesOf(t *testing.T, s *federationtest.Scenario, of *federation.Snapshot) func(piece) map[string]string {
 	t.Helper()
-	got := map[string]string{}
+	nodes := map[string]envoy.Node{}
 	for _, proxy := range s.Proxies {
-		for _, typ := range allTypes {
-			for _, r := range build(t, typ, nodeOf(t, proxy), of) {
-				got[fmt.Sprint(proxy.Name, typ, r.name)] = string(marshal(t, r.message))
-			}
-		}
+		nodes[proxy.Name] = nodeOf(t, proxy)
 	}
-	return got
+	return remembered(func(p piece) map[string]string {
+		got := map[string]string{}
+		for _, r := range build(t, p.typ, nodes[p.proxy], of) {
+			got[r.name] = string(marshal(t, r.message))
+		}
+		return got
+	})
 }
