@@ -201,14 +201,22 @@ func (s *Scenario) Compare(t testing.TB, section string, got []byte) {
 	if !ok {
 		return
 	}
-	got = append(bytes.TrimSpace(got), '\n')
+	got = lines(got)
 	if *update {
 		s.rewrite(t, section, got)
 		return
 	}
-	if want = append(bytes.TrimSpace(want), '\n'); !bytes.Equal(got, want) {
+	if want = lines(want); !bytes.Equal(got, want) {
 		t.Errorf("%s: %s%s differs (run with -update to accept)\n--- want\n%s--- got\n%s", s.Name, s.at, section, want, got)
 	}
+}
+
+// lines is the content of a section without empty lines around it.
+func lines(content []byte) []byte {
+	if content = bytes.TrimSpace(content); len(content) == 0 {
+		return nil
+	}
+	return append(content, '\n')
 }
 
 // rewrite reads the file again, so that rooms that update one after the other
