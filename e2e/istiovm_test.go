@@ -40,7 +40,7 @@ spec:
   ports: [{number: 9090, name: http, protocol: HTTP}]
   workloadSelector: {labels: {app: ledger}}
 `}})
-	client, vm := w.pod("client"), w.machine("ledger")
+	client, vm := w.pod("client"), w.machine("ISTIO_META_AUTO_REGISTER_GROUP=ledger")
 	client.agent.WaitReady(patience)
 	call := func(want int) error {
 		answer := client.Get("http://240.240.7.1:9090/", "Host", "ledger.shop.example:9090")
@@ -76,8 +76,66 @@ spec:
 	noPanic(t, w.hub)
 }
 
-// machine runs the agent of a machine whose account is of the cluster; no pod is.
-func (w *agentFixture) machine(group string) *agentPod {
+// TestK78MachineOfAnAppliedEntry has a machine behind Istio's own agent, unmodified, that names an applied WorkloadEntry.
+// Pods call it while its probe succeeds and its agent is connected.
+func TestK78MachineOfAnAppliedEntry(t *testing.T) {
+	w := newAgentFixture(t, "")
+	h := &hub{Hub: w.hub}
+	h.change(t, "apply", map[string]any{"manifests": []string{`
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: ledger-vm, namespace: shop, annotations: {proxy.istio.io/health-checks-enabled: "true"}}
+spec: {address: ` + machine + `, labels: {app: ledger}, serviceAccount: ledger}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ledger, namespace: shop}
+spec:
+  hosts: [ledger.shop.example]
+  addresses: [240.240.7.1]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 9090, name: http, protocol: HTTP}]
+  workloadSelector: {labels: {app: ledger}}
+`}})
+	client := w.pod("client")
+	client.agent.WaitReady(patience)
+	becomes := func(when string, status int) {
+		t.Helper()
+		testbed.WaitFor(t, patience, when, func() error {
+			answer := client.Get("http://240.240.7.1:9090/", "Host", "ledger.shop.example:9090")
+			if answer.Err != nil || answer.Status != status {
+				return fmt.Errorf("it answers %d, %w, want %d", answer.Status, answer.Err, status)
+			}
+			return nil
+		})
+	}
+	becomes("the machine to be unhealthy without an agent", http.StatusServiceUnavailable)
+	vm := w.machine("ISTIO_META_WORKLOAD_ENTRY=ledger-vm")
+	echo := testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
+	becomes("an answer of the machine", http.StatusOK)
+	echo.Stop()
+	becomes("the machine to be unhealthy", http.StatusServiceUnavailable)
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
+	becomes("an answer again", http.StatusOK)
+	vm.agent.Kill()
+	testbed.WaitFor(t, patience, "the machine to be unhealthy without its agent", func() error {
+		all, err := h.clusters()
+		for _, c := range all {
+			for _, p := range c.Problems.Nodes {
+				if p.Code == "WORKLOAD_UNHEALTHY" && p.Object == "WorkloadEntry shop/ledger-vm" && strings.Contains(p.Message, "no agent reports") {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("%+v, %w", all, err)
+	})
+	noPanic(t, w.hub)
+}
+
+// machine runs the agent of a machine whose account is of the cluster; no pod is. The agent names what it is in its
+// environment.
+func (w *agentFixture) machine(named string) *agentPod {
 	w.t.Helper()
 	p := &agentPod{Namespace: testbed.NewNamespace(w.t, "vm")}
 	p.Join(w.mesh, machine)
@@ -85,7 +143,7 @@ func (w *agentFixture) machine(group string) *agentPod {
 	p.agent = testbed.StartAgent(w.t, testbed.AgentOptions{
 		Namespace: p.Namespace, Pod: "shop/vm-1", Account: "ledger", Address: machine, Cluster: "Kubernetes",
 		Token: w.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "ledger", Audience: "istio-ca"}),
-		Hub:   w.hub.XDS, Roots: w.hub.CA, Env: []string{"ISTIO_META_AUTO_REGISTER_GROUP=" + group},
+		Hub:   w.hub.XDS, Roots: w.hub.CA, Env: []string{named},
 		Config: map[string]any{"readinessProbe": map[string]any{"periodSeconds": 1, "httpGet": map[string]any{"port": 9090}}},
 	})
 	return p

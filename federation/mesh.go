@@ -23,6 +23,9 @@ var (
 	GatewayHealthKind = Kind{MeshGroup, "GatewayHealth"} // *GatewayHealth
 	// HubPresenceKind is for the hub alone, too: there is one for each hub on the store.
 	HubPresenceKind = Kind{MeshGroup, "HubPresence"} // *HubPresence
+	// WorkloadHealthKind is for the hub alone, too: what a proxy reports about the workload of a WorkloadEntry. The
+	// object has the name and namespace of the WorkloadEntry.
+	WorkloadHealthKind = Kind{MeshGroup, "WorkloadHealth"} // *WorkloadHealth
 	// BackendTLSKind is for the hub alone, too: the TLS that gateways speak to ports of a service,
 	// as a rule about the service.
 	BackendTLSKind = Kind{MeshGroup, "BackendTLS"} // *networking.DestinationRule
@@ -57,7 +60,8 @@ type Namespace struct {
 // UnhealthyAnnotation of a WorkloadEntry has its workload get no requests; the value is the reason.
 const UnhealthyAnnotation = MeshGroup + "/unhealthy"
 
-// HealthReportsAnnotation of a WorkloadEntry is Istio's wish that reports of its proxy count.
+// HealthReportsAnnotation of a WorkloadEntry, if it is true, has its workload get requests only while its proxy
+// reports that it is healthy.
 const HealthReportsAnnotation = "proxy.istio.io/health-checks-enabled"
 
 // CredentialsAnnotation is where a Cluster says which version of its credentials
@@ -324,6 +328,15 @@ type GatewayHealth struct {
 	Observer  NetworkID                    `json:"observer"`
 	Reachable bool                         `json:"reachable,omitempty"`
 	Since     map[netip.AddrPort]time.Time `json:"since,omitempty"`
+}
+
+// WorkloadHealth is what the proxy of a workload reported last, with what it proved. The object has a lease: it
+// expires when the proxy disconnects from all hubs.
+type WorkloadHealth struct {
+	Node      string     `json:"node"`    // ID of the proxy
+	Account   string     `json:"account"` // NAMESPACE/NAME
+	Address   netip.Addr `json:"address"`
+	Unhealthy string     `json:"unhealthy,omitempty"` // the reason; empty: it is healthy
 }
 
 // HubPresence exists while the hub that its object is named after runs. The object has

@@ -7,8 +7,9 @@ import (
 
 // Codes of problems that several rooms report.
 const (
-	CodeHubFault     = "HUB_FAULT"     // the hub panicked over the object, or cannot build what it asks for
-	CodeMoreProblems = "MORE_PROBLEMS" // the object has more than are listed
+	CodeWorkloadUnhealthy = "WORKLOAD_UNHEALTHY" // the agent of the workload does not report that it is healthy
+	CodeHubFault          = "HUB_FAULT"          // the hub panicked over the object, or cannot build what it asks for
+	CodeMoreProblems      = "MORE_PROBLEMS"      // the object has more than are listed
 )
 
 // MostProblems bounds the problems that are reported of one object.

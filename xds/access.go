@@ -29,7 +29,8 @@ type Caller struct {
 	// Identity is the same for all streams that count together: those of one workload of a cluster. Empty: streams of
 	// the caller are not counted.
 	Identity string
-	Ends     time.Time // of what it was proven with; zero: it does not end
+	Source   netip.Addr // from where it connects; not valid: it is not known
+	Ends     time.Time  // of what it was proven with; zero: it does not end
 	// Proven: by a certificate or a token, over TLS. Its secrets may be sent to it,
 	// and what it claims beyond its proof needs a registry that says the same. Else
 	// everything is accepted that the caller says, and secrets go to sockets only.

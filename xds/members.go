@@ -1,7 +1,9 @@
 package xds
 
 import (
+	"cmp"
 	"log/slog"
+	"net/netip"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -9,11 +11,13 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// Members takes proxies that register themselves as workloads of a WorkloadGroup.
+// Members takes proxies that register themselves as workloads of a WorkloadGroup, or that report the health of a
+// WorkloadEntry's workload.
 type Members interface {
-	// Join makes the node, of the workload with that SPIFFE ID, a workload of its group. The
-	// error is a gRPC status for the proxy. It must not block.
-	Join(n envoy.Node, workload string) (Membership, error)
+	// Join makes the node, of the workload with that SPIFFE ID, a workload of its group or the proxy of its
+	// WorkloadEntry. It connects from the source, which is not valid if it is not known. It
+	// returns nil if reports of the proxy have no effect. The error is a gRPC status for the proxy. It must not block.
+	Join(n envoy.Node, workload string, source netip.Addr) (Membership, error)
 }
 
 // Membership is the part of one stream in the registration of its proxy. Its methods must
@@ -30,7 +34,7 @@ type Membership interface {
 
 // registration is the stream's part in the registration of its proxy.
 type registration struct {
-	member  Membership // nil: the proxy did not register itself
+	member  Membership // nil: reports of the proxy have no effect
 	unheard bool       // a report had no effect
 }
 
@@ -48,16 +52,17 @@ func (r *registration) leave() {
 	}
 }
 
-// join registers a proxy that names a WorkloadGroup.
+// join registers a proxy that names a WorkloadGroup or a WorkloadEntry.
 func (r *registration) join(c *xdsClient) error {
-	if c.node.Group == "" {
+	name := cmp.Or(c.node.Group, c.node.Entry)
+	if name == "" {
 		return nil
 	}
 	if c.server.options.Members == nil {
-		c.provoke("a proxy wants to register itself: this hub takes no registrations", slog.String("name", printable(c.node.Group)))
+		c.provoke("a proxy wants to register itself: this hub takes no registrations", slog.String("name", printable(name)))
 		return nil
 	}
-	joined, err := c.server.options.Members.Join(c.node, c.workload)
+	joined, err := c.server.options.Members.Join(c.node, c.workload, c.caller.Source)
 	if err != nil {
 		return err
 	}
@@ -81,7 +86,7 @@ func (r *registration) reportHealth(c *xdsClient, q request) error {
 		r.member.Report(unhealthy)
 	} else if !r.unheard {
 		r.unheard = true
-		c.provoke("leaving reports about health alone: the proxy did not register itself")
+		c.provoke("leaving reports about health alone: the proxy names neither a WorkloadGroup nor a WorkloadEntry of its own")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -21,16 +22,20 @@ type roll struct {
 	left    chan struct{}
 	ended   chan struct{}
 	refusal error
+	ignores bool // what proxies report
 }
 
 func newRoll() *roll {
 	return &roll{reports: make(chan string, 1000), left: make(chan struct{}, 10), ended: make(chan struct{})}
 }
 
-func (r *roll) Join(n envoy.Node, _ string) (Membership, error) {
+func (r *roll) Join(n envoy.Node, _ string, _ netip.Addr) (Membership, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.joined = append(r.joined, n)
+	if r.ignores {
+		return nil, nil
+	}
 	return r, r.refusal
 }
 
@@ -81,6 +86,41 @@ func TestU07StreamsReportHealth(t *testing.T) {
 		plain.accept(xdstest.CDS)
 		if len(r.reports) != 0 {
 			t.Error("reports of a proxy without a group count")
+		}
+	})
+}
+
+// TestK78ProxiesOfWorkloadEntriesReportHealth: a stream that names a WorkloadEntry joins with its address, and reports;
+// where reports have no effect, the proxy is served all the same.
+func TestK78ProxiesOfWorkloadEntriesReportHealth(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		for _, counts := range []bool{true, false} {
+			r := newRoll()
+			r.ignores = !counts
+			h := newHub(t, func(o *Options) { o.Members = r })
+			h.set(service("web", 1))
+			n := node("vm-1")
+			n.Metadata.Fields["WORKLOAD_ENTRY"] = structpb.NewStringValue("reports")
+			c := h.client(xdstest.Options{Delta: delta, Node: n})
+			c.get(xdstest.Request{Type: xdstest.CDS})
+			if len(r.joined) != 1 || r.joined[0].Entry != "reports" {
+				t.Fatalf("joined are %+v", r.joined)
+			}
+			for _, problem := range []string{"connection refused", ""} {
+				if err := c.Send(xdstest.Request{Type: string(envoy.HealthType), Error: problem}); err != nil {
+					t.Fatal(err)
+				}
+				if counts {
+					if got := <-r.reports; got != problem {
+						t.Errorf("reported is %q, want %q", got, problem)
+					}
+				}
+			}
+			h.set(service("more", 1))
+			c.accept(xdstest.CDS)
+			if len(r.reports) != 0 {
+				t.Error("reports without effect are taken")
+			}
 		}
 	})
 }

@@ -37,6 +37,7 @@ func (s *State) next(changes []Event, revision int64, previewed *State) (*State,
 	for _, key := range slices.SortedFunc(maps.Keys(d.touched), federation.ServiceKey.Compare) {
 		d.recompute(key)
 	}
+	d.takeReports()
 	d.agree()
 	next := d.commit(max(revision, s.revision))
 	return next, federation.Edit{
@@ -91,7 +92,8 @@ type draft struct {
 	taken       btree.Txn[struct{}]
 	chosen      btree.Txn[struct{}]
 	unallocated btree.Txn[federation.ServiceKey]
-	touched     map[federation.ServiceKey]bool // whose objects or allocation changed
+	touched     map[federation.ServiceKey]bool  // whose objects or allocation changed
+	reported    map[federation.WorkloadKey]bool // workloads whose object or health changed
 	services    deltaBuilder[federation.ServiceKey, *federation.Shard]
 	workloads   deltaBuilder[federation.WorkloadKey, *federation.Workload]
 	problems    deltaBuilder[string, federation.Problem]
@@ -105,7 +107,7 @@ func (s *State) draft() *draft {
 	return &draft{
 		base: s, objects: s.objects.Txn(), entries: s.entries.Txn(), bindings: s.bindings.Txn(), shards: s.shards.Txn(),
 		found: s.found.Txn(), taken: s.taken.Txn(), chosen: s.chosen.Txn(), unallocated: s.unallocated.Txn(),
-		touched:   map[federation.ServiceKey]bool{},
+		touched: map[federation.ServiceKey]bool{}, reported: map[federation.WorkloadKey]bool{},
 		services:  newDeltaBuilder[federation.ServiceKey, *federation.Shard](!s.begun),
 		workloads: newDeltaBuilder[federation.WorkloadKey, *federation.Workload](!s.begun),
 		problems:  newDeltaBuilder[string, federation.Problem](!s.begun),
@@ -190,11 +192,8 @@ func (d *draft) show(key federation.ObjectKey, old, now *held) {
 			d.shown.put(key, now.shown)
 		}
 	}
-	if old.Workload != nil && now.Workload == nil {
-		d.workloads.drop(old.WorkloadKey)
-	}
-	if now.Workload != nil && (old.Workload == nil || !old.Workload.Equal(now.Workload)) {
-		d.workloads.put(now.WorkloadKey, now.Workload)
+	if old.Workload != nil || now.Workload != nil || key.Of() == federation.WorkloadHealthKind {
+		d.reported[federation.WorkloadKey{Namespace: key.Namespace, Name: key.Name}] = true
 	}
 }
 

@@ -16,9 +16,16 @@ func drawManifest(t *rapid.T) string {
 	}
 	name := rapid.SampledFrom([]string{"n1", "n2", "n3", "n4"}).Draw(t, "name")
 	app := rapid.SampledFrom([]string{"x", "z"}).Draw(t, "app")
-	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
-		return workload(name, fmt.Sprintf(`{address: 10.0.0.%d, labels: {app: %s}}`, rapid.IntRange(1, 9).Draw(t, "address"), app))
+		of := workload(name, fmt.Sprintf(`{address: 10.0.0.%d, labels: {app: %s}}`, rapid.IntRange(1, 3).Draw(t, "address"), app))
+		if rapid.Bool().Draw(t, "reported") {
+			of = annotated(of, `{proxy.istio.io/health-checks-enabled: "true"}`)
+		}
+		return of
+	case 5:
+		return health(name, fmt.Sprintf(`{account: shop/default, address: 10.0.0.%d, unhealthy: %s}`, rapid.IntRange(1, 3).Draw(t, "address"),
+			rapid.SampledFrom([]string{"", "refused"}).Draw(t, "unhealthy")))
 	case 1:
 		return fmt.Sprintf("apiVersion: isthmus.dev/v1\nkind: Allocation\nmetadata: {name: %s, namespace: shop}\nspec: {addresses: [240.240.0.%d]}", host("host"), rapid.IntRange(1, 9).Draw(t, "vip"))
 	case 2:

@@ -2,7 +2,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Registrations counts proxies that register themselves as workloads of a WorkloadGroup.
+// Registrations counts proxies that register themselves as workloads of a WorkloadGroup, or report the health of a
+// WorkloadEntry.
 type Registrations struct {
 	members prometheus.Gauge
 	refused *prometheus.CounterVec
@@ -11,10 +12,11 @@ type Registrations struct {
 func newRegistrations(r *prometheus.Registry) *Registrations {
 	return &Registrations{
 		members: gauge(r, "registered_proxies",
-			"Proxies that registered themselves at this hub, and are connected or within their grace period.").WithLabelValues(),
+			"Proxies that registered themselves or report the health of a WorkloadEntry at this hub, and are connected or within "+
+				"their grace period.").WithLabelValues(),
 		refused: zero(counter(r, "registrations_refused_total",
-			"Proxies that may not register themselves, by reason (no_group, other_identity, taken, too_many, invalid, failed).", "reason"),
-			[]string{"no_group", "other_identity", "taken", "too_many", "invalid", "failed"}),
+			"Proxies that may not register themselves, by reason (no_group, no_entry, other_identity, other_address, taken, too_many, invalid, failed).", "reason"),
+			[]string{"no_group", "no_entry", "other_identity", "other_address", "taken", "too_many", "invalid", "failed"}),
 	}
 }
 

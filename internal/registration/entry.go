@@ -31,9 +31,12 @@ const (
 // health is what an agent reported; unhealthy is the reason, or empty.
 type health struct{ unhealthy string }
 
-// key is that of the proxy's entry: GROUP-ADDRESS, and the network if it names one, as Istio
-// names them.
+// key is that of the proxy's record. A WorkloadEntry of a group is called GROUP-ADDRESS, and the network if the proxy
+// names one, as Istio names them.
 func (p Proxy) key() federation.ObjectKey {
+	if p.Group == "" {
+		return config.WorkloadHealthKey(p.workload())
+	}
 	name := p.Group + "-" + strings.ReplaceAll(p.Address.String(), ":", "-")
 	if p.Network != "" {
 		name += "-" + string(p.Network)
@@ -77,9 +80,8 @@ func entryOf(p Proxy, s *federation.Snapshot, hub federation.ClusterID, h health
 		return nil, refuse(OtherIdentity, "WorkloadGroup %s/%s is for the service account %q, and the proxy is proven to be %q", p.Namespace,
 			p.Group, spec.GetServiceAccount(), p.Account)
 	}
-	if domain := s.Read().TrustDomain(hub); p.TrustDomain != domain {
-		return nil, refuse(OtherIdentity, "workloads of groups are of the trust domain %q, and the proxy is proven to be of %q",
-			domain, p.TrustDomain)
+	if err := p.ofTrustDomain(s, hub); err != nil {
+		return nil, err
 	}
 	spec.Address = p.Address.String()
 	if p.Network != "" {
@@ -131,26 +133,4 @@ func readable(said string) string {
 		return r
 	}, said[:min(len(said), 4*mostReason)])
 	return text.Cut(plain, mostReason)
-}
-
-// stored is what is registered under the key now.
-type stored struct {
-	exists, leased bool
-	node           string // that registered it; empty: it was not registered by a proxy
-	unhealthy      string
-}
-
-func storedAt(v *config.View, key federation.ObjectKey) stored {
-	o, exists := v.State.Object(key)
-	if !exists {
-		return stored{}
-	}
-	var d struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal(o.Manifest, &d) // what cannot be read names no proxy
-	said := d.Metadata.Annotations
-	return stored{exists: true, leased: !o.Expires.IsZero(), node: said[nodeAnnotation], unhealthy: said[federation.UnhealthyAnnotation]}
 }

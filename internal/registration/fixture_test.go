@@ -54,7 +54,8 @@ type hub struct {
 	snapshots *federation.Aggregate
 	engine    *apply.Engine
 	keeper    *registration.Keeper
-	written   atomic.Int32 // registrations that reached the store
+	written   atomic.Int32 // WorkloadEntries that reached the store
+	reported  atomic.Int32 // reports about health that did
 	stop      func()
 }
 
@@ -64,6 +65,17 @@ func (h *hub) Register(ctx context.Context, manifest []byte, ttl time.Duration) 
 	return h.engine.Register(ctx, manifest, ttl)
 }
 
+// counted counts what is written of reports.
+type counted struct {
+	config.Leases
+	hub *hub
+}
+
+func (c counted) Register(ctx context.Context, o config.Object, ttl time.Duration) (time.Time, error) {
+	c.hub.reported.Add(1)
+	return c.Leases.Register(ctx, o, ttl)
+}
+
 // inFixture runs the test in a bubble, with the mesh applied.
 func inFixture(t *testing.T, test func(t *testing.T, w *fixture)) {
 	t.Helper()
@@ -71,7 +83,7 @@ func inFixture(t *testing.T, test func(t *testing.T, w *fixture)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []federation.Kind{federation.AllocationKind}
+	kinds := []federation.Kind{federation.AllocationKind, federation.WorkloadHealthKind}
 	for _, k := range set.Kinds() {
 		kinds = append(kinds, k.Kind)
 	}
@@ -91,7 +103,7 @@ func (w *fixture) start(set *schema.Set) *hub {
 	views := config.NewAggregate(o, h.snapshots.Open(config.NewState(o).Source()), quiet, config.Named{Name: "ETCD", Source: source})
 	h.engine = apply.New(apply.Options{Log: w.store, Leases: w.store, Views: views, Snapshots: h.snapshots, Schema: set, Validated: source})
 	h.keeper = registration.New(registration.Options{
-		Snapshots: h.snapshots, Views: views, Registrar: h, Leases: w.store, Hub: "hub", Members: 3, Logger: quiet,
+		Snapshots: h.snapshots, Views: views, Registrar: h, Leases: counted{w.store, h}, Hub: "hub", Members: 3, Logger: quiet,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup

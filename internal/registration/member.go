@@ -15,10 +15,10 @@ import (
 // its health yet.
 const awaitsReport = "its agent has not reported its health yet"
 
-// member is a proxy with its entry. One goroutine writes it.
+// member is a proxy with its record. One goroutine writes it.
 type member struct {
 	keeper   *Keeper
-	replaces string        // node of the proxy that left the entry to this one
+	replaces string        // node of the proxy that left the record to this one
 	counted  account       // among whose members it is
 	wake     chan struct{} // has one value when something changed
 	ended    chan struct{} // closed when the proxy is refused
@@ -69,7 +69,7 @@ func (s *Membership) Err() error {
 	return s.member.refusal
 }
 
-// Leave ends the stream's part in the registration. The entry is deleted after the grace
+// Leave ends the stream's part in the registration. The record is deleted after the grace
 // period, unless the proxy is back before.
 func (s *Membership) Leave() {
 	s.keeper.mu.Lock()
@@ -84,7 +84,7 @@ func (s *Membership) Leave() {
 	}
 }
 
-// run writes the entry and keeps its lease until the proxy has been away for the grace
+// run writes the record and keeps its lease until the proxy has been away for the grace
 // period, is refused, or the context ends.
 func (m *member) run(ctx context.Context) {
 	k := m.keeper
@@ -133,7 +133,7 @@ type moment struct {
 	health   health
 }
 
-// now is the member as it is; done: its proxy has been away for the grace period, or its entry is
+// now is the member as it is; done: its proxy has been away for the grace period, or its record is
 // another proxy's.
 func (m *member) now() (moment, bool) {
 	m.keeper.mu.Lock()
@@ -150,32 +150,32 @@ func (m *member) end(err error) {
 	close(m.ended)
 }
 
-// writer writes the entry of one member.
+// writer writes the record of one member.
 type writer struct {
 	*member
-	written string // the manifest; empty: nothing was written
+	written string // the record's manifest; empty: nothing was written
 	failing bool
 	backoff retry.Backoff
 }
 
-// step writes the entry if it has to change, else renews its lease, and returns when to do so
+// step writes the record if it has to change, else renews its lease, and returns when to do so
 // again. The error is a *Refusal.
 func (w *writer) step(ctx context.Context, now moment) (time.Duration, error) {
 	o := w.keeper.o
-	there := storedAt(o.Views.Latest(), now.proxy.key())
+	there := storedAt(o.Views.Latest(), now.proxy)
 	if err := w.mayHave(now.proxy, there); err != nil {
 		return 0, err
 	}
 	says := now.health
-	if now.proxy.Probed && !now.reported {
+	if (now.proxy.Probed || now.proxy.Group == "") && !now.reported {
 		if says.unhealthy = awaitsReport; there.node == now.proxy.Node {
 			says.unhealthy = there.unhealthy
 		}
 	}
-	manifest, err := entryOf(now.proxy, o.Snapshots.Latest(), o.Hub, says)
-	if err != nil {
+	record, err := w.keeper.recordOf(now.proxy, says)
+	if err != nil || record == nil {
 		w.release(ctx, now.proxy)
-		return 0, err
+		return o.Grace / 3, err
 	}
 	select {
 	case w.keeper.writes <- struct{}{}:
@@ -183,7 +183,7 @@ func (w *writer) step(ctx context.Context, now moment) (time.Duration, error) {
 	case <-ctx.Done():
 		return 0, nil
 	}
-	err = w.write(ctx, now.proxy, string(manifest))
+	err = w.write(ctx, now.proxy, record)
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -213,14 +213,14 @@ func (w *writer) mayHave(p Proxy, there stored) error {
 }
 
 // write renews the lease of what is written already, or writes it.
-func (w *writer) write(ctx context.Context, p Proxy, manifest string) error {
+func (w *writer) write(ctx context.Context, p Proxy, record *config.Object) error {
 	o := w.keeper.o
-	if manifest == w.written {
-		if _, err := o.Leases.Renew(ctx, p.key()); !errors.Is(err, config.ErrNoLease) {
+	if string(record.Manifest) == w.written {
+		if _, err := o.Leases.Renew(ctx, record.Key); !errors.Is(err, config.ErrNoLease) {
 			return err
 		}
 	}
-	_, problems, err := o.Registrar.Register(ctx, []byte(manifest), o.Grace)
+	problems, err := w.keeper.register(ctx, p, record)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (w *writer) write(ctx context.Context, p Proxy, manifest string) error {
 	if w.written == "" {
 		o.Logger.Info("a proxy registered itself", slog.String("node", p.Node), slog.String("object", p.key().Title()))
 	}
-	w.written = manifest
+	w.written = string(record.Manifest)
 	return nil
 }
 
@@ -243,11 +243,12 @@ var passing = map[apply.Code]bool{
 	apply.StorageFull: true, apply.StorageNotWritable: true, apply.StoreRefused: true, apply.Unavailable: true, apply.Busy: true,
 }
 
-// release deletes the entry of a proxy that may not have it any more.
+// release deletes the record of a proxy that may not have it any more, or needs none.
 func (w *writer) release(ctx context.Context, p Proxy) {
 	if w.written == "" {
 		return
 	}
+	w.written = ""
 	if err := w.keeper.o.Leases.Release(ctx, p.key()); err != nil {
 		w.keeper.o.Logger.Warn("a registration ends later than it should: the store does not delete it",
 			slog.String("object", p.key().Title()), slog.Any("err", err))

@@ -12,8 +12,10 @@ type Reason string
 // The reasons.
 const (
 	NoGroup       Reason = "no_group"
-	OtherIdentity Reason = "other_identity" // it is not proven to be of the group
-	Taken         Reason = "taken"          // another proxy is registered by the address
+	NoEntry       Reason = "no_entry"
+	OtherIdentity Reason = "other_identity" // it is not proven to be of the group, or of the WorkloadEntry
+	OtherAddress  Reason = "other_address"  // it is not at that of the WorkloadEntry
+	Taken         Reason = "taken"          // another proxy is registered by the address, or as the WorkloadEntry's
 	TooMany       Reason = "too_many"
 	Invalid       Reason = "invalid" // the entry would not be valid
 	Failed        Reason = "failed"
@@ -35,5 +37,9 @@ func refuse(reason Reason, format string, args ...any) *Refusal {
 }
 
 func taken(p Proxy, by string) *Refusal {
+	if p.Group == "" {
+		return refuse(Taken, "another proxy, %q, reports the health of the WorkloadEntry %s: stop that proxy, or correct ISTIO_META_WORKLOAD_ENTRY",
+			by, p.workload())
+	}
 	return refuse(Taken, "the address %s is registered by another proxy, %q: stop that proxy, or correct the address", p.Address, by)
 }

@@ -1,7 +1,8 @@
 // Package registration keeps WorkloadEntries of proxies that register themselves: a proxy names
 // a WorkloadGroup, and is a workload of it for as long as it is connected to any hub, and a
-// grace period longer. The store of record has each entry with a lease, so that nothing is
-// left of a hub that was killed (ADR 147).
+// grace period longer. It keeps what proxies of other WorkloadEntries report about the health of
+// their workloads in the same way. The store of record has each record with a lease, so that
+// nothing is left of a hub that was killed (ADR 147, 199).
 package registration
 
 import (
@@ -17,7 +18,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 )
 
-// Proxy is a proxy that asks to be a workload of a group, with what it proved.
+// Proxy is a proxy that asks to be a workload of a group, or to report the health of a WorkloadEntry's workload, with
+// what it proved.
 type Proxy struct {
 	Node        string // its ID
 	Cluster     federation.ClusterID
@@ -25,7 +27,10 @@ type Proxy struct {
 	Namespace   string
 	Account     string
 	Group       string // the name of a WorkloadGroup of its namespace
+	Entry       string // without a group: the name of a WorkloadEntry of its namespace
 	Address     netip.Addr
+	Addresses   []netip.Addr         // further ones, at one of which the WorkloadEntry may be
+	Source      netip.Addr           // from where it connects; not valid: it is not known
 	Network     federation.NetworkID // empty: that of the group
 	Locality    federation.Locality  // zero: that of the group
 	Probed      bool                 // its agent reports health; until it does, the workload is unhealthy
@@ -65,13 +70,13 @@ type Options struct {
 	Registrar Registrar
 	Leases    config.Leases
 	Hub       federation.ClusterID // whose trust domain that of WorkloadEntries is
-	Grace     time.Duration        // from when a proxy left until its entry is deleted, at most; 0: DefaultGrace
+	Grace     time.Duration        // from when a proxy left until its record is deleted, at most; 0: DefaultGrace
 	Members   int                  // of one account at this hub; 0: DefaultMembers
 	Metrics   Metrics              // nil: nothing is counted
 	Logger    *slog.Logger         // nil: slog's default
 }
 
-// Keeper keeps the entries of the proxies that are connected to this hub. Its methods may
+// Keeper keeps the records of the proxies that are connected to this hub. Its methods may
 // be called by many goroutines.
 type Keeper struct {
 	o      Options
@@ -109,10 +114,14 @@ func New(o Options) *Keeper {
 	}
 }
 
-// Join makes the proxy a workload of the group that it names, until Leave is called. The
-// error is a *Refusal with the reason, fit for the proxy. It does not block.
+// Join makes the proxy a workload of the group that it names, or takes its reports about the WorkloadEntry, until
+// Leave is called. It returns nil if the proxy is not that of the WorkloadEntry and its reports would have no effect
+// anyway. The error is a *Refusal with the reason, fit for the proxy. It does not block.
 func (k *Keeper) Join(p Proxy) (*Membership, error) {
-	if _, err := entryOf(p, k.o.Snapshots.Latest(), k.o.Hub, health{}); err != nil {
+	if _, err := k.recordOf(p, health{}); err != nil {
+		if p.Group == "" && k.ignored(p) {
+			return nil, nil
+		}
 		return nil, k.refused(p, err)
 	}
 	k.mu.Lock()
@@ -120,7 +129,7 @@ func (k *Keeper) Join(p Proxy) (*Membership, error) {
 	key := p.key()
 	m := k.members[key]
 	switch {
-	case m != nil && m.proxy.Node == p.Node:
+	case m != nil && m.proxy.Node == p.Node && m.counted == p.account():
 		m.rejoin(p)
 	case m != nil && m.users > 0:
 		return nil, k.refused(p, taken(p, m.proxy.Node))
@@ -174,7 +183,7 @@ func (k *Keeper) refused(p Proxy, err error) error {
 	return err
 }
 
-// Run keeps the entries until the context ends. Those of proxies that are connected then stay
+// Run keeps the records until the context ends. Those of proxies that are connected then stay
 // until their leases end, for another hub to take them over.
 func (k *Keeper) Run(ctx context.Context) error {
 	var members sync.WaitGroup

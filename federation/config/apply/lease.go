@@ -64,7 +64,7 @@ func (w wanted) unused(v base, o *config.Object) []Error {
 	_, edit := v.State.Next([]config.Event{{New: o}}, v.Revision())
 	var errs []Error
 	for _, name := range slices.Sorted(maps.Keys(edit.Problems.Set)) {
-		if p := edit.Problems.Set[name]; p.Object == o.Key.Title() {
+		if p := edit.Problems.Set[name]; p.Object == o.Key.Title() && p.Code != federation.CodeWorkloadUnhealthy {
 			errs = append(errs, w.fault(Code(p.Code), p.Field, p.Message))
 		}
 	}

@@ -13,8 +13,7 @@ type Instance struct {
 	Key    federation.ObjectKey
 	Labels map[string]string
 	Spec   *networking.WorkloadEntry
-	// Reported has the workload be as healthy as its proxy reports, which is for those that
-	// register themselves.
+	// Reported is the wish that the workload be as healthy as its proxy reports.
 	Reported bool
 }
 
@@ -23,11 +22,6 @@ type Instance struct {
 func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []federation.Problem) {
 	key := federation.WorkloadKey{Namespace: i.Key.Namespace, Name: i.Key.Name}
 	n := notesOn(i.Key)
-	if i.Reported {
-		n.Add(codeNotHonoured, "metadata.annotations",
-			"%s has no effect: reports about health count for workloads that register themselves; to keep requests from this one, set the annotation %s",
-			federation.HealthReportsAnnotation, federation.UnhealthyAnnotation)
-	}
 	address, ok := readAddress(i.Spec, "spec", n)
 	if !ok {
 		return key, nil, n.All()
@@ -46,6 +40,11 @@ func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []feder
 		w.Addresses = []netip.Addr{ip}
 	} else {
 		w.Host = address
+		if i.Reported {
+			n.Add(codeNotHonoured, "metadata.annotations",
+				"%s has no effect: its agent is known by its IP address, and %s is none; to keep requests from the workload, set the annotation %s",
+				federation.HealthReportsAnnotation, address, federation.UnhealthyAnnotation)
+		}
 	}
 	return key, w, n.All()
 }

@@ -29,6 +29,8 @@ var _ = add(of[federation.Allocation]{
 
 var _ = add(of[federation.GatewayHealth]{kind: federation.GatewayHealthKind, internal: true})
 
+var _ = add(of[federation.WorkloadHealth]{kind: federation.WorkloadHealthKind, internal: true})
+
 var _ = add(of[federation.HubPresence]{kind: federation.HubPresenceKind, internal: true})
 
 var _ = add(of[federation.ConfigMap]{kind: federation.ConfigMapKind, internal: true, read: true})

@@ -26,9 +26,11 @@ type Meaning struct {
 	Entry       *external.Reading
 	WorkloadKey federation.WorkloadKey
 	Workload    *federation.Workload
-	Binding     *Binding
-	Addresses   []netip.Addr // of an Allocation
-	Problems    []federation.Problem
+	// AwaitsHealth has the workload be unhealthy unless its proxy reports that it is healthy.
+	AwaitsHealth bool
+	Binding      *Binding
+	Addresses    []netip.Addr // of an Allocation
+	Problems     []federation.Problem
 	// WithoutSpec has the object decoded again for the rare reader of its spec: the
 	// meaning replaces it.
 	WithoutSpec bool

@@ -3,6 +3,7 @@ package kind
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 
 	networking "istio.io/api/networking/v1"
 
@@ -17,24 +18,36 @@ var WorkloadEntry = federation.Kind{Group: networkingGroup, Name: "WorkloadEntry
 var _ = add(of[networking.WorkloadEntry]{
 	kind: WorkloadEntry,
 	translate: func(d Decoded, s *networking.WorkloadEntry) Meaning {
-		key, workload, problems := external.Workload(external.Instance{
-			Key: d.Key, Labels: d.Labels, Spec: s, Reported: annotated(d.Manifest, federation.HealthReportsAnnotation),
-		})
-		if workload != nil && annotated(d.Manifest, federation.UnhealthyAnnotation) {
-			workload.Health = federation.Unhealthy
+		reported := reportsHealth(d.Manifest)
+		key, workload, problems := external.Workload(external.Instance{Key: d.Key, Labels: d.Labels, Spec: s, Reported: reported})
+		m := Meaning{WorkloadKey: key, Workload: workload, Problems: problems, WithoutSpec: true}
+		if workload == nil {
+			return m
 		}
-		return Meaning{WorkloadKey: key, Workload: workload, Problems: problems, WithoutSpec: true}
+		if _, unhealthy := annotation(d.Manifest, federation.UnhealthyAnnotation); unhealthy {
+			workload.Health = federation.Unhealthy
+		} else {
+			m.AwaitsHealth = reported && len(workload.Addresses) > 0
+		}
+		return m
 	},
 	contributes: &federation.DeclaresWorkload,
 	check:       validation.WorkloadEntry,
 	columns:     []Column{{"ADDRESS", "spec.address"}, {"NETWORK", "spec.network"}},
 })
 
-// annotated reports whether the manifest has the annotation. Manifests of others are not decoded
-// for it.
-func annotated(manifest []byte, annotation string) bool {
-	if !bytes.Contains(manifest, []byte(annotation)) {
-		return false
+// reportsHealth reports whether reports of a proxy about the health of the workload count. Like Istio, the hub takes
+// what is no boolean for false.
+func reportsHealth(manifest []byte) bool {
+	said, _ := annotation(manifest, federation.HealthReportsAnnotation)
+	reports, _ := strconv.ParseBool(said)
+	return reports
+}
+
+// annotation is the value of the manifest's annotation, if it has that. Other manifests are not decoded for it.
+func annotation(manifest []byte, name string) (value string, exists bool) {
+	if !bytes.Contains(manifest, []byte(name)) {
+		return "", false
 	}
 	var d struct {
 		Metadata struct {
@@ -42,8 +55,8 @@ func annotated(manifest []byte, annotation string) bool {
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(manifest, &d) != nil {
-		return false
+		return "", false
 	}
-	_, said := d.Metadata.Annotations[annotation]
-	return said
+	value, exists = d.Metadata.Annotations[name]
+	return value, exists
 }

@@ -74,7 +74,7 @@ func (a provenAccess) Identify(ctx context.Context) (xds.Caller, error) {
 	}
 	lastProof := func(n envoy.Node) time.Time { return a.guard.LastProof(who, n.Cluster) }
 	return xds.Caller{
-		Identity: identityOf(who), Ends: who.Ends, Proven: true, Given: givenOf(who), LastProof: lastProof,
+		Identity: identityOf(who), Source: who.Address, Ends: who.Ends, Proven: true, Given: givenOf(who), LastProof: lastProof,
 		Admit: func(n envoy.Node) (string, error) {
 			return who.Workload.String(), a.guard.Allow(who, callers.Node{
 				ID: n.ID, Name: n.Name, Cluster: n.Cluster, Namespace: n.Namespace,

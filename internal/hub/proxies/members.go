@@ -3,6 +3,7 @@ package proxies
 import (
 	"cmp"
 	"errors"
+	"net/netip"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -21,7 +22,7 @@ type members struct {
 }
 
 // Join is part of xds.Members.
-func (m members) Join(n envoy.Node, workload string) (xds.Membership, error) {
+func (m members) Join(n envoy.Node, workload string, source netip.Addr) (xds.Membership, error) {
 	who, err := authority.ParseWorkload(workload)
 	if err != nil {
 		return nil, status.Error(codes.PermissionDenied, "registering the proxy: it has not proven which workload it is")
@@ -29,10 +30,14 @@ func (m members) Join(n envoy.Node, workload string) (xds.Membership, error) {
 	joined, err := m.keeper.Join(registration.Proxy{
 		Node: n.ID, Cluster: n.Cluster, TrustDomain: who.TrustDomain, Namespace: who.Namespace,
 		Account: cmp.Or(who.ServiceAccount, "default"),
-		Group:   n.Group, Address: n.Addresses[0], Network: n.Network, Locality: n.Locality, Probed: n.Probed, Identity: n.Identity,
+		Group:   n.Group, Entry: n.Entry, Source: source,
+		Addresses: n.Addresses, Address: n.Addresses[0], Network: n.Network, Locality: n.Locality, Probed: n.Probed, Identity: n.Identity,
 	})
 	if err != nil {
 		return nil, refusedStatus(err)
+	}
+	if joined == nil {
+		return nil, nil
 	}
 	return membership{joined}, nil
 }
@@ -45,6 +50,7 @@ func (m membership) Err() error { return refusedStatus(m.Membership.Err()) }
 // refusedCodes are the codes for the reasons of a refusal.
 var refusedCodes = map[registration.Reason]codes.Code{
 	registration.NoGroup: codes.FailedPrecondition, registration.OtherIdentity: codes.PermissionDenied,
+	registration.NoEntry: codes.FailedPrecondition, registration.OtherAddress: codes.PermissionDenied,
 	registration.Taken:   codes.FailedPrecondition,
 	registration.TooMany: codes.ResourceExhausted, registration.Invalid: codes.InvalidArgument,
 }

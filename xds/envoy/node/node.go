@@ -53,6 +53,7 @@ type Node struct {
 	Delimited      bool   // its bootstrap finds names in its statistics by the semicolon behind them
 	Proven         bool   // its namespace, service account and cluster are; else all that it says is trusted
 	Group          string // WorkloadGroup of which it registers itself as a workload; empty: of none
+	Entry          string // WorkloadEntry of its namespace that it is the proxy of; empty: it names none
 	Probed         bool   // its agent reports the health of the workload
 	GRPC           bool   // there is no proxy: the workload's own gRPC library asks
 	UserAgent      string // "envoy"
@@ -77,7 +78,7 @@ const (
 func (n Node) Bytes() int {
 	bytes := nodeOverhead + len(n.ID) + len(n.Network) + len(n.Cluster) + len(n.Namespace) + len(n.ServiceAccount) +
 		len(n.Locality.Region) + len(n.Locality.Zone) +
-		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Metadata) + len(n.Group) +
+		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Metadata) + len(n.Group) + len(n.Entry) +
 		len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
 	for name, value := range n.Labels {
 		bytes += labelOverhead + len(name) + len(value)

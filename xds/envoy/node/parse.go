@@ -125,6 +125,7 @@ func (p *nodeParser) readMetadata() {
 	p.readIdentity()
 	p.readStatNames()
 	p.node.Group = p.text("AUTO_REGISTER_GROUP")
+	p.node.Entry = p.text("WORKLOAD_ENTRY")
 	p.node.Probed = p.fields("PROXY_CONFIG")["readinessProbe"].GetStructValue() != nil
 	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(p.text("INTERCEPTION_MODE"), "NONE")
 	p.readAddresses()

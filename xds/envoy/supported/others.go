@@ -11,6 +11,7 @@ var (
 	_ = add(row{kind: federation.AllocationKind})
 	_ = add(row{kind: federation.GatewayHealthKind})
 	_ = add(row{kind: federation.HubPresenceKind})
+	_ = add(row{kind: federation.WorkloadHealthKind})
 	_ = add(row{kind: federation.ConfigMapKind})
 	_ = add(row{kind: federation.NamespaceKind})
 	_ = add(row{kind: federation.BackendTLSKind})

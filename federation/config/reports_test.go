@@ -1,0 +1,51 @@
+package config_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config"
+)
+
+func annotated(manifest, annotations string) string {
+	return strings.Replace(manifest, "metadata: {", "metadata: {annotations: "+annotations+", ", 1)
+}
+
+// health is what a proxy reports about the WorkloadEntry of that name.
+func health(name, spec string) string {
+	return fmt.Sprintf("apiVersion: isthmus.dev/v1\nkind: WorkloadHealth\nmetadata: {name: %s, namespace: shop}\nspec: %s", name, spec)
+}
+
+// TestK78OneReportCostsOneWorkload: among many WorkloadEntries, a report changes its workload and its problem, and one
+// that says what is known changes nothing.
+func TestK78OneReportCostsOneWorkload(t *testing.T) {
+	state := config.NewState(config.Options{Hub: "hub"})
+	var all []config.Event
+	for i := range 100 {
+		of := workload(fmt.Sprintf("vm-%d", i), fmt.Sprintf(`{address: 10.0.0.%d, labels: {app: x}}`, i))
+		all = append(all, config.Event{New: object(t, 1, annotated(of, `{proxy.istio.io/health-checks-enabled: "true"}`))})
+	}
+	state, edit := state.Next(all, 1)
+	if n := len(edit.Problems.Set); n != 100 {
+		t.Fatalf("before any report there are %d problems", n)
+	}
+	key := federation.WorkloadKey{Namespace: "shop", Name: "vm-7"}
+	for _, said := range []struct {
+		unhealthy string
+		workloads int
+		health    federation.Health
+		set, gone int
+	}{
+		{"", 1, "", 0, 1}, {"", 0, "", 0, 0}, {"refused", 1, federation.Unhealthy, 1, 0}, {"slow", 0, "", 1, 0}, {"", 1, "", 0, 1},
+	} {
+		report := object(t, 2, health("vm-7", fmt.Sprintf(`{account: shop/default, address: 10.0.0.7, unhealthy: %q}`, said.unhealthy)))
+		state, edit = state.Next([]config.Event{{New: report}}, 2)
+		w := edit.Workloads.Set[key]
+		if len(edit.Workloads.Set) != said.workloads || said.workloads > 0 && (w == nil || w.Health != said.health) ||
+			len(edit.Problems.Set) != said.set || len(edit.Problems.Gone) != said.gone || len(edit.Objects.Set)+len(edit.Services.Set) != 0 {
+			t.Errorf("reported %q: the edit is %+v", said.unhealthy, edit)
+		}
+	}
+}
