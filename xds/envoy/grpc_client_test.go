@@ -51,6 +51,7 @@ func (r *refusals) Answered(envoy.Type, time.Duration) {}
 // gRPC's own client takes what is built from arbitrary snapshots, and finds all
 // that it needs: calls to any name end at once, since no backend can be reached.
 func TestGRPCTakesAnySnapshot(t *testing.T) {
+	t.Parallel()
 	for seed := range 8 {
 		s, n := rapid.Custom(drawSnapshot).Example(seed), grpcClient(t)
 		proxies := fleet.New()

@@ -33,6 +33,7 @@ var oddObjects = []string{
 func TestR05EnvoyAcceptsOddObjects(t *testing.T) {
 	for i, object := range oddObjects {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
 			db := tcp(5432, federation.TCP)
 			db.VIPs, db.Endpoints = vips("192.0.2.1/32"), external(5432, federation.TCP, "10.0.1.1").Endpoints
 			w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080))).say("c1", key("db.example.org"), db).config(t, object)

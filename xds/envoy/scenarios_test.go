@@ -17,8 +17,10 @@ import (
 )
 
 // What proxies get is what the scenarios tell, and a real Envoy takes all of it. That
-// gRPC takes what is for its clients is tested with its own client, in xds.
+// gRPC takes what is for its clients is tested with its own client, in xds. Envoys mostly wait
+// while they start, so they judge at the end, some at once, and each bootstrap once.
 func TestScenarios(t *testing.T) {
+	proxies := map[string]string{} // by their bootstrap
 	federationtest.Each(t, func(t *testing.T, s *federationtest.Scenario) {
 		for _, proxy := range s.Proxies {
 			n := nodeOf(t, proxy)
@@ -40,11 +42,21 @@ func TestScenarios(t *testing.T) {
 				proxy.Extensions = nil // the Envoy at hand has none of them: it gets what is the same without
 				built = buildAll(t, nodeOf(t, proxy), s.Snapshot())
 			}
-			if err := testbed.ValidateEnvoy(t, withProxyFiles(t, bootstrap(t, built))); err != nil {
-				t.Errorf("proxy %s: %v", proxy.Name, err)
+			config := string(bootstrap(t, built))
+			if _, known := proxies[config]; !known {
+				_, scenario, _ := strings.Cut(t.Name(), "/")
+				proxies[config] = path.Join(scenario, proxy.Name)
 			}
 		}
 	})
+	for config, proxy := range proxies {
+		t.Run(proxy, func(t *testing.T) {
+			t.Parallel()
+			if err := testbed.ValidateEnvoy(t, withProxyFiles(t, []byte(config))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func nodeOf(t fataler, proxy federationtest.Proxy) envoy.Node {

@@ -142,6 +142,7 @@ func TestBadResourcesAreNeverSent(t *testing.T) {
 }
 
 func (s spoil) judge(t *testing.T, w *fixture) {
+	t.Parallel()
 	built := buildAll(t, client(t), w.snapshot)
 	m, _ := find[proto.Message](t, built[s.typ], s.name)
 	s.do(m)
