@@ -40,10 +40,14 @@ func TestG76EachFieldOfASpecHasAnEffectOrAReason(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			trials[k] = &specTrial{
-				kind: k, set: set, fields: fields, works: map[string]bool{}, seen: map[string]bool{}, told: map[string]bool{},
-				values: map[string][]any{},
+			trial := &specTrial{
+				kind: k, set: set, fields: fields, matters: map[string]bool{}, works: map[string]bool{}, seen: map[string]bool{},
+				told: map[string]bool{}, values: map[string][]any{},
 			}
+			trial.judge(t, fields, "", func(path string, verdict supported.Verdict) {
+				trial.matters[path] = verdict == supported.Yes || verdict == supported.Text
+			})
+			trials[k] = trial
 		}
 	}
 	files, err := filepath.Glob("testdata/supported/specs/*.txtar")
@@ -61,7 +65,7 @@ func TestG76EachFieldOfASpecHasAnEffectOrAReason(t *testing.T) {
 		}
 	}
 	for _, trial := range trials {
-		trial.judge(t, trial.fields, "")
+		trial.judge(t, trial.fields, "", func(path string, verdict supported.Verdict) { trial.leaf(t, path, verdict) })
 	}
 }
 
@@ -77,33 +81,35 @@ func isMessage(t *testing.T, k federation.Kind) bool {
 
 // specTrial finds out which fields of a kind have an effect, and which are reported.
 type specTrial struct {
-	kind   federation.Kind
-	set    *schema.Set
-	fields []schema.Field
-	seen   map[string]bool  // paths that some object has
-	works  map[string]bool  // paths of which another value has an effect
-	told   map[string]bool  // paths that a finding names
-	pieces pieces           // of the proxies of the present scenario
-	values map[string][]any // texts of all objects, by the last part of the path
+	kind    federation.Kind
+	set     *schema.Set
+	fields  []schema.Field
+	matters map[string]bool  // paths of which another value must have an effect, or must have none
+	seen    map[string]bool  // paths that some object has
+	works   map[string]bool  // paths of which another value has an effect
+	told    map[string]bool  // paths that a finding names
+	pieces  pieces           // of the proxies of the present scenario
+	values  map[string][]any // texts of all objects, by the last part of the path
 }
 
-// judge compares what the table has about the fields with what the trial found.
-func (f *specTrial) judge(t *testing.T, fields []schema.Field, at string) {
+// judge calls each with the paths of the fields and what the table has about them.
+func (f *specTrial) judge(t *testing.T, fields []schema.Field, at string, each func(path string, verdict supported.Verdict)) {
 	t.Helper()
 	for _, field := range fields {
 		path := strings.TrimPrefix(at+"."+field.Name, ".")
 		switch verdict, why := supported.Says(f.kind, path, len(field.Below) > 0); {
 		case verdict == supported.Partly:
-			f.judge(t, field.Below, path)
+			f.judge(t, field.Below, path, each)
 		case verdict == supported.ByHub:
 		case verdict == supported.No && why == supported.Unlisted:
 			t.Errorf("%s: %s is neither supported nor listed as not supported", f.kind, path)
 		default:
-			f.leaves([]schema.Field{field}, at, func(leaf string) { f.leaf(t, leaf, verdict) })
+			f.leaves([]schema.Field{field}, at, func(leaf string) { each(leaf, verdict) })
 		}
 	}
 }
 
+// leaf compares what the table has about a field with what the trial found.
 func (f *specTrial) leaf(t *testing.T, path string, verdict supported.Verdict) {
 	t.Helper()
 	switch {
@@ -160,6 +166,9 @@ func (f *specTrial) object(t *testing.T, s *federationtest.Scenario, o *config.O
 	}
 	eachValue(f.fields, spec, "", func(path string, value any, put func(any)) {
 		f.told[path] = f.told[path] || isBelow(path, slices.Collect(maps.Keys(before.found)))
+		if !f.matters[path] || f.works[path] {
+			return
+		}
 		var refused []any
 		for _, other := range f.others(path, value) {
 			put(other)
