@@ -153,6 +153,7 @@ func notIn(t *testing.T, where string, data []byte, secrets map[string]string) {
 // TestClusterIsAttachedRotatedAndDetached goes the whole way with a real API
 // server, and looks for its credentials everywhere afterwards (P22, P24).
 func TestClusterIsAttachedRotatedAndDetached(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}, {Name: "second"}, {Name: "nobody"}}})
 	kube.GrantRead("reader")
 	kube.GrantRead("second")

@@ -14,6 +14,7 @@ import (
 // TestF56OfTwoAttachesOneWins: of requests for one ID at the same time, and of
 // those for one API server under several IDs (B-K16).
 func TestF56OfTwoAttachesOneWins(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	reader := kube.User("reader")
@@ -44,6 +45,7 @@ func TestF56OfTwoAttachesOneWins(t *testing.T) {
 // TestSourcesThatNameOneIDAreShown: a file of the folder has the ID before a
 // Cluster object has it, and lets it go again (F56).
 func TestSourcesThatNameOneIDAreShown(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	reader := kube.User("reader")

@@ -25,6 +25,7 @@ func (h *hubUnderTest) wantRefused(t *testing.T, input map[string]any, code stri
 
 // TestBK05PrivateCAWithoutItsData: the system's roots decide, never nobody.
 func TestBK05PrivateCAWithoutItsData(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	reader := kube.User("reader")
 	bare := strings.ReplaceAll(string(reader.Kubeconfig()), "    certificate-authority-data: "+
@@ -47,6 +48,7 @@ func TestBK05PrivateCAWithoutItsData(t *testing.T) {
 // TestBK16OneClusterInFolderAndObject: the second ID of an API server is refused
 // although nobody looked at it before.
 func TestBK16OneClusterInFolderAndObject(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	kube.Apply(strings.Split(attachedService, "---\n")...)
@@ -71,6 +73,7 @@ func TestBK16OneClusterInFolderAndObject(t *testing.T) {
 
 // TestBK17RightsTooNarrowAndTooWide names each missing verb, and warns of too many.
 func TestBK17RightsTooNarrowAndTooWide(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{
 		{Name: "nobody"},
 		{Name: "all", Groups: []string{"system:masters"}},
@@ -90,6 +93,7 @@ func TestBK17RightsTooNarrowAndTooWide(t *testing.T) {
 
 // TestBK18WhatIsNoAPIServer: a page is refused, and nothing of it repeated.
 func TestBK18WhatIsNoAPIServer(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	proxy := startAPIProxy(t, kube.User("reader"))
@@ -170,6 +174,7 @@ spec: {podCIDR: %[1]s, podCIDRs: [%[1]s]}
 // another one's on a network of the same name, or whose trust domain has other
 // roots, is refused.
 func TestBK20OneNameForTwoNetworksOrMeshes(t *testing.T) {
+	t.Parallel()
 	home, access := startHome(t, "trust.yaml")
 	away := startAway(t)
 	h := startHub(t)

@@ -153,6 +153,7 @@ func (a *applier) check() {
 // sets are applied over the API. After each start every acknowledged apply is
 // there, none is there by half, and the one that had no answer can be repeated.
 func TestF01KilledHubLosesNoAcknowledgedApply(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
 	a := &applier{t: t, hub: &hubUnderTest{client: socketClient(filepath.Join(dir, "graphql"))}}
 	began, applies := time.Now(), 0

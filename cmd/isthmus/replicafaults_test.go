@@ -64,6 +64,7 @@ func quotaFor(rounds int) int {
 // their store. No acknowledged change is lost, none is made twice, and both tell the
 // same history.
 func TestR74TwoHubsOnThreeMembersKeepEveryChange(t *testing.T) {
+	t.Parallel()
 	store := testbed.StartEtcdCluster(t, 3, fmt.Sprintf("--quota-backend-bytes=%d", quotaFor(*faultRounds)))
 	key := filepath.Join(shortDir(t), "seal.key")
 	var hubs []*hubUnderTest

@@ -17,6 +17,7 @@ var rotations = flag.Int("rotations", 5, "how often credentials are rotated whil
 // TestF49RotationsMissNoEndpoint: a client that reads meanwhile sees each endpoint at
 // any time (P21).
 func TestF49RotationsMissNoEndpoint(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}, {Name: "second"}}})
 	kube.GrantRead("reader")
 	kube.GrantRead("second")
@@ -104,6 +105,7 @@ func TestF47AnotherClusterIsConfirmed(t *testing.T) {
 
 // TestConsulIsAttached by its address and token, looked at as it is read.
 func TestConsulIsAttached(t *testing.T) {
+	t.Parallel()
 	consul := testbed.StartConsul(t, testbed.ConsulOptions{ACL: true})
 	token, _ := consul.NewToken(`service_prefix "" {policy = "read"} node_prefix "" {policy = "read"}`)
 	h := startHub(t)

@@ -44,6 +44,7 @@ spec: {hosts: [%[1]s.example.com], resolution: STATIC, ports: [{number: 80, name
 `
 
 func TestFolderOfManifestsIsASource(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(shortDir(t), "mesh")
 	h := startHub(t, "--config-dir", dir)
 	h.awaitSource(t, "FILE", func(s shownSource) bool {

@@ -15,6 +15,7 @@ import (
 // what the other detaches is gone from both, with what they saved. Of two requests
 // at the same time, one at each, one wins (F56).
 func TestTwoHubsAttachAndDetach(t *testing.T) {
+	t.Parallel()
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}, {Name: "second"}}})
 	kube.GrantRead("reader")
