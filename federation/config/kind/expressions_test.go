@@ -1,15 +1,16 @@
-package kind
+package kind_test
 
 import (
 	"strings"
 	"testing"
 
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
 func TestR05ExpressionsThatEnvoyRefusesAreRefusedAtApply(t *testing.T) {
 	large := strings.Repeat("a{1000}", 100)
-	set, err := schema.Load(Expressions)
+	set, err := schema.Load(kind.Expressions)
 	if err != nil {
 		t.Fatal(err)
 	}
