@@ -3,6 +3,9 @@ package web
 import (
 	"context"
 	"net/http"
+	"time"
+
+	"isthmus.dev/isthmus/graph/transport"
 )
 
 type callerKey struct{}
@@ -22,6 +25,19 @@ func withCaller(next http.Handler) http.Handler {
 				name = leaf.DNSNames[0]
 			}
 			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, name))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// whileValid refuses requests of a client whose certificate has expired since the handshake: a connection lasts for as
+// long as its client sends something.
+func whileValid(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 && time.Now().After(r.TLS.PeerCertificates[0].NotAfter) {
+			w.Header().Set("Connection", "close") // over HTTP/2, too: no further request comes by this connection
+			transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, "the client's certificate has expired: connect again with a new one")
+			return
 		}
 		next.ServeHTTP(w, r)
 	})

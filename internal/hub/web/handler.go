@@ -36,12 +36,12 @@ func New(s settings.Settings, p Parts) (http.Handler, error) {
 			return nil, err
 		}
 	}
-	return server.Guard(web, server.GuardOptions{
+	return whileValid(server.Guard(web, server.GuardOptions{
 		Hosts: slices.Concat(names, s.AllowedHosts), Origins: s.AllowedOrigins,
 		Refuse: func(w http.ResponseWriter, r *http.Request, why string) {
 			transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, why)
 		},
-	}), nil
+	})), nil
 }
 
 // certificateNames are the names and addresses for which the certificate was
