@@ -151,14 +151,14 @@ func (g *guard) canary(ctx context.Context) (identity, error) {
 	g.http2 = a.http2
 	id := identity{servers: map[string]bool{}}
 	for _, s := range servers {
-		if s.Node != nil && isID(s.Node.ID) && isID(s.Node.Datacenter) {
+		if s.Node != nil && isID(s.Node.ID, mostID) && isID(s.Node.Datacenter, mostDatacenter) {
 			id.datacenter = s.Node.Datacenter
 			id.servers[s.Node.ID] = true
 		}
 	}
 	switch {
 	case !id.known():
-		return identity{}, errors.New("reading consul's own service: its servers have no node ID")
+		return identity{}, errors.New("reading consul's own service: its servers have no node ID, or no name of a datacenter")
 	case len(id.servers) > maxServers:
 		return identity{}, &refusal{msg: fmt.Sprintf("consul.address does not answer like Consul: it has more than %d servers", maxServers)}
 	}
@@ -184,10 +184,16 @@ func (g *guard) explain(ctx context.Context, err error) error {
 // datacenter has three to seven servers.
 const maxServers = 100
 
+// The lengths of IDs. Consul bounds the name of a datacenter only by the tags of its members, 512 bytes for all.
+const (
+	mostID         = 64
+	mostDatacenter = 512
+)
+
 // isID tells the ID of a node and the name of a datacenter: Consul allows letters, digits,
 // '-' and '_' in either. All else would make another identity of the one that was stored.
-func isID(s string) bool {
-	return s != "" && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool { return !isAlphanumeric(r) && r != '-' && r != '_' }) < 0
+func isID(s string, most int) bool {
+	return s != "" && len(s) <= most && strings.IndexFunc(s, func(r rune) bool { return !isAlphanumeric(r) && r != '-' && r != '_' }) < 0
 }
 
 // nothing explains an answer without the canary: no rights say so only by the
