@@ -367,6 +367,18 @@ func TestG12Classes(t *testing.T) {
 	}
 }
 
+// TestG76IngressesAreReadAndWritten as the settings say.
+func TestG76IngressesAreReadAndWritten(t *testing.T) {
+	for _, mode := range []federation.IngressMode{federation.IngressOff, federation.IngressDefault, federation.IngressStrict} {
+		for _, status := range []bool{false, true} {
+			reads, writes := Wanted(&federation.MeshSettings{IngressControllerMode: mode, IngressStatus: status})
+			if on := mode != federation.IngressOff; reads != on || writes != status {
+				t.Errorf("in mode %s with status %v, Ingresses are read: %v, and their status is written: %v", mode, status, reads, writes)
+			}
+		}
+	}
+}
+
 // TestG13IncrementalEqualsFromNothing: after any change the translations give what those have that
 // reads everything at once.
 func TestG13IncrementalEqualsFromNothing(t *testing.T) {
