@@ -18,13 +18,15 @@ const (
 	// largeApply is how many bytes of manifests make a large apply.
 	largeApply = 256 << 10
 	// largePercent is the garbage, in percent of what is live, at which the Go
-	// runtime collects during a large apply.
-	largePercent = 25
+	// runtime collects during a large apply. With more, what floats above the limit below
+	// makes the runtime collect without a pause, until it has had its half of the processor
+	// time; from then on it no longer slows down what allocates.
+	largePercent = 10
 	// roomPerByte and roomPerDocument say how much memory an apply may take beside what
-	// the hub has before: half as much again as stays of ServiceEntries. Beyond it, the runtime
+	// the hub has before: two fifths more than stays of ServiceEntries. Beyond it, the runtime
 	// collects more often, for up to half of the processor time.
-	roomPerByte     = 24
-	roomPerDocument = 12 << 10
+	roomPerByte     = 22
+	roomPerDocument = 11 << 10
 	// leastRoom is the part of what the hub has that an apply may take in any case:
 	// proxies are served meanwhile.
 	leastRoom = 8
