@@ -13,28 +13,23 @@ func VisibleFrom(exportTo []string, own, from string) bool {
 // Everywhere reports whether what is exported with exportTo is visible from every namespace.
 func Everywhere(exportTo []string) bool { return len(exportTo) == 0 || slices.Contains(exportTo, "*") }
 
-// ServiceExportTo are the namespaces to which a service is exported that says own of it; none: all.
-func (m *MeshSettings) ServiceExportTo(own []string) []string {
-	if len(own) > 0 || m == nil {
-		return own
+// Exports are the namespaces to which objects are exported that do not say so themselves; none: all.
+type Exports struct{ Services, VirtualServices, DestinationRules []string }
+
+// Exports are those of the settings.
+func (m *MeshSettings) Exports() Exports {
+	if m == nil {
+		return Exports{}
 	}
-	return m.DefaultServiceExportTo
+	return Exports{m.DefaultServiceExportTo, m.DefaultVirtualServiceExportTo, m.DefaultDestinationRuleExportTo}
 }
 
-// VirtualServiceExportTo is ServiceExportTo for a VirtualService.
-func (m *MeshSettings) VirtualServiceExportTo(own []string) []string {
-	if len(own) > 0 || m == nil {
+// ExportTo are the namespaces to which an object is exported that says own of it; none: all.
+func ExportTo(own, byDefault []string) []string {
+	if len(own) > 0 {
 		return own
 	}
-	return m.DefaultVirtualServiceExportTo
-}
-
-// DestinationRuleExportTo is ServiceExportTo for a DestinationRule.
-func (m *MeshSettings) DestinationRuleExportTo(own []string) []string {
-	if len(own) > 0 || m == nil {
-		return own
-	}
-	return m.DefaultDestinationRuleExportTo
+	return byDefault
 }
 
 // mesh are the settings in the draft, and before it those of the snapshot that it follows.
@@ -47,7 +42,7 @@ func (x *objectsTxn) meshBefore() *MeshSettings {
 // noteMesh takes up that the settings of the mesh changed. Services that do not say where they
 // are visible follow them.
 func (m *merging) noteMesh() {
-	before, now := m.objects.meshBefore().ServiceExportTo(nil), m.objects.mesh().ServiceExportTo(nil)
+	before, now := m.objects.meshBefore().Exports().Services, m.objects.mesh().Exports().Services
 	if slices.Equal(visibility(before), visibility(now)) {
 		return
 	}
