@@ -117,6 +117,7 @@ func TestF19CommitOfManyValuesIsOneUpdate(t *testing.T) {
 }
 
 func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
+	t.Parallel()
 	s := opened(t, etcd.Options{Quota: 16 << 20})
 	o := calm()
 	o.Retain, o.CheckpointRecords = 2, 2
@@ -165,6 +166,7 @@ func fillUp(t *testing.T, c *etcd.Config, heard *configtest.Heard) (base int64, 
 }
 
 func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etcd")
 	s, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, Quota: 16 << 20, Patience: configtest.Patience})
 	if err != nil {
@@ -196,6 +198,7 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 // TestF20LeasesOutliveAFullStore: what is registered stays while the quota is used up. It
 // can be renewed and released, and what is not renewed goes; only what is new is refused.
 func TestF20LeasesOutliveAFullStore(t *testing.T) {
+	t.Parallel()
 	c := opened(t, etcd.Options{Quota: 16 << 20}).Config(calm())
 	heard, _ := configtest.Listen(t, c)
 	heard.WaitRevision(t, 0)

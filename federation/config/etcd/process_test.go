@@ -72,6 +72,7 @@ func start(t *testing.T, dir string) (*exec.Cmd, *bufio.Scanner) {
 }
 
 func TestKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etcd")
 	acknowledged := int64(0)
 	for range *crashes {

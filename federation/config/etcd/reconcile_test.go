@@ -139,6 +139,7 @@ func txOf(t *testing.T, s *etcd.Store, revision int64) string {
 }
 
 func TestBE5LostRecordIsNeverAppliedByHalf(t *testing.T) {
+	t.Parallel()
 	s := opened(t, etcd.Options{})
 	writer := s.Config(patient())
 	configtest.Must(t, writer, counters(0, 1))
@@ -191,6 +192,7 @@ func TestBE5LostValuesConcernTheirObjectsOnly(t *testing.T) {
 
 // A hub that knows what came after a lost record makes a start possible again.
 func TestBE5GapIsBridgedByWhoKnowsWhatCameAfterIt(t *testing.T) {
+	t.Parallel()
 	s := opened(t, etcd.Options{})
 	counted := &counts{}
 	o := eager()
@@ -299,6 +301,7 @@ func TestBE8LocksAndElectionsChangeNothing(t *testing.T) {
 }
 
 func TestBE10ForeignAndTruncatedSnapshotsAreRefused(t *testing.T) {
+	t.Parallel()
 	folder := func(values int64) string {
 		dir := filepath.Join(t.TempDir(), "etcd")
 		s := open(t, dir)
