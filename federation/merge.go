@@ -102,7 +102,7 @@ func (m *merger) compare(key ShardKey, shard *Shard) {
 
 // exportTo is where the shard has the service visible, by its own word or by the mesh's default.
 func (m *merger) exportTo(shard *Shard) []string {
-	return visibility(ExportTo(shard.ExportTo, m.in.mesh.Exports().Services))
+	return visibility(ExportTo(shard.ExportTo, m.in.mesh.ExportDefaults().Services))
 }
 
 func (m *merger) resolution(key ShardKey, shard *Shard) Resolution {

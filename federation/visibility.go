@@ -13,15 +13,15 @@ func VisibleFrom(exportTo []string, own, from string) bool {
 // Everywhere reports whether what is exported with exportTo is visible from every namespace.
 func Everywhere(exportTo []string) bool { return len(exportTo) == 0 || slices.Contains(exportTo, "*") }
 
-// Exports are the namespaces to which objects are exported that do not say so themselves; none: all.
-type Exports struct{ Services, VirtualServices, DestinationRules []string }
+// ExportDefaults are the namespaces to which objects are exported that do not say so themselves; none: all.
+type ExportDefaults struct{ Services, VirtualServices, DestinationRules []string }
 
-// Exports are those of the settings.
-func (m *MeshSettings) Exports() Exports {
+// ExportDefaults are those of the settings.
+func (m *MeshSettings) ExportDefaults() ExportDefaults {
 	if m == nil {
-		return Exports{}
+		return ExportDefaults{}
 	}
-	return Exports{m.DefaultServiceExportTo, m.DefaultVirtualServiceExportTo, m.DefaultDestinationRuleExportTo}
+	return ExportDefaults{m.DefaultServiceExportTo, m.DefaultVirtualServiceExportTo, m.DefaultDestinationRuleExportTo}
 }
 
 // ExportTo are the namespaces to which an object is exported that says own of it; none: all.
@@ -42,7 +42,7 @@ func (x *objectsTxn) meshBefore() *MeshSettings {
 // noteMesh takes up that the settings of the mesh changed. Services that do not say where they
 // are visible follow them.
 func (m *merging) noteMesh() {
-	before, now := m.objects.meshBefore().Exports().Services, m.objects.mesh().Exports().Services
+	before, now := m.objects.meshBefore().ExportDefaults().Services, m.objects.mesh().ExportDefaults().Services
 	if slices.Equal(visibility(before), visibility(now)) {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 type Members interface {
 	// Join makes the node, of the workload with that SPIFFE ID, a workload of its group or the proxy of its
 	// WorkloadEntry. It connects from the source, which is not valid if it is not known. It
-	// returns nil if reports of the proxy have no effect. The error is a gRPC status for the proxy. It must not block.
+	// returns nil if reports of the proxy have no effect; it is called again with the next report. The error is a gRPC status for the proxy. It must not block.
 	Join(n envoy.Node, workload string, source netip.Addr) (Membership, error)
 }
 
@@ -59,7 +59,11 @@ func (r *registration) join(c *xdsClient) error {
 		return nil
 	}
 	if c.server.options.Members == nil {
-		c.provoke("a proxy wants to register itself: this hub takes no registrations", slog.String("name", printable(name)))
+		message := "a proxy wants to register itself: this hub accepts no registrations"
+		if c.node.Group == "" {
+			message = "a proxy wants to report the health of a WorkloadEntry: this hub accepts no reports"
+		}
+		c.provoke(message, slog.String("name", printable(name)))
 		return nil
 	}
 	joined, err := c.server.options.Members.Join(c.node, c.workload, c.caller.Source)
@@ -80,6 +84,14 @@ func (r *registration) reportHealth(c *xdsClient, q request) error {
 	if q.refused {
 		if unhealthy = printable(q.errorText); unhealthy == "" {
 			unhealthy = "its agent says so"
+		}
+	}
+	if r.member == nil && c.node.Group == "" && c.node.Entry != "" && c.server.options.Members != nil {
+		// Reports may have an effect by now. A refusal leaves the stream as it was.
+		err := r.join(c)
+		if err != nil && !r.unheard {
+			r.unheard = true
+			c.provoke("leaving reports about health alone: the proxy is not that of its WorkloadEntry", slog.Any("err", err))
 		}
 	}
 	if r.member != nil {

@@ -125,6 +125,46 @@ func TestK78ProxiesOfWorkloadEntriesReportHealth(t *testing.T) {
 	})
 }
 
+// TestK78ProxiesJoinWhenTheirReportsHaveAnEffect: the WorkloadEntry of a stream gets the annotation and becomes that of the
+// proxy; before that the proxy is served, also where it would be refused.
+func TestK78ProxiesJoinWhenTheirReportsHaveAnEffect(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		r := newRoll()
+		change := func(ignores bool, refusal error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.ignores, r.refusal = ignores, refusal
+		}
+		change(true, nil)
+		h := newHub(t, func(o *Options) { o.Members = r })
+		h.set(service("web", 1))
+		n := node("vm-1")
+		n.Metadata.Fields["WORKLOAD_ENTRY"] = structpb.NewStringValue("reports")
+		c := h.client(xdstest.Options{Delta: delta, Node: n})
+		c.get(xdstest.Request{Type: xdstest.CDS})
+		report := func(problem string) {
+			t.Helper()
+			if err := c.Send(xdstest.Request{Type: string(envoy.HealthType), Error: problem}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report("without effect")
+		change(false, status.Error(codes.PermissionDenied, "at another address"))
+		report("refused")
+		c.get(xdstest.Request{Type: xdstest.LDS}) // the hub has handled what came before
+		change(false, nil)
+		report("connection refused")
+		if got := <-r.reports; got != "connection refused" {
+			t.Errorf("reported is %q", got)
+		}
+		close(r.ended)
+		if err := c.ends(); status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("when the membership ends: %v", err)
+		}
+		<-r.left
+	})
+}
+
 // TestU07RefusedProxiesGetNothing: the stream of a proxy that may not register ends with the
 // reason, and so does one that floods the hub with reports.
 func TestU07RefusedProxiesGetNothing(t *testing.T) {

@@ -83,31 +83,31 @@ func (s *State) heldLike(o *Object) *held {
 
 // draft is a State in the making, and the Edit that goes with it.
 type draft struct {
-	base        *State
-	objects     btree.Txn[*held]
-	entries     btree.Txn[*external.Reading]
-	bindings    btree.Txn[*kind.Binding]
-	shards      btree.Txn[*federation.Shard]
-	found       btree.Txn[[]federation.Problem]
-	taken       btree.Txn[struct{}]
-	chosen      btree.Txn[struct{}]
-	unallocated btree.Txn[federation.ServiceKey]
-	touched     map[federation.ServiceKey]bool  // whose objects or allocation changed
-	reported    map[federation.WorkloadKey]bool // workloads whose object or health changed
-	services    deltaBuilder[federation.ServiceKey, *federation.Shard]
-	workloads   deltaBuilder[federation.WorkloadKey, *federation.Workload]
-	problems    deltaBuilder[string, federation.Problem]
-	shown       deltaBuilder[federation.ObjectKey, *federation.Object]
-	opinions    btree.Txn[federation.Verdict]
-	judged      map[federation.VerdictKey]bool // ways of which a hub has another opinion
-	verdicts    deltaBuilder[federation.VerdictKey, federation.Verdict]
+	base           *State
+	objects        btree.Txn[*held]
+	entries        btree.Txn[*external.Reading]
+	bindings       btree.Txn[*kind.Binding]
+	shards         btree.Txn[*federation.Shard]
+	found          btree.Txn[[]federation.Problem]
+	taken          btree.Txn[struct{}]
+	chosen         btree.Txn[struct{}]
+	unallocated    btree.Txn[federation.ServiceKey]
+	touched        map[federation.ServiceKey]bool  // whose objects or allocation changed
+	dirtyWorkloads map[federation.WorkloadKey]bool // workloads whose object or health changed
+	services       deltaBuilder[federation.ServiceKey, *federation.Shard]
+	workloads      deltaBuilder[federation.WorkloadKey, *federation.Workload]
+	problems       deltaBuilder[string, federation.Problem]
+	shown          deltaBuilder[federation.ObjectKey, *federation.Object]
+	opinions       btree.Txn[federation.Verdict]
+	judged         map[federation.VerdictKey]bool // ways of which a hub has another opinion
+	verdicts       deltaBuilder[federation.VerdictKey, federation.Verdict]
 }
 
 func (s *State) draft() *draft {
 	return &draft{
 		base: s, objects: s.objects.Txn(), entries: s.entries.Txn(), bindings: s.bindings.Txn(), shards: s.shards.Txn(),
 		found: s.found.Txn(), taken: s.taken.Txn(), chosen: s.chosen.Txn(), unallocated: s.unallocated.Txn(),
-		touched: map[federation.ServiceKey]bool{}, reported: map[federation.WorkloadKey]bool{},
+		touched: map[federation.ServiceKey]bool{}, dirtyWorkloads: map[federation.WorkloadKey]bool{},
 		services:  newDeltaBuilder[federation.ServiceKey, *federation.Shard](!s.begun),
 		workloads: newDeltaBuilder[federation.WorkloadKey, *federation.Workload](!s.begun),
 		problems:  newDeltaBuilder[string, federation.Problem](!s.begun),
@@ -193,7 +193,7 @@ func (d *draft) show(key federation.ObjectKey, old, now *held) {
 		}
 	}
 	if old.Workload != nil || now.Workload != nil || key.Of() == federation.WorkloadHealthKind {
-		d.reported[federation.WorkloadKey{Namespace: key.Namespace, Name: key.Name}] = true
+		d.dirtyWorkloads[federation.WorkloadKey{Namespace: key.Namespace, Name: key.Name}] = true
 	}
 }
 

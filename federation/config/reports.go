@@ -39,6 +39,7 @@ type Reportable struct {
 	Counts    bool         // reports have an effect
 	Account   string       // NAMESPACE/NAME
 	Addresses []netip.Addr // one of these
+	Network   federation.NetworkID
 }
 
 // ReportableIn says so of the WorkloadEntry; false: there is none.
@@ -66,7 +67,7 @@ func (h *held) reportable() Reportable {
 	}
 	return Reportable{
 		Counts: h.AwaitsHealth, Account: cmp.Or(h.Workload.ServiceAccount, h.WorkloadKey.Namespace+"/"+defaultAccount),
-		Addresses: h.Workload.Addresses,
+		Addresses: h.Workload.Addresses, Network: cmp.Or(h.Workload.Network, federation.DefaultNetwork),
 	}
 }
 
@@ -98,14 +99,8 @@ func contribution(objects holder, of federation.WorkloadKey) (*federation.Worklo
 		return entry.Workload, nil
 	}
 	found, _ := objects.Get(objectSortKey(WorkloadHealthKey(of)))
-	said := found.reports()
-	why := ""
-	switch {
-	case said == nil || !entry.reportable().By(said.Account, said.Address):
-		why = "no agent reports for it; its agent needs ISTIO_META_WORKLOAD_ENTRY, a readinessProbe, and the service account and address of the WorkloadEntry"
-	case said.Unhealthy != "":
-		why = "its agent reports: " + said.Unhealthy
-	default:
+	healthy, why := entry.reportedHealth(found.reports())
+	if healthy {
 		return entry.Workload, nil
 	}
 	w := *entry.Workload
@@ -116,9 +111,23 @@ func contribution(objects holder, of federation.WorkloadKey) (*federation.Worklo
 	}}
 }
 
+// reportedHealth is what is known of the workload's; why is the reason if it is not healthy. Its agent may talk to the istiod of a
+// cluster, which stores what it reports in a condition of the object.
+func (h *held) reportedHealth(said *federation.WorkloadHealth) (healthy bool, why string) {
+	switch c := h.Condition; {
+	case said != nil && h.reportable().By(said.Account, said.Address):
+		return said.Unhealthy == "", said.Unhealthy
+	case c != nil && c.Message != "":
+		return c.Healthy(), "its agent reports to istiod: " + c.Message
+	case c != nil:
+		return c.Healthy(), "the condition Healthy of its status is not True"
+	}
+	return false, "no agent reports for it; its agent needs ISTIO_META_WORKLOAD_ENTRY, a readinessProbe, and the service account and address of the WorkloadEntry"
+}
+
 // takeReports makes workloads as healthy as their proxies report.
 func (d *draft) takeReports() {
-	for key := range d.reported {
+	for key := range d.dirtyWorkloads {
 		was, before := contribution(d.base.objects, key)
 		now, problems := contribution(&d.objects, key)
 		d.complain("health"+nul+key.Namespace+nul+key.Name, before, problems)

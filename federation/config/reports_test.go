@@ -49,3 +49,45 @@ func TestK78OneReportCostsOneWorkload(t *testing.T) {
 		}
 	}
 }
+
+// TestK78AgentsOfIstiodDecideThroughTheStatus: a WorkloadEntry of a cluster is as healthy as its condition says, also after
+// a change of that alone, while no agent reports to the hub.
+func TestK78AgentsOfIstiodDecideThroughTheStatus(t *testing.T) {
+	state := config.NewState(config.Options{Hub: "hub"})
+	key := federation.WorkloadKey{Namespace: "shop", Name: "vm-1"}
+	of := annotated(workload("vm-1", `{address: 10.0.0.1}`), `{proxy.istio.io/health-checks-enabled: "true"}`)
+	condition := func(status, message string) string {
+		return fmt.Sprintf("%s\nstatus: {conditions: [{type: Healthy, status: %q, message: %q}]}", of, status, message)
+	}
+	agent := health("vm-1", `{account: shop/default, address: 10.0.0.1, unhealthy: ""}`)
+	var w *federation.Workload
+	for revision, step := range []struct {
+		manifest string
+		health   federation.Health
+		says     string
+	}{
+		{condition("True", ""), "", ""},
+		{condition("False", "connection refused"), federation.Unhealthy, "its agent reports to istiod: connection refused"},
+		{condition("Unknown", ""), federation.Unhealthy, "the condition Healthy of its status is not True"},
+		{condition("True", ""), "", ""},
+		{of, federation.Unhealthy, "no agent reports for it"},
+		{condition("False", "slow"), federation.Unhealthy, "slow"},
+		{agent, "", ""},
+	} {
+		var edit federation.Edit
+		state, edit = state.Next([]config.Event{{New: object(t, int64(revision+1), step.manifest)}}, int64(revision+1))
+		if now, changed := edit.Workloads.Set[key]; changed {
+			w = now
+		}
+		if w == nil || w.Health != step.health {
+			t.Errorf("%s: the workload is %+v, want the health %q", step.manifest, w, step.health)
+		}
+		said := ""
+		for _, p := range edit.Problems.Set {
+			said += p.Message
+		}
+		if !strings.Contains(said, step.says) || (said == "") != (step.says == "") {
+			t.Errorf("%s: the problem is %q, want %q", step.manifest, said, step.says)
+		}
+	}
+}

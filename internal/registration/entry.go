@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-	"unicode"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -111,7 +110,7 @@ func manifestOf(p Proxy, spec *networking.WorkloadEntry, annotations map[string]
 	delete(said, federation.UnhealthyAnnotation)
 	delete(said, federation.HealthReportsAnnotation) // they count without it
 	if h.unhealthy != "" {
-		said[federation.UnhealthyAnnotation] = readable(h.unhealthy)
+		said[federation.UnhealthyAnnotation] = text.Readable(h.unhealthy, mostReason)
 	}
 	key := p.key()
 	manifest, err := json.Marshal(map[string]any{
@@ -122,15 +121,4 @@ func manifestOf(p Proxy, spec *networking.WorkloadEntry, annotations map[string]
 		return nil, refuse(Invalid, "its WorkloadEntry cannot be written: %v", err)
 	}
 	return manifest, nil
-}
-
-// readable is a text of an agent that may be stored: without control characters, and short.
-func readable(said string) string {
-	plain := strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, said[:min(len(said), 4*mostReason)])
-	return text.Cut(plain, mostReason)
 }

@@ -1,6 +1,7 @@
 package registration_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -55,7 +56,8 @@ type hub struct {
 	engine    *apply.Engine
 	keeper    *registration.Keeper
 	written   atomic.Int32 // WorkloadEntries that reached the store
-	reported  atomic.Int32 // reports about health that did
+	reports   atomic.Int32 // reports about health that did
+	log       bytes.Buffer // of the keeper; read it when all goroutines wait
 	stop      func()
 }
 
@@ -72,7 +74,7 @@ type counted struct {
 }
 
 func (c counted) Register(ctx context.Context, o config.Object, ttl time.Duration) (time.Time, error) {
-	c.hub.reported.Add(1)
+	c.hub.reports.Add(1)
 	return c.Leases.Register(ctx, o, ttl)
 }
 
@@ -103,7 +105,8 @@ func (w *fixture) start(set *schema.Set) *hub {
 	views := config.NewAggregate(o, h.snapshots.Open(config.NewState(o).Source()), quiet, config.Named{Name: "ETCD", Source: source})
 	h.engine = apply.New(apply.Options{Log: w.store, Leases: w.store, Views: views, Snapshots: h.snapshots, Schema: set, Validated: source})
 	h.keeper = registration.New(registration.Options{
-		Snapshots: h.snapshots, Views: views, Registrar: h, Leases: counted{w.store, h}, Hub: "hub", Members: 3, Logger: quiet,
+		Snapshots: h.snapshots, Views: views, Registrar: h, Leases: counted{w.store, h}, Hub: "hub", Members: 3,
+		Logger: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
@@ -132,6 +135,16 @@ func (w *fixture) apply(manifests string) {
 	r, err := w.engine.Apply(w.t.Context(), apply.Request{Manifests: []apply.File{{Name: "mesh.yaml", Data: manifests}}})
 	if err != nil || len(r.Errors) > 0 {
 		w.t.Fatalf("applying: %v, %+v", err, r.Errors)
+	}
+}
+
+// delete deletes the WorkloadEntry of that name.
+func (w *fixture) delete(name string) {
+	w.t.Helper()
+	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "WorkloadEntry", Namespace: "shop", Name: name}
+	r, err := w.engine.Delete(w.t.Context(), apply.Deletion{Objects: []federation.ObjectKey{key}})
+	if err != nil || len(r.Errors) > 0 {
+		w.t.Fatalf("deleting: %v, %+v", err, r.Errors)
 	}
 }
 

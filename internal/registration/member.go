@@ -13,7 +13,7 @@ import (
 
 // awaitsReport is the reason for which a workload is unhealthy whose agent has not reported
 // its health yet.
-const awaitsReport = "its agent has not reported its health yet"
+const awaitsReport = "its agent has not reported its health yet, for which it needs a readinessProbe"
 
 // member is a proxy with its record. One goroutine writes it.
 type member struct {
@@ -24,13 +24,13 @@ type member struct {
 	ended    chan struct{} // closed when the proxy is refused
 
 	// What follows is guarded by the keeper's mu.
-	proxy    Proxy
-	users    int       // streams of the proxy
-	left     time.Time // when the last of them ended
-	dropped  bool
-	reported bool   // the agent said something about its health
-	health   health // as it said last
-	refusal  error  // why it ended
+	proxy       Proxy
+	users       int       // streams of the proxy
+	left        time.Time // when the last of them ended
+	dropped     bool
+	hasReported bool   // the agent said something about its health
+	health      health // as it said last
+	refusal     error  // why it ended
 }
 
 // rejoin counts one more stream of the proxy; the caller holds the keeper's mu.
@@ -53,8 +53,8 @@ func (s *Membership) Report(unhealthy string) {
 	m := s.member
 	s.keeper.mu.Lock()
 	defer s.keeper.mu.Unlock()
-	if now := (health{unhealthy}); !m.reported || m.health != now {
-		m.reported, m.health = true, now
+	if now := (health{unhealthy}); !m.hasReported || m.health != now {
+		m.hasReported, m.health = true, now
 		signal(m.wake)
 	}
 }
@@ -127,10 +127,10 @@ func (m *member) rest(ctx context.Context, pause time.Duration) {
 
 // moment is what of a member counts for a write.
 type moment struct {
-	proxy    Proxy
-	users    int
-	reported bool
-	health   health
+	proxy       Proxy
+	users       int
+	hasReported bool
+	health      health
 }
 
 // now is the member as it is; done: its proxy has been away for the grace period, or its record is
@@ -139,7 +139,7 @@ func (m *member) now() (moment, bool) {
 	m.keeper.mu.Lock()
 	defer m.keeper.mu.Unlock()
 	away := m.users == 0 && time.Since(m.left) >= m.keeper.o.Grace
-	return moment{m.proxy, m.users, m.reported, m.health}, m.dropped || away
+	return moment{m.proxy, m.users, m.hasReported, m.health}, m.dropped || away
 }
 
 // end refuses the proxy.
@@ -154,6 +154,7 @@ func (m *member) end(err error) {
 type writer struct {
 	*member
 	written string // the record's manifest; empty: nothing was written
+	told    bool   // that it was written
 	failing bool
 	backoff retry.Backoff
 }
@@ -167,12 +168,15 @@ func (w *writer) step(ctx context.Context, now moment) (time.Duration, error) {
 		return 0, err
 	}
 	says := now.health
-	if (now.proxy.Probed || now.proxy.Group == "") && !now.reported {
+	if (now.proxy.Probed || now.proxy.Group == "") && !now.hasReported {
 		if says.unhealthy = awaitsReport; there.node == now.proxy.Node {
 			says.unhealthy = there.unhealthy
 		}
 	}
 	record, err := w.keeper.recordOf(now.proxy, says)
+	if isRefusal(err, NoEntry) {
+		err = nil // the WorkloadEntry was deleted, and may come back
+	}
 	if err != nil || record == nil {
 		w.release(ctx, now.proxy)
 		return o.Grace / 3, err
@@ -190,7 +194,7 @@ func (w *writer) step(ctx context.Context, now moment) (time.Duration, error) {
 		return 0, refusal
 	case err != nil:
 		if !w.failing && ctx.Err() == nil {
-			o.Logger.Warn("a proxy cannot be registered now; the hub tries again", slog.String("node", now.proxy.Node), slog.Any("err", err))
+			o.Logger.Warn(words(now.proxy).failing, slog.String("node", now.proxy.Node), slog.Any("err", err))
 		}
 		w.failing = true
 		return w.backoff.Next(), nil
@@ -231,8 +235,9 @@ func (w *writer) write(ctx context.Context, p Proxy, record *config.Object) erro
 		}
 		return refuse(Invalid, "%s: %s", first.Field, first.Message)
 	}
-	if w.written == "" {
-		o.Logger.Info("a proxy registered itself", slog.String("node", p.Node), slog.String("object", p.key().Title()))
+	if !w.told {
+		w.told = true
+		o.Logger.Info(words(p).written, slog.String("node", p.Node), slog.String("object", p.key().Title()))
 	}
 	w.written = string(record.Manifest)
 	return nil
@@ -250,7 +255,6 @@ func (w *writer) release(ctx context.Context, p Proxy) {
 	}
 	w.written = ""
 	if err := w.keeper.o.Leases.Release(ctx, p.key()); err != nil {
-		w.keeper.o.Logger.Warn("a registration ends later than it should: the store does not delete it",
-			slog.String("object", p.key().Title()), slog.Any("err", err))
+		w.keeper.o.Logger.Warn(words(p).late, slog.String("object", p.key().Title()), slog.Any("err", err))
 	}
 }

@@ -1,15 +1,17 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // recordOf is what the store has of the proxy while it is connected: the WorkloadEntry of a group, or what it reports
@@ -48,7 +50,7 @@ func (k *Keeper) reportOf(p Proxy, h health) (*config.Object, error) {
 		return nil, err
 	}
 	o, err := config.NewWorkloadHealth(p.workload(), federation.WorkloadHealth{
-		Node: p.Node, Account: p.Namespace + "/" + p.Account, Address: address, Unhealthy: readable(h.unhealthy),
+		Node: p.Node, Account: p.Namespace + "/" + p.Account, Address: address, Unhealthy: text.Readable(h.unhealthy, mostReason),
 	})
 	if err != nil {
 		return nil, refuse(Invalid, "its report cannot be written: %v", err)
@@ -73,7 +75,7 @@ func (k *Keeper) prove(p Proxy, entry config.Reportable) (netip.Addr, error) {
 	if err := p.ofTrustDomain(s, k.o.Hub); err != nil {
 		return netip.Addr{}, err
 	}
-	if p.Source.IsValid() && !slices.Contains(entry.Addresses, p.Source) && len(federation.WorkloadsAnywhere(s, k.o.Hub, p.Source)) > 0 {
+	if p.Source.IsValid() && !slices.Contains(entry.Addresses, p.Source) && k.isOthers(s, p.Source, entry.Network) {
 		return netip.Addr{}, refuse(OtherAddress, "it connects from %s, which is the address of another WorkloadEntry than %s", p.Source, p.workload())
 	}
 	for _, own := range append([]netip.Addr{p.Address}, p.Addresses...) {
@@ -81,8 +83,24 @@ func (k *Keeper) prove(p Proxy, entry config.Reportable) (netip.Addr, error) {
 			return own, nil
 		}
 	}
-	return netip.Addr{}, refuse(OtherAddress, "the WorkloadEntry %s has the address %s, and the proxy says that it is at %s: correct the one or the other",
-		p.workload(), fmt.Sprint(entry.Addresses), p.Address)
+	return netip.Addr{}, refuse(OtherAddress,
+		"the WorkloadEntry %s has the address %s, and the proxy says that it is at %s: correct the WorkloadEntry or the agent's address",
+		p.workload(), joined(entry.Addresses), p.Address)
+}
+
+// isOthers reports whether a WorkloadEntry has the address in the network: networks may have the same addresses.
+func (k *Keeper) isOthers(s *federation.Snapshot, address netip.Addr, in federation.NetworkID) bool {
+	return slices.ContainsFunc(federation.WorkloadsAnywhere(s, k.o.Hub, address), func(w *federation.Workload) bool {
+		return cmp.Or(w.Network, federation.DefaultNetwork) == in
+	})
+}
+
+func joined(addresses []netip.Addr) string {
+	all := make([]string, len(addresses))
+	for i, a := range addresses {
+		all[i] = a.String()
+	}
+	return strings.Join(all, ", ")
 }
 
 // register stores the record with a lease. A WorkloadEntry is judged as one that is applied.

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"errors"
 	"fmt"
 
 	"isthmus.dev/isthmus/internal/text"
@@ -33,7 +34,33 @@ func (r *Refusal) Error() string { return r.Message }
 const mostMessage = 512
 
 func refuse(reason Reason, format string, args ...any) *Refusal {
-	return &Refusal{reason, "registering the proxy: " + text.Cut(fmt.Sprintf(format, args...), mostMessage)}
+	return &Refusal{reason, text.Cut(fmt.Sprintf(format, args...), mostMessage)}
+}
+
+func isRefusal(err error, with Reason) bool {
+	var refusal *Refusal
+	return errors.As(err, &refusal) && refusal.Reason == with
+}
+
+// wording is what a proxy does: that of a group registers itself, another reports the health of its WorkloadEntry.
+type wording struct{ refused, written, failing, late string }
+
+var (
+	registering = wording{
+		"registering the proxy: ", "a proxy registered itself", "a proxy cannot be registered now; the hub tries again",
+		"a registration ends later than it should: the store does not delete it",
+	}
+	reporting = wording{
+		"reporting health: ", "a proxy reports the health of a WorkloadEntry", "a health report cannot be stored now; the hub tries again",
+		"a health report counts longer than it should: the store does not delete it",
+	}
+)
+
+func words(p Proxy) wording {
+	if p.Group == "" {
+		return reporting
+	}
+	return registering
 }
 
 func taken(p Proxy, by string) *Refusal {

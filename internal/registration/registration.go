@@ -116,7 +116,7 @@ func New(o Options) *Keeper {
 
 // Join makes the proxy a workload of the group that it names, or takes its reports about the WorkloadEntry, until
 // Leave is called. It returns nil if the proxy is not that of the WorkloadEntry and its reports would have no effect
-// anyway. The error is a *Refusal with the reason, fit for the proxy. It does not block.
+// anyway; call it again with the next report. The error is a *Refusal with the reason, fit for the proxy. It does not block.
 func (k *Keeper) Join(p Proxy) (*Membership, error) {
 	if _, err := k.recordOf(p, health{}); err != nil {
 		if p.Group == "" && k.ignored(p) {
@@ -177,7 +177,7 @@ func (k *Keeper) refused(p Proxy, err error) error {
 	reason := Failed
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
-		reason = refusal.Reason
+		reason, err = refusal.Reason, &Refusal{refusal.Reason, words(p).refused + refusal.Message}
 	}
 	k.o.Metrics.Refused(string(reason))
 	return err

@@ -58,6 +58,11 @@ func TestK78AgentsDecideAboutAppliedEntries(t *testing.T) {
 		joined := w.join(reporter())
 		pass(3 * time.Second)
 		w.is("before the first report", federation.Unhealthy)
+		for p := range w.snapshots.Latest().Problems("hub") {
+			if want := "it gets no requests: its agent has not reported its health yet, for which it needs a readinessProbe"; !strings.HasSuffix(p.Message, want) {
+				t.Errorf("before the first report the problem is %q", p.Message)
+			}
+		}
 		joined.Report("")
 		pass(3 * time.Second)
 		w.is("reported healthy", federation.Healthy)
@@ -87,7 +92,7 @@ func TestK78AnnotationDecidesWhetherReportsCount(t *testing.T) {
 		joined.Report("connection refused")
 		pass(registration.DefaultGrace)
 		w.is("without the annotation", federation.Healthy)
-		if n := w.reported.Load(); n != 0 {
+		if n := w.reports.Load(); n != 0 {
 			t.Errorf("reports without effect are written %d times", n)
 		}
 		w.apply(entries(reported))
@@ -104,6 +109,12 @@ func TestK78AnnotationDecidesWhetherReportsCount(t *testing.T) {
 		joined.Report("")
 		pass(registration.DefaultGrace)
 		w.is("kept from requests by an operator", federation.Unhealthy)
+		w.apply(entries(reported))
+		pass(registration.DefaultGrace)
+		w.is("reported healthy before", federation.Healthy)
+		if told := w.log.String(); strings.Count(told, "\n") != 1 || !strings.Contains(told, "a proxy reports the health of a WorkloadEntry") {
+			t.Errorf("the log is %s", told)
+		}
 	})
 }
 
@@ -125,7 +136,7 @@ func TestK78ReportsOfOthersAreRefused(t *testing.T) {
 			"a path as an entry":         {func(p *registration.Proxy) { p.Entry = "../shop/reports" }, registration.NoEntry, ""},
 			"another account":            {func(p *registration.Proxy) { p.Account = "web" }, registration.OtherIdentity, "shop/web"},
 			"another trust domain":       {func(p *registration.Proxy) { p.TrustDomain = "evil.example" }, registration.OtherIdentity, "evil.example"},
-			"another address":            {func(p *registration.Proxy) { p.Address = netip.MustParseAddr("10.0.0.3") }, registration.OtherAddress, "10.0.0.3"},
+			"another address":            {func(p *registration.Proxy) { p.Address = netip.MustParseAddr("10.0.0.3") }, registration.OtherAddress, "has the address 10.0.0.1, and the proxy says that it is at 10.0.0.3"},
 			"connected as another entry": {func(p *registration.Proxy) { p.Source = netip.MustParseAddr("10.0.0.2") }, registration.OtherAddress, "10.0.0.2"},
 			"a second proxy":             {func(p *registration.Proxy) { p.Node = "sidecar~10.0.0.1~x.shop~d" }, registration.Taken, "another proxy"},
 		} {
@@ -143,6 +154,54 @@ func TestK78ReportsOfOthersAreRefused(t *testing.T) {
 		gateway.Addresses = []netip.Addr{gateway.Address, netip.MustParseAddr("10.0.0.1")}
 		if _, err := w.keeper.Join(gateway); err != nil {
 			t.Errorf("with further addresses, and through a gateway: %v", err)
+		}
+	})
+}
+
+// TestK78NetworksMayOverlap: an agent connects from an address that a WorkloadEntry has in another network.
+func TestK78NetworksMayOverlap(t *testing.T) {
+	inFixture(t, func(t *testing.T, w *fixture) {
+		w.apply(entries(reported) + `---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: elsewhere, namespace: shop}
+spec: {address: 10.0.0.7, network: site-2}
+`)
+		p := reporter()
+		p.Source = netip.MustParseAddr("10.0.0.7")
+		if _, err := w.keeper.Join(p); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestK78ReportersOutliveTheirEntry: the stream of a proxy whose WorkloadEntry is deleted goes on, and its reports count
+// when the WorkloadEntry is back. A proxy that connects meanwhile is refused.
+func TestK78ReportersOutliveTheirEntry(t *testing.T) {
+	inFixture(t, func(t *testing.T, w *fixture) {
+		for _, annotation := range []string{reported, ""} {
+			w.apply(entries(annotation))
+			joined := w.join(reporter())
+			joined.Report("")
+			pass(3 * time.Second)
+			w.is("reported healthy", federation.Healthy)
+			w.delete("reports")
+			pass(registration.DefaultGrace)
+			select {
+			case <-joined.Ended():
+				t.Fatalf("with %q, it ends with %v", annotation, joined.Err())
+			default:
+			}
+			var refusal *registration.Refusal
+			_, err := w.keeper.Join(reporter())
+			if !errors.As(err, &refusal) || refusal.Reason != registration.NoEntry || !strings.HasPrefix(refusal.Message, "reporting health: ") {
+				t.Errorf("without the WorkloadEntry: %v", err)
+			}
+			w.apply(entries(annotation))
+			pass(registration.DefaultGrace)
+			w.is("applied again", federation.Healthy)
+			joined.Leave()
+			pass(2 * registration.DefaultGrace)
 		}
 	})
 }
@@ -168,7 +227,7 @@ func TestK78StrangersHoldNoEntry(t *testing.T) {
 	})
 }
 
-// TestK78WhatEndsReports: the WorkloadEntry is deleted, or is another proxy's now; what was reported ends at once.
+// TestK78WhatEndsReports: the WorkloadEntry is another proxy's now; what was reported ends at once.
 func TestK78WhatEndsReports(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		for change, want := range map[[2]string]registration.Reason{
@@ -205,13 +264,13 @@ func TestK78FloodOfReportsIsWrittenRarely(t *testing.T) {
 		joined := w.join(reporter())
 		joined.Report("")
 		pass(3 * time.Second)
-		before := w.reported.Load()
+		before := w.reports.Load()
 		for i := range 100_000 {
 			joined.Report(fmt.Sprint(i))
 		}
 		joined.Report("connection refused\x00\xff" + strings.Repeat("x", 1<<20))
 		pass(3 * time.Second)
-		if n := w.reported.Load() - before; n > 2 {
+		if n := w.reports.Load() - before; n > 2 {
 			t.Errorf("a flood of reports is written %d times", n)
 		}
 		problems := 0
@@ -225,9 +284,9 @@ func TestK78FloodOfReportsIsWrittenRarely(t *testing.T) {
 		if problems != 1 {
 			t.Errorf("there are %d problems", problems)
 		}
-		after := w.reported.Load()
+		after := w.reports.Load()
 		pass(time.Hour)
-		if n := w.reported.Load() - after; n != 0 {
+		if n := w.reports.Load() - after; n != 0 {
 			t.Errorf("what did not change is written %d times", n)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 const ellipsis = "…"
@@ -38,4 +39,15 @@ func Label(name string, most int) string {
 	digest := "-" + hex.EncodeToString(sum[:8])
 	readable := strings.ReplaceAll(name, ".", "-")
 	return strings.TrimRight(readable[:min(len(readable), most-len(digest))], "-") + digest
+}
+
+// Readable is the text without control characters, cut.
+func Readable(text string, most int) string {
+	plain := strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text[:min(len(text), 4*most)])
+	return Cut(plain, most)
 }

@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
@@ -53,9 +54,9 @@ func (s *Source) item(kind schema.Kind, in *unstructured.Unstructured) *item {
 }
 
 // admit validates an object and fills in its defaults. Of what the cluster wrote into its
-// metadata, it keeps uid and creationTimestamp: the rest, like the status, changes without
-// a change of what the object means.
-func (s *Source) admit(kind schema.Kind, at listwatch.Key, in *unstructured.Unstructured) (*config.Object, []schema.Problem) {
+// metadata, it keeps uid and creationTimestamp, and of the status what has a meaning: the rest changes
+// without a change of what the object means.
+func (s *Source) admit(of schema.Kind, at listwatch.Key, in *unstructured.Unstructured) (*config.Object, []schema.Problem) {
 	from, _ := in.Object["metadata"].(map[string]any)
 	wanted := maps.Clone(in.Object)
 	wanted["metadata"] = maps.Clone(from)
@@ -69,7 +70,10 @@ func (s *Source) admit(kind schema.Kind, at listwatch.Key, in *unstructured.Unst
 			metadata[field] = set
 		}
 	}
-	object, err := config.NewObject(keyOf(kind.Kind, at), kind.APIVersion(), admitted)
+	if status := kind.KeptStatus(of.Kind, in.Object["status"]); status != nil {
+		admitted.Object["status"] = status
+	}
+	object, err := config.NewObject(keyOf(of.Kind, at), of.APIVersion(), admitted)
 	if err != nil {
 		return nil, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}}
 	}

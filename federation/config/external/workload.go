@@ -13,8 +13,8 @@ type Instance struct {
 	Key    federation.ObjectKey
 	Labels map[string]string
 	Spec   *networking.WorkloadEntry
-	// Reported is the wish that the workload be as healthy as its proxy reports.
-	Reported bool
+	// WantsReports is the wish that the workload be as healthy as its proxy reports.
+	WantsReports bool
 }
 
 // Workload is what a WorkloadEntry says about a workload; nil when it cannot be
@@ -40,9 +40,9 @@ func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []feder
 		w.Addresses = []netip.Addr{ip}
 	} else {
 		w.Host = address
-		if i.Reported {
+		if i.WantsReports {
 			n.Add(codeNotHonoured, "metadata.annotations",
-				"%s has no effect: its agent is known by its IP address, and %s is none; to keep requests from the workload, set the annotation %s",
+				"%s has no effect: its agent is known by its IP address, and %s is not an IP address; to keep requests from the workload, set the annotation %s",
 				federation.HealthReportsAnnotation, address, federation.UnhealthyAnnotation)
 		}
 	}

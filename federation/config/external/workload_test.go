@@ -90,13 +90,13 @@ func FuzzTranslate(f *testing.F) {
 // TestU34ReportsThatDoNotCountAreReported: no proxy proves that it is at a name. The workload itself is used.
 func TestU34ReportsThatDoNotCountAreReported(t *testing.T) {
 	for spec, counts := range map[string]bool{"{address: 10.0.0.1}": true, "{address: vm.example}": false, "{address: unix:///run/app.sock}": false} {
-		for _, reported := range []bool{false, true} {
+		for _, wants := range []bool{false, true} {
 			i := instance(t, nil, spec)
-			i.Reported = reported
+			i.WantsReports = wants
 			_, workload, problems := external.Workload(i)
 			said := len(problems) == 1 && problems[0].Code == "NOT_HONOURED" && problems[0].Field == "metadata.annotations"
-			if workload == nil || workload.Health == federation.Unhealthy || said != (reported && !counts) || len(problems) > 1 {
-				t.Errorf("%s with the annotation %t: the workload is %+v, and the problems are %v", spec, reported, workload, problems)
+			if workload == nil || workload.Health == federation.Unhealthy || said != (wants && !counts) || len(problems) > 1 {
+				t.Errorf("%s with the annotation %t: the workload is %+v, and the problems are %v", spec, wants, workload, problems)
 			}
 		}
 	}

@@ -28,9 +28,11 @@ type Meaning struct {
 	Workload    *federation.Workload
 	// AwaitsHealth has the workload be unhealthy unless its proxy reports that it is healthy.
 	AwaitsHealth bool
-	Binding      *Binding
-	Addresses    []netip.Addr // of an Allocation
-	Problems     []federation.Problem
+	// Condition is what istiod knows of the health of a WorkloadEntry of its cluster; nil: nothing.
+	Condition *HealthCondition
+	Binding   *Binding
+	Addresses []netip.Addr // of an Allocation
+	Problems  []federation.Problem
 	// WithoutSpec has the object decoded again for the rare reader of its spec: the
 	// meaning replaces it.
 	WithoutSpec bool

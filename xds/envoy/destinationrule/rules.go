@@ -37,7 +37,7 @@ func Hosts(o *federation.Object) []string {
 // not see: it has some itself, or some are exported to it by name, as the mesh's default may.
 func HasOwn(namespace string, r *federation.Reader) bool {
 	return !none(r.Objects().In(Kind, namespace)) || !none(r.Objects().Named(Kind, exportName+namespace)) ||
-		slices.Contains(r.Mesh().Exports().DestinationRules, namespace)
+		slices.Contains(r.Mesh().ExportDefaults().DestinationRules, namespace)
 }
 
 func none(objects iter.Seq[*federation.Object]) bool {
@@ -117,13 +117,14 @@ func (c Callers) see(o *federation.Object, mesh *federation.MeshSettings) bool {
 	if selector := rule.GetWorkloadSelector(); selector != nil {
 		return o.Key.Namespace == c.Namespace && c.Labels(selector.GetMatchLabels())
 	}
-	return federation.VisibleFrom(federation.ExportTo(rule.GetExportTo(), mesh.Exports().DestinationRules), o.Key.Namespace, c.Namespace)
+	exportTo := federation.ExportTo(rule.GetExportTo(), mesh.ExportDefaults().DestinationRules)
+	return federation.VisibleFrom(exportTo, o.Key.Namespace, c.Namespace)
 }
 
 func forEveryone(o *federation.Object, mesh *federation.MeshSettings) bool {
 	rule, ok := Spec(o)
 	return ok && rule.GetWorkloadSelector() == nil &&
-		federation.Everywhere(federation.ExportTo(rule.GetExportTo(), mesh.Exports().DestinationRules))
+		federation.Everywhere(federation.ExportTo(rule.GetExportTo(), mesh.ExportDefaults().DestinationRules))
 }
 
 // firstRules keeps those of the rules of one host that hold together, the oldest

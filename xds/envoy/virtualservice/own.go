@@ -18,7 +18,7 @@ const (
 // connections that others do not have.
 func HasOwnConnections(namespace string, r *federation.Reader) bool {
 	names := []string{ownConnectionsName}
-	if !federation.Everywhere(r.Mesh().Exports().VirtualServices) {
+	if !federation.Everywhere(r.Mesh().ExportDefaults().VirtualServices) {
 		names = append(names, defaultConnectionsName)
 	}
 	for _, name := range names {
@@ -36,7 +36,7 @@ func HasOwnConnections(namespace string, r *federation.Reader) bool {
 func VisibleFrom(namespace string, o *federation.Object, spec *networking.VirtualService, r *federation.Reader) bool {
 	exportTo := spec.GetExportTo()
 	if len(exportTo) == 0 { // else the settings are not read
-		exportTo = r.Mesh().Exports().VirtualServices
+		exportTo = r.Mesh().ExportDefaults().VirtualServices
 	}
 	return federation.VisibleFrom(exportTo, o.Key.Namespace, namespace)
 }
