@@ -70,7 +70,7 @@ REAL := cmd|deploy|docs|e2e|federation/config/etcd|registries/consul|registries/
   internal/hub|internal/hub/(clusters|kinds|measures|memory|mesh|settings|status|web)
 # Most of the time goes into compiling: our packages are not optimised and have no debug information,
 # which saves two fifths of it, and the compiler collects no garbage before it has a gigabyte, which saves a fifth of the
-# rest. Libraries are those that `make build` compiles. What go vet finds, `make lint` and `make test` report. Four packages
+# rest (four of them may take 4 GiB). Libraries are those that `make build` compiles. What go vet finds, `make lint` and `make test` report. Four packages
 # at once: some tests wait.
 UNIT := -short -trimpath -vet off -p 4 -parallel $(PARALLEL) -timeout 5m '-toolexec=env GOGC=off GOMEMLIMIT=1GiB' $\
   '-gcflags=isthmus.dev/isthmus/...=-N -l -dwarf=false'

@@ -34,7 +34,7 @@ func (s *Secrets) Attach(id federation.ClusterID, cluster *listwatch.Cluster) (d
 		defer s.mu.Unlock()
 		if s.clusters[id] == cluster {
 			delete(s.clusters, id)
-			s.cache.answered(func(o object) bool { return o.cluster == id })
+			s.cache.detached(id)
 			s.notify()
 		}
 	}
@@ -103,12 +103,10 @@ func (s *Secrets) forget(o object) {
 		s.cache.put(ref, nil)
 	}
 	s.cache.complain("source "+o.String(), nil)
-	s.cache.answered(o.is)
+	s.cache.answered(o)
 }
 
 func (o object) String() string { return string(o.cluster) + "/" + o.namespace + "/" + o.name }
-
-func (o object) is(other object) bool { return o == other }
 
 // refs are what the object may hold.
 func (o object) refs() []Ref {
@@ -170,16 +168,17 @@ func (r reading) Now(all map[listwatch.Key]secret) {
 
 // Following is part of listwatch.Keeper.
 func (r reading) Following(err error) {
-	defer r.cache.answered(r.of.is)
-	switch {
-	case err == nil:
-		r.cache.complain("source "+r.of.String(), nil)
-	case listwatch.Interrupted(err): // the status of the cluster says why
-	default:
-		r.options.Logger.Warn("a secret cannot be read; what was read before stays in use",
-			slog.String("cluster", string(r.of.cluster)), slog.String("secret", r.of.namespace+"/"+r.of.name), slog.Any("err", err))
-		r.complain(r.of, err)
+	if listwatch.Interrupted(err) {
+		return // the status of the cluster says why
 	}
+	defer r.cache.answered(r.of)
+	if err == nil {
+		r.cache.complain("source "+r.of.String(), nil)
+		return
+	}
+	r.options.Logger.Warn("a secret cannot be read; what was read before stays in use",
+		slog.String("cluster", string(r.of.cluster)), slog.String("secret", r.of.namespace+"/"+r.of.name), slog.Any("err", err))
+	r.complain(r.of, err)
 }
 
 func (s *Secrets) complain(o object, err error) {

@@ -93,11 +93,21 @@ func (s *secretCache) await(o object) {
 	s.awaited[o] = true
 }
 
-// answered notes that those objects were looked for, or cannot be.
-func (s *secretCache) answered(those func(object) bool) {
+// answered notes that the object was looked for, or cannot be.
+func (s *secretCache) answered(o object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.awaited, func(o object, _ bool) bool { return those(o) })
+	if s.awaited[o] {
+		delete(s.awaited, o)
+		s.alarm()
+	}
+}
+
+// detached is answered for all objects of the cluster.
+func (s *secretCache) detached(id federation.ClusterID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.awaited, func(o object, _ bool) bool { return o.cluster == id })
 	s.alarm()
 }
 

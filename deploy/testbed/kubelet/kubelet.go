@@ -121,12 +121,16 @@ func (k *kubelet) forward(to Port, data httpstream.Stream) error {
 	if err != nil {
 		return err
 	}
+	defer conn.Close()
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(func() {
 		_, _ = io.Copy(conn, data)
-		_ = conn.Close()
+		if half, can := conn.(*net.TCPConn); can {
+			_ = half.CloseWrite() // the answer may still be on its way
+		}
 	})
 	_, _ = io.Copy(data, conn)
+	_ = data.Close() // the client sees the end, and ends its side
 	return nil
 }

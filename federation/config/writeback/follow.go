@@ -28,7 +28,7 @@ type notes struct {
 	read       federation.Deps
 	key        federation.ObjectKey // as configuration
 	secrets    []string             // titles of Secrets
-	followed   []func()             // ends that the Secrets are followed
+	followed   []func()             // functions that stop following the Secrets
 	open, idle bool
 }
 
@@ -60,7 +60,7 @@ func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
 	}
 }
 
-// release ends that the Secrets of the object are followed.
+// release stops following the Secrets of the object.
 func (n notes) release() {
 	for _, done := range n.followed {
 		done()
@@ -100,7 +100,7 @@ func (f *follow) forget(at ref) {
 	delete(f.idle, at)
 }
 
-// end is forget for all objects.
+// end releases the Secrets of all objects. The follow must not be used any more.
 func (f *follow) end() {
 	for _, n := range f.notes {
 		n.release()

@@ -108,7 +108,7 @@ func (p *proxies) Follow(cluster federation.ClusterID, secret gatewayapi.Secret)
 		p.followed[title] += by
 	}
 	count(1)
-	return sync.OnceFunc(func() { count(-1) })
+	return func() { count(-1) }
 }
 
 // follows is how often a Secret is followed.

@@ -22,7 +22,10 @@ type job struct {
 // Run writes until the context ends.
 func (w *Writer) Run(ctx context.Context, parts Parts) error {
 	w.parts = parts
-	defer func() { w.follow.end() }()
+	defer func() {
+		w.follow.end()
+		w.follow = newFollow()
+	}()
 	for ctx.Err() == nil {
 		view, snapshot, proxies := parts.Views.Latest(), w.o.Snapshots.Latest(), parts.Proxies.Changed()
 		pause := w.round(ctx)

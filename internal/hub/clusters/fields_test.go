@@ -156,6 +156,10 @@ func effects(t *testing.T, paths map[string]any) string {
 	if err := registry.Run(ctx, d); err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
+	one.Close()
+	two.Close()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return strings.Join(slices.Sorted(maps.Keys(d.all)), "\n")
 }
 
