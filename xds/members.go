@@ -15,8 +15,9 @@ import (
 // WorkloadEntry's workload.
 type Members interface {
 	// Join makes the node, of the workload with that SPIFFE ID, a workload of its group or the proxy of its
-	// WorkloadEntry. It connects from the source, which is not valid if it is not known. It
-	// returns nil if reports of the proxy have no effect; it is called again with the next report. The error is a gRPC status for the proxy. It must not block.
+	// WorkloadEntry. It connects from the source, which is not valid if it is not known. It returns nil if
+	// reports of the proxy have no effect; it is called again with the next report. The error is a gRPC
+	// status for the proxy. It must not block.
 	Join(n envoy.Node, workload string, source netip.Addr) (Membership, error)
 }
 
