@@ -18,6 +18,7 @@ const bridgeGuide = "bridge-two-networks.md"
 // TestTheBridgeIsAsTold follows the guide word by word in a checkout of its own: what
 // make lab starts, every command, and what each prints; and what make lab-down ends.
 func TestTheBridgeIsAsTold(t *testing.T) {
+	t.Parallel()
 	checkout, machine := testbed.ShortDir(t), testbed.NewNamespace(t, "machine")
 	demo := filepath.Join(checkout, "bin", "demo")
 	if err := os.MkdirAll(filepath.Dir(demo), 0o755); err != nil {
