@@ -14,6 +14,19 @@ import (
 // machine is where a workload runs that no cluster has.
 const machine = "10.78.0.31"
 
+// machineService is made of the workloads of machines.
+const machineService = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ledger, namespace: shop}
+spec:
+  hosts: [ledger.shop.example]
+  addresses: [240.240.7.1]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 9090, name: http, protocol: HTTP}]
+  workloadSelector: {labels: {app: ledger}}
+`
+
 // TestU07MachineRegistersItself has a machine behind Istio's own agent, unmodified, that names
 // a WorkloadGroup. Pods call it with mutual TLS while its probe succeeds, and the machine is
 // gone some time after its agent.
@@ -28,18 +41,7 @@ spec:
   metadata: {labels: {app: ledger}}
   template: {serviceAccount: ledger}
   probe: {periodSeconds: 1, httpGet: {port: 9090}}
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: ledger, namespace: shop}
-spec:
-  hosts: [ledger.shop.example]
-  addresses: [240.240.7.1]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 9090, name: http, protocol: HTTP}]
-  workloadSelector: {labels: {app: ledger}}
-`}})
+`, machineService}})
 	client, vm := w.pod("client"), w.machine("ISTIO_META_AUTO_REGISTER_GROUP=ledger")
 	client.agent.WaitReady(patience)
 	call := func(want int) error {
@@ -86,18 +88,7 @@ apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: {name: ledger-vm, namespace: shop, annotations: {proxy.istio.io/health-checks-enabled: "true"}}
 spec: {address: ` + machine + `, labels: {app: ledger}, serviceAccount: ledger}
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: ledger, namespace: shop}
-spec:
-  hosts: [ledger.shop.example]
-  addresses: [240.240.7.1]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 9090, name: http, protocol: HTTP}]
-  workloadSelector: {labels: {app: ledger}}
-`}})
+`, machineService}})
 	client := w.pod("client")
 	client.agent.WaitReady(patience)
 	becomes := func(when string, status int) {

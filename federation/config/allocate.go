@@ -3,7 +3,6 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"net/netip"
 	"slices"
 
@@ -72,24 +71,9 @@ func allocationKey(key federation.ServiceKey) federation.ObjectKey {
 
 // NewAllocation is the object that keeps the VIPs of a service.
 func NewAllocation(key federation.ServiceKey, addresses []netip.Addr) *Object {
-	type metadata struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace,omitempty"`
-	}
-	manifest, _ := json.Marshal(struct { // cannot fail: strings and addresses alone
-		APIVersion string                `json:"apiVersion"`
-		Kind       string                `json:"kind"`
-		Metadata   metadata              `json:"metadata"`
-		Spec       federation.Allocation `json:"spec"`
-	}{
-		allocationVersion, federation.AllocationKind.Name,
-		metadata{string(key.Hostname), key.Namespace},
-		federation.Allocation{Addresses: addresses},
-	})
-	return &Object{Key: allocationKey(key), APIVersion: allocationVersion, Manifest: manifest}
+	o, _ := newInternal(allocationKey(key), federation.Allocation{Addresses: addresses}) // cannot fail: addresses alone
+	return o
 }
-
-const allocationVersion = federation.MeshGroup + "/v1"
 
 // MissingAllocations are the changes that give VIPs to services that should have
 // one and have none, or of whose VIPs a ServiceEntry of another host names one, and

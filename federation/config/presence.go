@@ -1,11 +1,6 @@
 package config
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"isthmus.dev/isthmus/federation"
-)
+import "isthmus.dev/isthmus/federation"
 
 // HubPresenceKey names the object that exists while the hub, one of several over one
 // store, runs.
@@ -15,15 +10,7 @@ func HubPresenceKey(hub string) federation.ObjectKey {
 
 // NewHubPresence is that object.
 func NewHubPresence(hub string) (*Object, error) {
-	key := HubPresenceKey(hub)
-	manifest, err := json.Marshal(map[string]any{
-		"apiVersion": allocationVersion, "kind": key.Kind,
-		"metadata": map[string]string{"name": key.Name},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", key, err)
-	}
-	return &Object{Key: key, APIVersion: allocationVersion, Manifest: manifest}, nil
+	return newInternal(HubPresenceKey(hub), nil)
 }
 
 // OtherHubs is how many hubs on the store run besides this one.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -23,15 +22,7 @@ func WorkloadHealthKey(of federation.WorkloadKey) federation.ObjectKey {
 
 // NewWorkloadHealth is the object that keeps it.
 func NewWorkloadHealth(of federation.WorkloadKey, reported federation.WorkloadHealth) (*Object, error) {
-	key := WorkloadHealthKey(of)
-	manifest, err := json.Marshal(map[string]any{
-		"apiVersion": allocationVersion, "kind": key.Kind,
-		"metadata": map[string]string{"name": key.Name, "namespace": key.Namespace}, "spec": reported,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", key, err)
-	}
-	return &Object{Key: key, APIVersion: allocationVersion, Manifest: manifest}, nil
+	return newInternal(WorkloadHealthKey(of), reported)
 }
 
 // Reportable says whose reports about the health of a WorkloadEntry count.

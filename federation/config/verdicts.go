@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"time"
@@ -19,14 +18,7 @@ func GatewayHealthKey(hub string, observer federation.NetworkID, reachable bool)
 // NewGatewayHealth is the object that keeps what a hub, one of several over one
 // store, found of gateways.
 func NewGatewayHealth(hub string, found federation.GatewayHealth) (*Object, error) {
-	key := GatewayHealthKey(hub, found.Observer, found.Reachable)
-	manifest, err := json.Marshal(map[string]any{
-		"apiVersion": allocationVersion, "kind": key.Kind, "metadata": map[string]string{"name": key.Name}, "spec": found,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", key, err)
-	}
-	return &Object{Key: key, APIVersion: allocationVersion, Manifest: manifest}, nil
+	return newInternal(GatewayHealthKey(hub, found.Observer, found.Reachable), found)
 }
 
 func (h *held) health() *federation.GatewayHealth {

@@ -100,11 +100,12 @@ func (f *follow) forget(at ref) {
 	delete(f.idle, at)
 }
 
-// end releases the Secrets of all objects. The follow must not be used any more.
-func (f *follow) end() {
+// end releases the Secrets of all objects, and returns what takes its place.
+func (f *follow) end() *follow {
 	for _, n := range f.notes {
 		n.release()
 	}
+	return newFollow()
 }
 
 // touch has the objects looked at whose status may be another one than when it was computed. Its

@@ -22,10 +22,7 @@ type job struct {
 // Run writes until the context ends.
 func (w *Writer) Run(ctx context.Context, parts Parts) error {
 	w.parts = parts
-	defer func() {
-		w.follow.end()
-		w.follow = newFollow()
-	}()
+	defer func() { w.follow = w.follow.end() }()
 	for ctx.Err() == nil {
 		view, snapshot, proxies := parts.Views.Latest(), w.o.Snapshots.Latest(), parts.Proxies.Changed()
 		pause := w.round(ctx)
@@ -87,8 +84,7 @@ func (w *Writer) next() []ref {
 func (w *Writer) round(ctx context.Context) time.Duration {
 	if !w.o.Owner.Owns() {
 		w.left = nil // all are looked at once it does
-		w.follow.end()
-		w.follow = newFollow()
+		w.follow = w.follow.end()
 		return 0
 	}
 	t := &turn{w: w, look: w.look(), now: time.Now(), jobs: map[federation.ClusterID][]job{}}
