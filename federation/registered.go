@@ -42,20 +42,22 @@ func (a Site) onlyRegistered(c *Cluster) (found Registration, ok bool) {
 	return found, ok
 }
 
-// WorkloadsAnywhere are those of the cluster at the address in every network, since
+// WorkloadsAnywhere yields those of the cluster at the address in every network, since
 // it is not known in which the address is. A network of which only workloads speak
 // counts, too.
-func WorkloadsAnywhere(s *Snapshot, id ClusterID, addr netip.Addr) []*Workload {
-	var found []*Workload
-	for network := range inhabited(s.addresses) {
-		for r := range ownersAt(s, AddressKey{Network: network, Addr: addr.Unmap()}, ownerWorkload) {
-			if r.shard.Cluster == id {
-				w, _ := s.Workload(r.shard, r.workload)
-				found = append(found, w)
+func WorkloadsAnywhere(s *Snapshot, id ClusterID, addr netip.Addr) iter.Seq2[WorkloadKey, *Workload] {
+	return func(yield func(WorkloadKey, *Workload) bool) {
+		for network := range inhabited(s.addresses) {
+			for r := range ownersAt(s, AddressKey{Network: network, Addr: addr.Unmap()}, ownerWorkload) {
+				if r.shard.Cluster != id {
+					continue
+				}
+				if w, _ := s.Workload(r.shard, r.workload); !yield(r.workload, w) {
+					return
+				}
 			}
 		}
 	}
-	return found
 }
 
 // inhabited yields the networks in which anything lives. It looks at one address of

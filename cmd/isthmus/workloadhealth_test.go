@@ -43,10 +43,15 @@ spec: {address: 10.77.0.3, labels: {app: ledger}, serviceAccount: ledger}
 
 func (h *hubUnderTest) applyReported(t *testing.T) {
 	t.Helper()
+	h.applyManifests(t, reportedEntries)
+}
+
+func (h *hubUnderTest) applyManifests(t *testing.T, manifests string) {
+	t.Helper()
 	var made struct {
 		Apply struct{ UserErrors []struct{ Message string } }
 	}
-	err := h.query(fmt.Sprintf(`mutation { apply(input: {manifests: [%q]}) { userErrors { message } } }`, reportedEntries), &made)
+	err := h.query(fmt.Sprintf(`mutation { apply(input: {manifests: [%q]}) { userErrors { message } } }`, manifests), &made)
 	if err != nil || len(made.Apply.UserErrors) > 0 {
 		t.Fatalf("%+v, %v", made, err)
 	}
@@ -179,4 +184,35 @@ func TestK78HostileReports(t *testing.T) {
 	again := agentOf("ledger", own, "reports")
 	report(t, again, "")
 	p.awaitHealth(t, "reported after the flood", "HEALTHY")
+}
+
+// TestK79AgentsBehindGatewaysWithEntries: an agent reports through a gateway that has a WorkloadEntry in the network of its own,
+// with another account. From the address of a machine with its own account, it is refused.
+func TestK79AgentsBehindGatewaysWithEntries(t *testing.T) {
+	t.Parallel()
+	p := startSecureProgram(t, "true", "")
+	p.applyReported(t)
+	p.applyManifests(t, `
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: gateway, namespace: infra}
+spec: {address: 127.0.0.77, serviceAccount: gateway}
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: sibling, namespace: shop}
+spec: {address: 127.0.0.78, serviceAccount: ledger}
+`)
+	agentFrom := func(source string) *xdstest.Client {
+		return p.openNode(t, p.connectionOf(t, source, "ledger"), "sidecar~10.77.0.2~vm-1.shop~shop.svc.cluster.local",
+			map[string]any{"SERVICE_ACCOUNT": "ledger", "WORKLOAD_ENTRY": "reports"})
+	}
+	sibling := agentFrom("127.0.0.78")
+	_ = sibling.Send(xdstest.Request{Type: healthReport}) // a stream that is over says so below
+	if err := p.endOf(t, sibling); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "a service account of its own") {
+		t.Errorf("from the address of a machine with its account, its stream ends with %v", err)
+	}
+	p.awaitHealth(t, "after it was refused", "UNHEALTHY")
+	report(t, agentFrom("127.0.0.77"), "")
+	p.awaitHealth(t, "reported through the gateway", "HEALTHY")
 }

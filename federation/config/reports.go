@@ -57,9 +57,14 @@ func (h *held) reportable() Reportable {
 		return Reportable{}
 	}
 	return Reportable{
-		Counts: h.AwaitsHealth, Account: cmp.Or(h.Workload.ServiceAccount, h.WorkloadKey.Namespace+"/"+defaultAccount),
+		Counts: h.AwaitsHealth && len(h.Workload.Addresses) > 0, Account: AccountOf(h.WorkloadKey, h.Workload),
 		Addresses: h.Workload.Addresses, Network: cmp.Or(h.Workload.Network, federation.DefaultNetwork),
 	}
+}
+
+// AccountOf is the account, NAMESPACE/NAME, that the agent of a WorkloadEntry must prove.
+func AccountOf(key federation.WorkloadKey, w *federation.Workload) string {
+	return cmp.Or(w.ServiceAccount, key.Namespace+"/"+defaultAccount)
 }
 
 func (h *held) reports() *federation.WorkloadHealth {
@@ -103,15 +108,17 @@ func contribution(objects holder, of federation.WorkloadKey) (*federation.Worklo
 }
 
 // reportedHealth is what is known of the workload's; why is the reason if it is not healthy. Its agent may talk to the istiod of a
-// cluster, which stores what it reports in a condition of the object.
+// cluster, which stores what it reports in a condition of the object. That of a workload without an IP address can talk to nothing else.
 func (h *held) reportedHealth(said *federation.WorkloadHealth) (healthy bool, why string) {
 	switch c := h.Condition; {
 	case said != nil && h.reportable().By(said.Account, said.Address):
 		return said.Unhealthy == "", said.Unhealthy
 	case c != nil && c.Message != "":
 		return c.Healthy(), "its agent reports to istiod: " + c.Message
-	case c != nil:
+	case c != nil && c.Exists():
 		return c.Healthy(), "the condition Healthy of its status is not True"
+	case len(h.Workload.Addresses) == 0:
+		return false, "no agent reports for it to the istiod of its cluster: its status has no condition Healthy"
 	}
 	return false, "no agent reports for it; its agent needs ISTIO_META_WORKLOAD_ENTRY, a readinessProbe, and the service account and address of the WorkloadEntry"
 }

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -88,6 +89,50 @@ func TestK78AgentsOfIstiodDecideThroughTheStatus(t *testing.T) {
 		}
 		if !strings.Contains(said, step.says) || (said == "") != (step.says == "") {
 			t.Errorf("%s: the problem is %q, want %q", step.manifest, said, step.says)
+		}
+	}
+}
+
+// TestK80ConditionOfWorkloadsWithoutIPAddresses: no agent can report to the hub for a DNS name or a socket, so that istiod's
+// condition alone decides about a WorkloadEntry of a cluster. Elsewhere the annotation has no effect, and says so.
+func TestK80ConditionOfWorkloadsWithoutIPAddresses(t *testing.T) {
+	key := federation.WorkloadKey{Namespace: "shop", Name: "vm-1"}
+	for _, address := range []string{"vm.example.com", "unix:///run/app.sock"} {
+		state := config.NewState(config.Options{Hub: "hub"})
+		plain := workload("vm-1", fmt.Sprintf(`{address: %q}`, address))
+		of := annotated(plain, `{proxy.istio.io/health-checks-enabled: "true"}`)
+		agent := health("vm-1", `{account: shop/default, unhealthy: ""}`)
+		var w *federation.Workload
+		problems := map[string]federation.Problem{}
+		for revision, step := range []struct {
+			manifest string
+			health   federation.Health
+			says     string // by a problem; empty: there is none
+		}{
+			{of, "", "has no effect"},
+			{of + "\nstatus: {}", federation.Unhealthy, "its status has no condition Healthy"},
+			{of + "\nstatus: {conditions: [{type: Healthy, status: 'True'}]}", "", ""},
+			{of + "\nstatus: {conditions: [{type: Healthy, status: 'False', message: slow}]}", federation.Unhealthy, "reports to istiod: slow"},
+			{agent, federation.Unhealthy, "reports to istiod: slow"},
+			{of + "\nstatus: {}", federation.Unhealthy, "no agent reports for it to the istiod"},
+			{plain, "", ""},
+		} {
+			var edit federation.Edit
+			state, edit = state.Next([]config.Event{{New: object(t, int64(revision+1), step.manifest)}}, int64(revision+1))
+			if now, changed := edit.Workloads.Set[key]; changed {
+				w = now
+			}
+			if w == nil || w.Health != step.health {
+				t.Errorf("%s: the workload is %+v, want the health %q", step.manifest, w, step.health)
+			}
+			for _, gone := range edit.Problems.Gone {
+				delete(problems, gone)
+			}
+			maps.Copy(problems, edit.Problems.Set)
+			said := fmt.Sprint(problems)
+			if !strings.Contains(said, step.says) || (len(problems) == 0) != (step.says == "") {
+				t.Errorf("%s: the problems are %s, want %q", step.manifest, said, step.says)
+			}
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (k *Keeper) ignored(p Proxy) bool {
 }
 
 // prove returns at which address the proxy is that of the WorkloadEntry. Agents may connect through gateways, which have
-// addresses of their own, but not from the address of another WorkloadEntry.
+// addresses of their own, but not from the address of another WorkloadEntry of the same account.
 func (k *Keeper) prove(p Proxy, entry config.Reportable) (netip.Addr, error) {
 	s := k.o.Snapshots.Latest()
 	if account := p.Namespace + "/" + p.Account; account != entry.Account {
@@ -75,8 +75,9 @@ func (k *Keeper) prove(p Proxy, entry config.Reportable) (netip.Addr, error) {
 	if err := p.ofTrustDomain(s, k.o.Hub); err != nil {
 		return netip.Addr{}, err
 	}
-	if p.Source.IsValid() && !slices.Contains(entry.Addresses, p.Source) && k.isOthers(s, p.Source, entry.Network) {
-		return netip.Addr{}, refuse(OtherAddress, "it connects from %s, which is the address of another WorkloadEntry than %s", p.Source, p.workload())
+	if p.Source.IsValid() && !slices.Contains(entry.Addresses, p.Source) && k.isSibling(s, p.Source, entry) {
+		return netip.Addr{}, refuse(OtherAddress, "it connects from %s, the address of another WorkloadEntry of %s in its network: "+
+			"if a gateway of it is there, give that WorkloadEntry a service account of its own", p.Source, entry.Account)
 	}
 	for _, own := range append([]netip.Addr{p.Address}, p.Addresses...) {
 		if entry.By(entry.Account, own) {
@@ -88,11 +89,16 @@ func (k *Keeper) prove(p Proxy, entry config.Reportable) (netip.Addr, error) {
 		p.workload(), joined(entry.Addresses), p.Address)
 }
 
-// isOthers reports whether a WorkloadEntry has the address in the network: networks may have the same addresses.
-func (k *Keeper) isOthers(s *federation.Snapshot, address netip.Addr, in federation.NetworkID) bool {
-	return slices.ContainsFunc(federation.WorkloadsAnywhere(s, k.o.Hub, address), func(w *federation.Workload) bool {
-		return cmp.Or(w.Network, federation.DefaultNetwork) == in
-	})
+// isSibling reports whether a WorkloadEntry with the account of the entry has the address in its network: networks may
+// have the same addresses. What runs there could be the proxy. A workload of another account could not prove
+// the entry's account: the proxy connects through it.
+func (k *Keeper) isSibling(s *federation.Snapshot, address netip.Addr, entry config.Reportable) bool {
+	for key, w := range federation.WorkloadsAnywhere(s, k.o.Hub, address) {
+		if config.AccountOf(key, w) == entry.Account && cmp.Or(w.Network, federation.DefaultNetwork) == entry.Network {
+			return true
+		}
+	}
+	return false
 }
 
 func joined(addresses []netip.Addr) string {

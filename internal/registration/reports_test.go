@@ -137,7 +137,7 @@ func TestK78ReportsOfOthersAreRefused(t *testing.T) {
 			"another account":            {func(p *registration.Proxy) { p.Account = "web" }, registration.OtherIdentity, "shop/web"},
 			"another trust domain":       {func(p *registration.Proxy) { p.TrustDomain = "evil.example" }, registration.OtherIdentity, "evil.example"},
 			"another address":            {func(p *registration.Proxy) { p.Address = netip.MustParseAddr("10.0.0.3") }, registration.OtherAddress, "has the address 10.0.0.1, and the proxy says that it is at 10.0.0.3"},
-			"connected as another entry": {func(p *registration.Proxy) { p.Source = netip.MustParseAddr("10.0.0.2") }, registration.OtherAddress, "10.0.0.2"},
+			"connected as another entry": {func(p *registration.Proxy) { p.Source = netip.MustParseAddr("10.0.0.2") }, registration.OtherAddress, "another WorkloadEntry of shop/ledger"},
 			"a second proxy":             {func(p *registration.Proxy) { p.Node = "sidecar~10.0.0.1~x.shop~d" }, registration.Taken, "another proxy"},
 		} {
 			p := reporter()
@@ -156,6 +156,49 @@ func TestK78ReportsOfOthersAreRefused(t *testing.T) {
 			t.Errorf("with further addresses, and through a gateway: %v", err)
 		}
 	})
+}
+
+// TestK79GatewaysMayHaveEntries: an agent connects through a gateway that has WorkloadEntries, if none of them has the account
+// of the agent's own: what runs there cannot prove that account. Without an account, it is the namespace's default.
+func TestK79GatewaysMayHaveEntries(t *testing.T) {
+	gateway := func(name, namespace, account string) string {
+		return fmt.Sprintf("---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: %s, namespace: %s}\n"+
+			"spec: {address: 10.0.0.254, serviceAccount: %q}\n", name, namespace, account)
+	}
+	for name, c := range map[string]struct {
+		gateways, account string
+		joins             bool
+	}{
+		"an account of its own":                 {gateway("gw", "shop", "gateway"), "ledger", true},
+		"the account in another namespace":      {gateway("gw", "infra", "ledger"), "ledger", true},
+		"no account":                            {gateway("gw", "shop", ""), "ledger", true},
+		"the account of the agent":              {gateway("gw", "shop", "ledger"), "ledger", false},
+		"one entry of the account, and one not": {gateway("a", "shop", "gateway") + gateway("b", "shop", "ledger"), "ledger", false},
+		"no account, nor has the agent's":       {gateway("gw", "shop", ""), "default", false},
+		"no account in another namespace":       {gateway("gw", "infra", ""), "default", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(t *testing.T, w *fixture) {
+				w.apply(strings.Replace(entries(reported), "serviceAccount: ledger", "serviceAccount: "+c.account, 1) + c.gateways)
+				p := reporter()
+				p.Account, p.Source = c.account, netip.MustParseAddr("10.0.0.254")
+				joined, err := w.keeper.Join(p)
+				if !c.joins {
+					var refusal *registration.Refusal
+					if !errors.As(err, &refusal) || refusal.Reason != registration.OtherAddress {
+						t.Errorf("it joins with %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				joined.Report("")
+				pass(3 * time.Second)
+				w.is("reported through the gateway", federation.Healthy)
+			})
+		})
+	}
 }
 
 // TestK78NetworksMayOverlap: an agent connects from an address that a WorkloadEntry has in another network.

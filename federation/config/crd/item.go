@@ -70,7 +70,7 @@ func (s *Source) admit(of schema.Kind, at listwatch.Key, in *unstructured.Unstru
 			metadata[field] = set
 		}
 	}
-	if status := kind.KeptStatus(of.Kind, in.Object["status"]); status != nil {
+	if status := kind.KeptStatus(of.Kind, in.GetAnnotations(), in.Object["status"]); status != nil {
 		admitted.Object["status"] = status
 	}
 	object, err := config.NewObject(keyOf(of.Kind, at), of.APIVersion(), admitted)

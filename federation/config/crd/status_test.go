@@ -21,10 +21,10 @@ func TestK78HealthOfTheStatusIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Source{o: Options{Schema: kind.Schema{Set: set}}}
-	read := func(of federation.Kind, spec, status string) string {
+	read := func(of federation.Kind, annotation, spec, status string) string {
 		t.Helper()
 		var in map[string]any
-		text := "apiVersion: networking.istio.io/v1\nkind: " + of.Name + "\nmetadata: {name: a, namespace: shop}\nspec: " + spec + "\nstatus: " + status
+		text := "apiVersion: networking.istio.io/v1\nkind: " + of.Name + "\nmetadata: {name: a, namespace: shop, annotations: {" + annotation + "}}\nspec: " + spec + "\nstatus: " + status
 		if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,8 @@ func TestK78HealthOfTheStatusIsKept(t *testing.T) {
 		}
 		return string(object.Manifest)
 	}
-	entry := func(status string) string { return read(kind.WorkloadEntry, "{address: 10.0.0.1}", status) }
+	const reports = `proxy.istio.io/health-checks-enabled: "true"`
+	entry := func(status string) string { return read(kind.WorkloadEntry, reports, "{address: 10.0.0.1}", status) }
 	well := entry(`{conditions: [{type: Healthy, status: "True", lastProbeTime: "2026-01-01T00:00:00Z"}]}`)
 	again := entry(`{observedGeneration: 2, conditions: [{type: Reconciled, status: "True"}, {type: Healthy, status: "True", lastProbeTime: "2026-01-01T00:00:09Z"}]}`)
 	ill := entry(`{conditions: [{type: Healthy, status: "False", message: "connection\0 refused"}]}`)
@@ -44,13 +45,19 @@ func TestK78HealthOfTheStatusIsKept(t *testing.T) {
 	if !strings.Contains(ill, "connection  refused") || strings.Contains(well, "lastProbeTime") {
 		t.Errorf("kept are %s and %s", well, ill)
 	}
-	for _, status := range []string{"{}", "{conditions: 1}", "{conditions: [{type: Reconciled}]}", "1"} {
-		if kept := entry(status); strings.Contains(kept, "status") {
+	for _, status := range []string{"", "{}", "{conditions: 1}", "{conditions: [{type: Reconciled}]}", "1"} {
+		if kept := entry(status); !strings.Contains(kept, `"status":{}`) {
 			t.Errorf("of the status %s, %s is kept", status, kept)
 		}
 	}
 	rule := federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}
-	if kept := read(rule, "{host: web}", `{conditions: [{type: Healthy, status: "True"}]}`); strings.Contains(kept, "status") {
+	const condition = `{conditions: [{type: Healthy, status: "True"}]}`
+	if kept := read(rule, reports, "{host: web}", condition); strings.Contains(kept, "status") {
 		t.Errorf("of a DestinationRule %s is kept", kept)
+	}
+	for _, annotation := range []string{"", `proxy.istio.io/health-checks-enabled: "no"`} {
+		if kept := read(kind.WorkloadEntry, annotation, "{address: 10.0.0.1}", condition); strings.Contains(kept, "status") {
+			t.Errorf("of a WorkloadEntry with the annotations {%s} %s is kept", annotation, kept)
+		}
 	}
 }

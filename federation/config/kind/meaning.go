@@ -28,7 +28,7 @@ type Meaning struct {
 	Workload    *federation.Workload
 	// AwaitsHealth has the workload be unhealthy unless its proxy reports that it is healthy.
 	AwaitsHealth bool
-	// Condition is what istiod knows of the health of a WorkloadEntry of its cluster; nil: nothing.
+	// Condition is what istiod stores of the health of a WorkloadEntry of its cluster; nil: it is not of a cluster.
 	Condition *HealthCondition
 	Binding   *Binding
 	Addresses []netip.Addr // of an Allocation

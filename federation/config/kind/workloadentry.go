@@ -19,8 +19,10 @@ var WorkloadEntry = federation.Kind{Group: networkingGroup, Name: "WorkloadEntry
 var _ = add(of[networking.WorkloadEntry]{
 	kind: WorkloadEntry,
 	translate: func(d Decoded, s *networking.WorkloadEntry) Meaning {
-		wants := wantsReports(d.Manifest)
-		key, workload, problems := external.Workload(external.Instance{Key: d.Key, Labels: d.Labels, Spec: s, WantsReports: wants})
+		wants, condition := wantsReports(d.Manifest), healthyCondition(d.Manifest)
+		key, workload, problems := external.Workload(external.Instance{
+			Key: d.Key, Labels: d.Labels, Spec: s, WantsReports: wants && condition == nil,
+		})
 		m := Meaning{WorkloadKey: key, Workload: workload, Problems: problems, WithoutSpec: true}
 		if workload == nil {
 			return m
@@ -28,8 +30,8 @@ var _ = add(of[networking.WorkloadEntry]{
 		if _, unhealthy := annotation(d.Manifest, federation.UnhealthyAnnotation); unhealthy {
 			workload.Health = federation.Unhealthy
 		} else {
-			m.AwaitsHealth = wants && len(workload.Addresses) > 0
-			m.Condition = healthyCondition(d.Manifest)
+			m.AwaitsHealth = wants && (len(workload.Addresses) > 0 || condition != nil)
+			m.Condition = condition
 		}
 		return m
 	},
@@ -42,8 +44,12 @@ var _ = add(of[networking.WorkloadEntry]{
 // a boolean counts as false.
 func wantsReports(manifest []byte) bool {
 	said, _ := annotation(manifest, federation.HealthReportsAnnotation)
-	reports, _ := strconv.ParseBool(said)
-	return reports
+	return isTrue(said)
+}
+
+func isTrue(said string) bool {
+	value, _ := strconv.ParseBool(said)
+	return value
 }
 
 // annotation is the value of the manifest's annotation, if it has that. Other manifests are not decoded for it.
@@ -69,12 +75,15 @@ const healthCondition = "Healthy"
 // mostMessage is how many bytes of a condition's message are kept.
 const mostMessage = 256
 
-// HealthCondition is that condition of an object.
+// HealthCondition is that condition of an object; zero: its status has none.
 type HealthCondition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
 	Message string `json:"message,omitempty"`
 }
+
+// Exists reports whether the status has the condition.
+func (c HealthCondition) Exists() bool { return c.Type != "" }
 
 // Healthy reports whether the workload is.
 func (c HealthCondition) Healthy() bool { return c.Status == "True" }
@@ -83,16 +92,15 @@ type conditions struct {
 	Conditions []HealthCondition `json:"conditions"`
 }
 
-// KeptStatus is what the hub keeps of the status that an object has in its cluster: what changes with each report is
-// excluded. Nil: nothing.
-func KeptStatus(of federation.Kind, status any) map[string]any {
-	if of != WorkloadEntry || status == nil {
+// KeptStatus is what the hub keeps of the status that an object with these annotations has in its cluster: what changes
+// with each report is excluded. Nil: nothing. An empty one says that reports count, and that istiod stores none.
+func KeptStatus(of federation.Kind, annotations map[string]string, status any) map[string]any {
+	if of != WorkloadEntry || !isTrue(annotations[federation.HealthReportsAnnotation]) {
 		return nil
 	}
 	var all conditions
-	written, err := json.Marshal(status)
-	if err != nil || json.Unmarshal(written, &all) != nil {
-		return nil
+	if written, err := json.Marshal(status); err == nil {
+		_ = json.Unmarshal(written, &all) // what cannot be read has no condition
 	}
 	for _, c := range all.Conditions {
 		if c.Type == healthCondition {
@@ -101,19 +109,22 @@ func KeptStatus(of federation.Kind, status any) map[string]any {
 			}}
 		}
 	}
-	return nil
+	return map[string]any{}
 }
 
-// healthyCondition is that of the manifest; nil: it has none. Only objects of clusters have a status.
+// healthyCondition is that of the manifest's status; nil: it has no status. Only objects of clusters have one.
 func healthyCondition(manifest []byte) *HealthCondition {
 	if !bytes.Contains(manifest, []byte(`"status"`)) {
 		return nil
 	}
 	var d struct {
-		Status conditions `json:"status"`
+		Status *conditions `json:"status"`
 	}
-	if json.Unmarshal(manifest, &d) != nil || len(d.Status.Conditions) == 0 {
+	switch err := json.Unmarshal(manifest, &d); {
+	case err != nil || d.Status == nil:
 		return nil
+	case len(d.Status.Conditions) == 0:
+		return &HealthCondition{}
 	}
 	return &d.Status.Conditions[0]
 }
