@@ -52,6 +52,7 @@ func subjects(r envoy.Reason) []any {
 
 // replace takes up that a resource has other reasons now.
 func (s *reasons) replace(before, now []envoy.Reason) {
+	before, now = withoutCommon(before, now)
 	if len(before)+len(now) == 0 {
 		return
 	}
@@ -63,6 +64,23 @@ func (s *reasons) replace(before, now []envoy.Reason) {
 	for _, r := range before {
 		s.add(r, -1)
 	}
+}
+
+// withoutCommon leaves out what both begin with and what both end with: a builder gives its
+// reasons in the same order each time, and one change seldom adds more than a few to the thousands of a
+// route configuration.
+func withoutCommon(before, now []envoy.Reason) (a, b []envoy.Reason) {
+	for len(before) > 0 && len(now) > 0 && saysTheSame(before[0], now[0]) {
+		before, now = before[1:], now[1:]
+	}
+	for len(before) > 0 && len(now) > 0 && saysTheSame(before[len(before)-1], now[len(now)-1]) {
+		before, now = before[:len(before)-1], now[:len(now)-1]
+	}
+	return before, now
+}
+
+func saysTheSame(a, b envoy.Reason) bool {
+	return a.Code == b.Code && a.Message == b.Message && a.Cause == b.Cause && a.Service == b.Service
 }
 
 func (s *reasons) add(r envoy.Reason, change int) {

@@ -2,15 +2,67 @@ package xds
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	networking "istio.io/api/networking/v1"
+	"pgregory.net/rapid"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
+
+// TestPropertyReasonsAreThoseOfTheLastBuilds: after random builds of several resources, what is
+// told and counted is what the last build of each said, whatever it has in common with the one before.
+func TestPropertyReasonsAreThoseOfTheLastBuilds(t *testing.T) {
+	subjects := []federation.ObjectKey{{Name: "a"}, {Name: "b"}}
+	said := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) envoy.Reason {
+		return envoy.Reason{
+			Code: rapid.SampledFrom([]string{"X", "Y"}).Draw(t, "code"), Message: rapid.SampledFrom([]string{"m", "n"}).Draw(t, "message"),
+			Cause: rapid.SampledFrom(subjects).Draw(t, "cause"),
+		}
+	}), 0, 6)
+	rapid.Check(t, func(t *rapid.T) {
+		counted := map[string]int{}
+		all := newReasons(func(code string, change int) { counted[code] += change })
+		last := map[int][]envoy.Reason{}
+		for range rapid.IntRange(1, 20).Draw(t, "builds") {
+			resource, now := rapid.IntRange(0, 2).Draw(t, "resource"), said.Draw(t, "said")
+			all.afterBuild(last[resource], now)
+			last[resource] = now
+			want := map[string]int{}
+			for _, subject := range subjects {
+				var told, found []string
+				for _, of := range last {
+					for _, r := range of {
+						if r.Cause == subject {
+							told = append(told, r.Code+r.Message)
+						}
+					}
+				}
+				slices.Sort(told)
+				told = slices.Compact(told)
+				for _, one := range told {
+					want[one[:1]]++
+				}
+				for _, r := range all.about(subject) {
+					found = append(found, r.Code+r.Message)
+				}
+				if !slices.Equal(found, told) {
+					t.Fatalf("of %s %v is told, and the builds said %v", subject.Name, found, told)
+				}
+			}
+			for _, code := range []string{"X", "Y"} {
+				if counted[code] != want[code] {
+					t.Fatalf("%d of %s are counted, and there are %d", counted[code], code, want[code])
+				}
+			}
+		}
+	})
+}
 
 // What builders leave out is reported on its object as long as it is left out and an
 // affected proxy is connected.

@@ -1,6 +1,7 @@
 package derive
 
 import (
+	"iter"
 	"net/netip"
 	"strings"
 	"sync"
@@ -57,11 +58,7 @@ func Within[O, N comparable](outer *Index[O], name O) *Index[N] {
 	x.outer = func(o federation.ObjectKey, read bool) {
 		outer.mu.Lock()
 		defer outer.mu.Unlock()
-		if read {
-			outer.objects.add(o, name)
-		} else {
-			outer.objects.remove(o, name)
-		}
+		outer.objects.put(o, name, read)
 	}
 	return x
 }
@@ -70,15 +67,32 @@ func Within[O, N comparable](outer *Index[O], name O) *Index[N] {
 type sets[K, N comparable] map[K]few.Set[N]
 
 func (s sets[K, N]) replace(name N, old, now few.Set[K]) {
-	for key := range old.All() {
-		if !now.Has(key) {
-			s.remove(key, name)
+	for key, read := range differences(old, now) {
+		s.put(key, name, read)
+	}
+}
+
+// differences yields what is in one of the sets only, and whether that is the new one.
+func differences[K comparable](old, now few.Set[K]) iter.Seq2[K, bool] {
+	return func(yield func(K, bool) bool) {
+		for key := range old.All() {
+			if !now.Has(key) && !yield(key, false) {
+				return
+			}
+		}
+		for key := range now.All() {
+			if !old.Has(key) && !yield(key, true) {
+				return
+			}
 		}
 	}
-	for key := range now.All() {
-		if !old.Has(key) {
-			s.add(key, name)
-		}
+}
+
+func (s sets[K, N]) put(key K, name N, read bool) {
+	if read {
+		s.add(key, name)
+	} else {
+		s.remove(key, name)
 	}
 }
 
@@ -154,13 +168,11 @@ func (x *Index[N]) replaceObjects(name N, old, now few.Set[federation.ObjectKey]
 		x.objects.replace(name, old, now)
 		return
 	}
-	for key := range now.All() {
-		if x.objects[key].Len() == 0 {
+	for key, read := range differences(old, now) {
+		if read && x.objects[key].Len() == 0 {
 			x.outer(key, true)
 		}
-	}
-	x.objects.replace(name, old, now)
-	for key := range old.All() {
+		x.objects.put(key, name, read)
 		if x.objects[key].Len() == 0 {
 			x.outer(key, false)
 		}
