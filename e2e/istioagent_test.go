@@ -111,6 +111,7 @@ spec:
 type agentFixture struct {
 	t    *testing.T
 	mesh *testbed.Network
+	at   *testbed.Namespace // of the API server and the hub
 	kube *testbed.Kube
 	hub  *testbed.Hub
 }
@@ -124,6 +125,7 @@ type agentPod struct {
 func newAgentFixture(t *testing.T, config string) *agentFixture {
 	w := &agentFixture{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}
 	at := testbed.NewNamespace(t, "hub")
+	w.at = at
 	at.Join(w.mesh, "10.78.0.5")
 	w.kube = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", Namespace: at})
 	w.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n")

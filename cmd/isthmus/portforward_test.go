@@ -53,12 +53,12 @@ func TestIstioctlForwardsPorts(t *testing.T) {
 	r.sidecar()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Name: "home"})
 	const port = 15014 // of the pod, as it says
-	node := kubelet.Start(t, map[kubelet.Port]string{{Namespace: "isthmus", Pod: "isthmus-1", Number: port}: r.health})
+	node := kubelet.Start(t, nil, map[kubelet.Port]string{{Namespace: "isthmus", Pod: "isthmus-1", Number: port}: r.health})
 	kube.Apply(documents(fmt.Sprintf(istiodPod, port))...)
 	kube.ApplyStatus(documents(fmt.Sprintf(istiodStatus, node.Addr(), node.Port()))...)
 	ask := func(t *testing.T, args ...string) string {
 		t.Helper()
-		output, err := testbed.IstioctlOf(t, kube.Kubeconfig(), append(args, "-i", "isthmus")...)
+		output, err := testbed.IstioctlOf(t, nil, kube.Kubeconfig(), append(args, "-i", "isthmus")...)
 		if err != nil {
 			t.Errorf("istioctl %s: %v\n%s\n%s", args, err, output, r.hub.log.String())
 		}

@@ -21,30 +21,34 @@ const noCluster = `{apiVersion: v1, kind: Config, current-context: none, context
 // --revision then: they would ask the cluster for it.
 func Istioctl(t testing.TB, args ...string) (string, error) {
 	t.Helper()
-	return IstioctlOf(t, []byte(noCluster), args...)
+	return IstioctlOf(t, nil, []byte(noCluster), args...)
 }
 
-// IstioctlOf is Istioctl with the kubeconfig of a cluster.
-func IstioctlOf(t testing.TB, kubeconfig []byte, args ...string) (string, error) {
+// IstioctlOf is Istioctl with the kubeconfig of a cluster, in a network namespace.
+func IstioctlOf(t testing.TB, at *Namespace, kubeconfig []byte, args ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
 	file := filepath.Join(home, "kubeconfig")
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return outputOf(t, toolset.Istioctl, append(args, "--kubeconfig", file), func(c *exec.Cmd) { c.Env = []string{"HOME=" + home} })
+	return outputOf(t, at, toolset.Istioctl, append(args, "--kubeconfig", file), func(c *exec.Cmd) { c.Env = []string{"HOME=" + home} })
 }
 
 // outputPatience is how long a tool may take that ends by itself.
 const outputPatience = time.Minute
 
-// outputOf runs a tool to its end, as set up, and returns what it prints.
-func outputOf(t testing.TB, tool string, args []string, setUp func(*exec.Cmd)) (string, error) {
+// outputOf runs a tool to its end in a network namespace, as set up, and returns what it prints.
+func outputOf(t testing.TB, at *Namespace, tool string, args []string, setUp func(*exec.Cmd)) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), outputPatience)
 	defer cancel()
 	command := exec.CommandContext(ctx, locate(t, tool), args...)
 	setUp(command)
-	output, err := command.CombinedOutput()
+	var output []byte
+	err := at.Run(func() (err error) {
+		output, err = command.CombinedOutput()
+		return err
+	})
 	return string(output), err
 }

@@ -12,7 +12,7 @@ import (
 // Promtool runs promtool and returns what it prints. Relative paths are below dir.
 func Promtool(t testing.TB, dir string, args ...string) (string, error) {
 	t.Helper()
-	return outputOf(t, toolset.Promtool, args, func(c *exec.Cmd) { c.Dir = dir })
+	return outputOf(t, nil, toolset.Promtool, args, func(c *exec.Cmd) { c.Dir = dir })
 }
 
 // ControlPlaneDashboard is Istio's dashboard of istiod for Grafana, as JSON.

@@ -68,6 +68,18 @@ func (c cluster) uidOf(path string) string {
 	return o.Metadata.UID
 }
 
+// TestU52StrangersLearnNoReasons: who shows a token of a cluster that is not in order is not told why, since the reason may have
+// files and addresses of the hub.
+func TestU52StrangersLearnNoReasons(t *testing.T) {
+	const reason = "/etc/isthmus/c1: dial tcp 192.0.2.9:6443: connection refused"
+	w := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true, UID: "1", Frozen: reason}})
+	_, err := w.Identify(call{token: forged("isthmus", time.Now().Add(time.Hour)), cluster: "c1"}.context(t))
+	if said := status.Convert(err); said.Code() != codes.Unavailable || said.Message() !=
+		"the cluster c1 is frozen: this hub accepts its tokens again when it is in order" {
+		t.Errorf("the caller is told %v", err)
+	}
+}
+
 // TestS02TokensAreReviewedInTheirOwnCluster shows tokens to two real API servers.
 func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
 	t.Parallel()

@@ -117,7 +117,8 @@ func (t *Tokens) judge(cluster federation.ClusterID, token Token) (AttachState, 
 	case !attached.Attached:
 		return AttachState{}, refusal{noCluster(cluster).Error()}
 	case attached.Frozen != "":
-		return AttachState{}, fmt.Errorf("the cluster %s is frozen: %s", cluster, attached.Frozen)
+		// The reason may have files and addresses of the hub; the status of the cluster has it.
+		return AttachState{}, fmt.Errorf("the cluster %s is frozen: this hub accepts its tokens again when it is in order", cluster)
 	}
 	return attached, nil
 }

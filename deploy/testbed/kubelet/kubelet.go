@@ -3,6 +3,7 @@
 package kubelet
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,8 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 // protocol is the one that API servers speak with kubelets about ports.
@@ -27,12 +30,19 @@ type Port struct {
 	Number         int
 }
 
-// Start serves until the test ends, and returns the address for a Node. Connections to a port lead
-// to the TCP address for it; other ports are refused.
-func Start(t testing.TB, ports map[Port]string) netip.AddrPort {
+// Start serves until the test ends, and returns the address for a Node, which API servers in the same network
+// namespace reach. Connections to a port lead to the TCP address for it, in that namespace; other ports are refused.
+func Start(t testing.TB, at *testbed.Namespace, ports map[Port]string) netip.AddrPort {
 	t.Helper()
-	k := &kubelet{ports: ports, end: t.Context().Done()}
-	server := httptest.NewTLSServer(k)
+	listener, err := at.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kubelet{at: at, ports: ports, end: t.Context().Done()}
+	server := httptest.NewUnstartedServer(k)
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.StartTLS()
 	t.Cleanup(func() {
 		server.Close()
 		k.serving.Wait()
@@ -41,6 +51,7 @@ func Start(t testing.TB, ports map[Port]string) netip.AddrPort {
 }
 
 type kubelet struct {
+	at      *testbed.Namespace
 	ports   map[Port]string
 	end     <-chan struct{} // of the test
 	serving sync.WaitGroup
@@ -117,7 +128,7 @@ func (k *kubelet) forward(to Port, data httpstream.Stream) error {
 	if !exists {
 		return fmt.Errorf("nothing listens on port %d of the pod %s/%s", to.Number, to.Namespace, to.Pod)
 	}
-	conn, err := net.Dial("tcp", address)
+	conn, err := k.at.DialContext(context.Background(), "tcp", address)
 	if err != nil {
 		return err
 	}
