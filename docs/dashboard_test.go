@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/deploy/testbed/toolset"
 )
 
 // ruleTest is a file for "promtool test rules": what queries and rules give for series.
@@ -78,9 +78,19 @@ func TestU35IstiosDashboardShowsData(t *testing.T) {
 			test.Queries = append(test.Queries, hasData(query))
 		}
 	}
+	checkQueries(t, []byte(rules), test)
+}
+
+// checkQueries has promtool evaluate queries of recorded series, with rules if there are any.
+func checkQueries(t *testing.T, rules []byte, test seriesTests) {
+	t.Helper()
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "rules.yaml"), []byte(rules))
-	file, err := yaml.Marshal(ruleTest{RuleFiles: []string{"rules.yaml"}, EvaluationInterval: "1m", Tests: []seriesTests{test}})
+	whole := ruleTest{EvaluationInterval: "1m", Tests: []seriesTests{test}}
+	if rules != nil {
+		writeFile(t, filepath.Join(dir, "rules.yaml"), rules)
+		whole.RuleFiles = []string{"rules.yaml"}
+	}
+	file, err := yaml.Marshal(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,22 +141,10 @@ func scrape(t *testing.T, h *hub) []series {
 // containers and of proxies come from elsewhere.
 func dashboardQueries(t *testing.T) []string {
 	t.Helper()
-	var dashboard struct {
-		Panels []struct {
-			Targets []struct {
-				Expr string `json:"expr"`
-			} `json:"targets"`
-		} `json:"panels"`
-	}
-	if err := json.Unmarshal(testbed.ControlPlaneDashboard(t), &dashboard); err != nil {
-		t.Fatal(err)
-	}
 	var all []string
-	for _, panel := range dashboard.Panels {
-		for _, target := range panel.Targets {
-			if !strings.Contains(target.Expr, "container_") && !strings.Contains(target.Expr, "envoy_") {
-				all = append(all, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
-			}
+	for _, query := range queriesOf(t, testbed.IstioDashboard(t, toolset.ControlPlaneDashboard)) {
+		if !strings.Contains(query, "container_") && !strings.Contains(query, "envoy_") {
+			all = append(all, strings.ReplaceAll(query, "$__rate_interval", "5m"))
 		}
 	}
 	if len(all) < 10 {

@@ -45,13 +45,17 @@ type hub struct {
 	health *http.Client
 	url    string
 	socket string // of GraphQL, of a hub that has one
+	xds    string // the same of xDS
 }
 
 // startHub runs a hub with --dev on unix sockets and returns when it is ready.
 func startHub(t *testing.T, args ...string) *hub {
 	t.Helper()
 	dir := shortDir(t)
-	h := &hub{client: socketClient(filepath.Join(dir, "graphql")), url: "http://localhost", socket: filepath.Join(dir, "graphql")}
+	h := &hub{
+		client: socketClient(filepath.Join(dir, "graphql")), url: "http://localhost", socket: filepath.Join(dir, "graphql"),
+		xds: filepath.Join(dir, "xds"),
+	}
 	h.start(t, dir, append([]string{
 		"--dev", "--graphql-addr", "unix:" + filepath.Join(dir, "graphql"), "--xds-addr",
 		"unix:" + filepath.Join(dir, "xds"),

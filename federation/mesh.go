@@ -228,6 +228,9 @@ type MeshSettings struct {
 	IngressStatus bool `json:"ingressStatus,omitempty"`
 }
 
+// WorkloadNameLabel is the label by which a pod or a WorkloadEntry names its workload, as with Istio.
+const WorkloadNameLabel = "service.istio.io/workload-name"
+
 // GatewayLabel is the label by which the proxies of a Gateway of the Gateway API have its name.
 const GatewayLabel = "gateway.networking.k8s.io/gateway-name"
 

@@ -15,11 +15,11 @@ func Promtool(t testing.TB, dir string, args ...string) (string, error) {
 	return outputOf(t, nil, toolset.Promtool, args, func(c *exec.Cmd) { c.Dir = dir })
 }
 
-// ControlPlaneDashboard is Istio's dashboard of istiod for Grafana, as JSON.
-func ControlPlaneDashboard(t testing.TB) []byte {
+// IstioDashboard is one of Istio's dashboards for Grafana, as JSON; the name is that of toolset.
+func IstioDashboard(t testing.TB, name string) []byte {
 	t.Helper()
 	beside := filepath.Dir(locate(t, toolset.PilotDiscovery))
-	data, err := os.ReadFile(filepath.Join(beside, filepath.Base(toolset.ControlPlaneDashboard)))
+	data, err := os.ReadFile(filepath.Join(beside, filepath.Base(name)))
 	if err != nil {
 		t.Fatalf("reading Istio's dashboard: %v", err)
 	}

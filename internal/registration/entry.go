@@ -24,6 +24,7 @@ const (
 	nodeAnnotation = "isthmus.dev/registered-by"
 	labelTLSMode   = "security.istio.io/tlsMode"
 	longestName    = 253
+	longestLabel   = 63
 	mostReason     = 256 // bytes of what an agent says about the health of its workload
 )
 
@@ -90,6 +91,9 @@ func entryOf(p Proxy, s *federation.Snapshot, hub federation.ClusterID, h health
 		spec.Locality = strings.TrimRight(p.Locality.Region+"/"+p.Locality.Zone+"/"+p.Locality.SubZone, "/")
 	}
 	labels := map[string]string{}
+	if len(p.Group) <= longestLabel {
+		labels[federation.WorkloadNameLabel] = p.Group // metrics are about the group, as with Istio
+	}
 	maps.Copy(labels, spec.GetLabels())
 	maps.Copy(labels, group.GetMetadata().GetLabels())
 	if !p.Identity {

@@ -52,6 +52,31 @@ func TestU07ProxyIsAWorkloadOfItsGroup(t *testing.T) {
 	})
 }
 
+// TestG86MetricsOfMachinesAreAboutTheirGroup: the workloads of a group are one in metrics, unless the group names another. A name that
+// is too long for a label is left out.
+func TestG86MetricsOfMachinesAreAboutTheirGroup(t *testing.T) {
+	inFixture(t, func(t *testing.T, w *fixture) {
+		long := strings.Repeat("long-", 20) + "name"
+		for group, labels := range map[string]string{"plain": "app: ledger", "named": "app: ledger, service.istio.io/workload-name: books", long: "app: ledger"} {
+			w.apply("apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: " + group + ", namespace: shop}\n" +
+				"spec: {metadata: {labels: {" + labels + "}}, template: {serviceAccount: ledger}}\n")
+		}
+		for address, c := range map[string]struct{ group, want string }{
+			"10.0.0.1": {"plain", "plain"}, "10.0.0.2": {"named", "books"}, "10.0.0.3": {long, ""},
+		} {
+			p := vm(address)
+			p.Group = c.group
+			joined := w.join(p)
+			all := w.endpoints()
+			if len(all) != 1 || all[0].Labels[federation.WorkloadNameLabel] != c.want {
+				t.Errorf("the workload of %s is %+v, want the name %q", c.group, all, c.want)
+			}
+			joined.Leave()
+			pass(2 * registration.DefaultGrace)
+		}
+	})
+}
+
 // TestU07HealthDecides: a workload with a probe gets requests while its agent says that it is
 // healthy. However often that changes, little is written.
 func TestU07HealthDecides(t *testing.T) {

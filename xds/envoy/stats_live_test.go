@@ -32,7 +32,7 @@ const (
 	twoServices = `apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop}
-spec: {clusterIP: 10.96.0.10, ports: [{name: http, port: 80}]}
+spec: {clusterIP: 10.96.0.10, selector: {app: front}, ports: [{name: http, port: 80}]}
 ---
 apiVersion: v1
 kind: Service
@@ -72,7 +72,7 @@ func TestU25IstiodSendsTheSameFilters(t *testing.T) {
 		Namespace: inside, Address: istiodAt, Kube: kube, CA: testbed.NewAuthority(t, "mesh").Folder(t), Mesh: ofIstiod, Filters: true,
 	})
 	n := &corev3.Node{
-		Id: "sidecar~10.7.0.9~web.shop~shop.svc.cluster.local",
+		Id: "sidecar~10.7.0.9~web-5c9f-abcde.shop~shop.svc.cluster.local",
 		Metadata: fields(t, map[string]any{
 			"CLUSTER_ID": "Kubernetes", "NAMESPACE": "shop", "ISTIO_VERSION": "1.32.0", "INTERCEPTION_MODE": "REDIRECT",
 			"WORKLOAD_IDENTITY_SOCKET_FILE": "socket",
@@ -147,7 +147,8 @@ func filtersOfIstiod(t *testing.T, at *testbed.Namespace, n *corev3.Node) (map[s
 	return found, nil
 }
 
-// noteFilters adds Istio's filters of a cluster or listener, as one text for each chain, by the kind of the chain.
+// noteFilters adds Istio's filters of a cluster or listener, as one text for each chain, by the kind of the chain, and the services that
+// the filters know by a cluster.
 func noteFilters(t *testing.T, found map[string]map[string]bool, m proto.Message) {
 	t.Helper()
 	note := func(place string, filters []string) {
@@ -164,6 +165,9 @@ func noteFilters(t *testing.T, found map[string]map[string]bool, m proto.Message
 		}
 		if strings.HasPrefix(m.GetName(), "outbound|80||web.") || strings.HasPrefix(m.GetName(), "outbound|3306||db.") {
 			note("cluster "+m.GetName(), filters)
+		}
+		if services := m.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"]; services != nil {
+			note("services of cluster "+m.GetName(), []string{fmt.Sprintf("%q", marshal(t, services))})
 		}
 	case *endpointv3.ClusterLoadAssignment:
 		for _, group := range m.GetEndpoints() {

@@ -31,8 +31,14 @@ const (
 const (
 	// AgentTemplate is of what Istio's agent makes Envoy's bootstrap.
 	AgentTemplate = "tools/packaging/common/envoy_bootstrap.json"
-	// ControlPlaneDashboard is Istio's dashboard of istiod for Grafana.
-	ControlPlaneDashboard = "manifests/addons/dashboards/pilot-dashboard.gen.json"
+	// Istio's dashboards for Grafana: of istiod, and of what proxies count.
+	ControlPlaneDashboard = dashboards + "pilot-dashboard.gen.json"
+	WorkloadDashboard     = dashboards + "istio-workload-dashboard.json"
+	ServiceDashboard      = dashboards + "istio-service-dashboard.json"
+	MeshDashboard         = dashboards + "istio-mesh-dashboard.gen.json"
+	PerformanceDashboard  = dashboards + "istio-performance-dashboard.json"
+
+	dashboards = "manifests/addons/dashboards/"
 )
 
 // BuildFlags says how tools are built from source; it is part of their key.
@@ -75,7 +81,7 @@ func All() []Tool {
 		{Name: Istioctl, Package: "istio.io/istio/istioctl/cmd/istioctl", Module: "istioctl", Inputs: istioctl, About: "about 5 minutes"},
 		{
 			Name: PilotDiscovery, Package: "istio.io/istio/pilot/cmd/pilot-discovery", Module: "istio", Inputs: istio, About: "about 3 minutes",
-			Beside: []string{ControlPlaneDashboard},
+			Beside: []string{ControlPlaneDashboard, WorkloadDashboard, ServiceDashboard, MeshDashboard, PerformanceDashboard},
 		},
 		// Without the discovery of targets, which is half of the program: rules do not need it.
 		{

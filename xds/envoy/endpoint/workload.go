@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -28,13 +29,24 @@ func workloadOf(e *federation.Endpoint, of *federation.Service, cluster federati
 	return strings.Join([]string{name, namespace, service, revision, string(cluster)}, ";")
 }
 
-// controllerOf is the name of the Deployment, StatefulSet or DaemonSet of a pod, whose name it made of its own;
-// a pod of none is its own workload.
+// cronJob matches the name of a Job that a CronJob made.
+var cronJob = regexp.MustCompile(`^(.+)-\d{8,10}$`)
+
+// controllerOf is the name of the workload that a pod or a WorkloadEntry is of: what its label says, or else the name of the
+// Deployment, StatefulSet, DaemonSet, CronJob or Job that made a pod, whose name it made of its own. A pod of none is its own workload.
 func controllerOf(pod string, labels map[string]string) string {
-	if hash := labels["pod-template-hash"]; hash != "" {
-		if name, _, found := strings.Cut(pod, "-"+hash+"-"); found {
-			return name
+	if name := labels[federation.WorkloadNameLabel]; name != "" {
+		return name
+	}
+	for _, label := range []string{"pod-template-hash", "rollouts-pod-template-hash"} {
+		if hash := labels[label]; hash != "" {
+			if name, _, found := strings.Cut(pod, "-"+hash+"-"); found {
+				return name
+			}
 		}
+	}
+	if job := cmp.Or(labels["batch.kubernetes.io/job-name"], labels["job-name"]); job != "" && strings.HasPrefix(pod, job+"-") {
+		return cronJob.ReplaceAllString(job, "$1")
 	}
 	controlled := labels["statefulset.kubernetes.io/pod-name"] != "" || labels["controller-revision-hash"] != ""
 	if at := strings.LastIndexByte(pod, '-'); controlled && at > 0 {

@@ -22,7 +22,7 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	if t == resource.ListenerType && !f.Uncaptured {
 		names = append(names, resource.VirtualInbound)
 	}
-	if f.Extras().Sidecar == "" {
+	if f.Extras().Sidecar == "" && !f.Stats {
 		return names
 	}
 	ports := workloadOf(facet.Open(f, r)).ports

@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"fmt"
+	"slices"
 
 	networking "istio.io/api/networking/v1"
 
@@ -18,6 +19,7 @@ type port struct {
 	ingress  *networking.IstioIngressListener   // of the Sidecar; nil: the port of a service
 	limits   *networking.ConnectionPoolSettings // nil: none
 	bound    bool                               // it has a listener of its own, bound to it
+	services []federation.ServiceKey            // those of the workload at the port, for proxies that count
 }
 
 // plainly reports whether what arrives passes as on a port of which nothing is known.
@@ -25,9 +27,9 @@ func (p port) plainly() bool {
 	return p.protocol == bytes && p.cluster(0) == resource.InboundPassthroughCluster && p.ingress.GetTls() == nil
 }
 
-// cluster is where requests and connections to the port go.
+// cluster is where requests and connections to the port go. Istio's filters know by the cluster which service was called.
 func (p port) cluster(number uint16) string {
-	if p.limits == nil && !p.bound && p.ingress.GetDefaultEndpoint() == "" {
+	if p.limits == nil && !p.bound && p.ingress.GetDefaultEndpoint() == "" && len(p.services) == 0 {
 		return resource.InboundPassthroughCluster
 	}
 	return resource.InboundClusterName(number)
@@ -39,8 +41,24 @@ type workload struct {
 	vain  []resource.Reason // what a Sidecar says in vain
 }
 
-// workloadOf has the ports of the workload's services, or those that a Sidecar lists.
+// workloadOf has the ports of the workload, and which services have them if the proxies count.
 func workloadOf(v *facet.View) workload {
+	w := portsOf(v)
+	if !v.Facet.Stats {
+		return w
+	}
+	for _, i := range instances(v) {
+		p, known := w.ports[i.Number]
+		if known && !slices.Contains(p.services, i.Service.Key) {
+			p.services = append(p.services, i.Service.Key)
+			w.ports[i.Number] = p
+		}
+	}
+	return w
+}
+
+// portsOf are the ports of the workload's services, or those that a Sidecar lists.
+func portsOf(v *facet.View) workload {
 	o := node.SidecarIn(v.Facet, v.Reader)
 	if o == nil {
 		return workload{ports: portsOfServices(v)}

@@ -25,7 +25,9 @@ func Cluster(v *facet.View, name string) proto.Message {
 	if !ok || !known || p.cluster(number) != name {
 		return nil
 	}
-	return cluster.Inbound(name, p.workload(v.Facet, number), p.policy(), v.Facet.IPv6)
+	c := cluster.Inbound(name, p.workload(v.Facet, number), p.policy(), v.Facet.IPv6)
+	c.Metadata = resource.IstioMetadata(nil, p.services...)
+	return c
 }
 
 // policy is of connections to the workload.

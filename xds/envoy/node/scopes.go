@@ -122,7 +122,7 @@ func (n Node) clusterFacets(c effectiveConfig) []Facet {
 	if n.Type == Sidecar {
 		facets = append([]Facet{{Scope: ScopeStatic, IPv6: n.hasIPv6()}}, facets...)
 	}
-	if c.inbound != "" {
+	if c.inbound != "" || n.Stats && n.Type == Sidecar {
 		facets = append(facets, inboundFacets(n, c)...)
 	}
 	return append(append(facets, n.gatewayFacets(c)...), append(n.passedFacets(Facet{}), n.podFacets(c)...)...)

@@ -46,12 +46,22 @@ func configPath(key federation.ObjectKey) string {
 func serviceList(services []federation.ServiceKey) *structpb.ListValue {
 	all := &structpb.ListValue{}
 	for _, s := range services {
-		name, _, _ := strings.Cut(string(s.Hostname), ".")
 		all.Values = append(all.Values, structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
 			"host":      structpb.NewStringValue(string(s.Hostname)),
-			"name":      structpb.NewStringValue(name),
+			"name":      structpb.NewStringValue(shortName(s)),
 			"namespace": structpb.NewStringValue(s.Namespace),
 		}}))
 	}
 	return all
+}
+
+// shortName is the name of a service in its namespace. Services that are not Kubernetes', such as those of ServiceEntries, have
+// none, and are called by their hostname, as with Istio.
+func shortName(s federation.ServiceKey) string {
+	host := string(s.Hostname)
+	name, rest, _ := strings.Cut(host, ".")
+	if strings.HasPrefix(rest, s.Namespace+".svc.") {
+		return name
+	}
+	return host
 }
