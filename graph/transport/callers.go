@@ -2,11 +2,14 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -125,13 +128,43 @@ func callerOf(r *http.Request) (caller string, known bool) {
 	return r.RemoteAddr, false
 }
 
-// untilExpiry calls end when the caller's certificate expires, unless stop is
-// called before: nothing of a stream outlives the right to it (B-G18).
-func untilExpiry(r *http.Request, end func()) (stop func() bool) {
+// trustPace is how long a stream stays after its caller's certificate is no longer trusted, at most.
+const trustPace = 5 * time.Second
+
+// whileTrusted calls end when the caller's certificate expires or is no longer trusted, unless stop is
+// called before: nothing of a stream outlives the right to it (B-G18, U53). It looks again and again, since
+// the clock may be set, too.
+func whileTrusted(trust func(*tls.ConnectionState) error, r *http.Request, end func(why error)) (stop func()) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return func() bool { return true }
+		return func() {}
 	}
-	return time.AfterFunc(time.Until(r.TLS.PeerCertificates[0].NotAfter), end).Stop
+	pause := func() time.Duration {
+		return min(max(time.Until(r.TLS.PeerCertificates[0].NotAfter), time.Millisecond), trustPace)
+	}
+	var over atomic.Bool
+	var look func()
+	look = func() {
+		if over.Load() {
+			return
+		}
+		if err := trust(r.TLS); err != nil {
+			end(err)
+			return
+		}
+		time.AfterFunc(pause(), look)
+	}
+	time.AfterFunc(pause(), look)
+	return func() { over.Store(true) }
+}
+
+var errExpired = errors.New("the client's certificate has expired: connect again with a new one")
+
+// unexpired is Options.Trust of a server whose authorities do not change.
+func unexpired(s *tls.ConnectionState) error {
+	if !time.Now().Before(s.PeerCertificates[0].NotAfter) {
+		return errExpired
+	}
+	return nil
 }
 
 // Run waits for the context to end, then ends the open streams in order:

@@ -35,7 +35,7 @@ func (h *Handler) stream(r *http.Request, reply *replier, s streaming) {
 	ctx, cancel := context.WithCancel(r.Context())
 	caller, _ := callerOf(r)
 	defer cancel()
-	defer untilExpiry(r, cancel)()
+	defer whileTrusted(h.options.Trust, r, func(error) { cancel() })()
 	driving.Go(func() {
 		defer close(answers)
 		h.drive(ctx, s.operation, job{transport: eventStream, caller: caller, release: s.release, emit: func(answer *graphql.Response) bool {

@@ -8,6 +8,7 @@ package transport
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ type Options struct {
 	// Connect decides on the payload of a connection_init, which may be nil: an
 	// error closes the WebSocket with 4403. nil: callers that were admitted may stay.
 	Connect func(ctx context.Context, payload map[string]any) error
+	// Trust returns why the client certificate of an open connection is not trusted now, for the client, in
+	// at most 100 bytes. It must not block. nil: each certificate is trusted until it expires.
+	Trust func(*tls.ConnectionState) error
 }
 
 // Observer sees every answered request and of what stays open. It must not
@@ -75,6 +79,9 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 	options.Limits, options.Streams = options.Limits.withDefaults(), options.Streams.withDefaults()
 	if options.Log == nil {
 		options.Log = slog.Default()
+	}
+	if options.Trust == nil {
+		options.Trust = unexpired
 	}
 	known := newDocuments(options.Limits)
 	exec := executor.New(schema)

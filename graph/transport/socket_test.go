@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -375,6 +376,45 @@ func TestConnectionsOfACertificateAreLimited(t *testing.T) {
 		t.Errorf("the sixth got %v %v", response, err)
 	}
 	dial(t, server, websocket.DialOptions{HTTPHeader: http.Header{"X-Other": {"other"}}})
+}
+
+// TestU53StreamsEndWithTheTrust, and not before: the certificate is valid for longer.
+func TestU53StreamsEndWithTheTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		schema := newFakeSchema(t)
+		var revoked atomic.Bool
+		handler := transport.New(schema, transport.Options{Log: slog.New(slog.DiscardHandler), Trust: func(*tls.ConnectionState) error {
+			if revoked.Load() {
+				return errors.New("its CA was removed")
+			}
+			return nil
+		}})
+		server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: certified(handler, "ann", time.Hour)}})
+		s := connect(t, server)
+		s.say(subscribe("a", "subscription{waits}"))
+		s.expect(`{"id":"a","type":"next","payload":{"data":{"waits":"x"}}}`)
+		events := ask(t, server, post("subscription{waits}").with("Accept", eventsType))
+		lineOf(t, events.Body, "data: ")
+		<-time.NewTimer(6 * time.Second).C // the hub has looked again
+		select {
+		case <-schema.ended:
+			t.Fatal("a stream ends while its client is trusted")
+		default:
+		}
+		revoked.Store(true)
+		began := time.Now()
+		if got := s.end(); got.Code != 4403 || !strings.Contains(got.Reason, "its CA was removed") {
+			t.Errorf("closed with %v", got)
+		}
+		if got := whole(t, events); strings.Contains(got, "complete") {
+			t.Errorf("the event stream ends with %q", got)
+		}
+		<-schema.ended
+		<-schema.ended
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("the streams end after %v", took)
+		}
+	})
 }
 
 func TestBG18StreamsEndWithTheCertificate(t *testing.T) {

@@ -67,7 +67,7 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 	s.ws, s.cut = ws, func() { _ = wire.connection.Close() }
 	h.count(func(o Observer) { o.Connections(webSocket, 1) })
 	defer h.count(func(o Observer) { o.Connections(webSocket, -1) })
-	defer untilExpiry(r, func() { s.fail(forbidden("the certificate has expired")) })()
+	defer whileTrusted(h.options.Trust, r, func(why error) { s.fail(forbidden(why.Error())) })()
 	why := s.run(r.Context())
 	h.count(func(o Observer) { o.Closed(why.told()) })
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"maps"
 	"net"
@@ -207,6 +208,14 @@ func (r *rooms) openProxies(context.Context) error {
 	return nil
 }
 
+// trust returns why the client of a connection to GraphQL is not an operator any more, for the client.
+func (r *rooms) trust(s *tls.ConnectionState) error {
+	if err := r.certificates.Verify(s); err != nil {
+		return err
+	}
+	return r.identities.RefuseOperator(*s)
+}
+
 // assemble makes the servers, and lists all that runs.
 func (r *rooms) assemble() (*assembly, error) {
 	s := r.settings
@@ -215,7 +224,7 @@ func (r *rooms) assemble() (*assembly, error) {
 		Snapshots: r.snapshots, Counters: r.clusters.Counters(), Fleet: r.fleet, Explainer: r.proxies, Inspector: r.proxies,
 		Config: r.mesh.Graph(status.Delivery{Server: r.proxies, Fleet: r.fleet}, objects, r.presence, web.CallerOf),
 		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Clusters: r.attaching, Authority: r.identities,
-	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema})
+	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema, Trust: r.trust})
 	faults := measures.Quarantine{
 		Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies,
 		Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots,
@@ -225,7 +234,7 @@ func (r *rooms) assemble() (*assembly, error) {
 	web.Inspect(health, web.Forwarded(r.debug.Handler(func(q *http.Request) error { return web.FromHere(q, s.Debug.PortForward) })))
 	inspectors := proxies.Inspectors(s.Debug.Clients)
 	debug := r.debug.Handler(func(q *http.Request) error { return inspectors.Check(web.CallerOf(q.Context())) })
-	pages, err := web.New(s, web.Parts{API: api, Logging: r.log.Handler(web.CallerOf), Health: health, Debug: debug})
+	pages, err := web.New(s, web.Parts{API: api, Logging: r.log.Handler(web.CallerOf), Health: health, Debug: debug, Trust: r.trust})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -95,6 +96,40 @@ func (c *Certificates) certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 
 // ClientCAs are the current certificates of --tls-client-ca.
 func (c *Certificates) ClientCAs() []*x509.Certificate { return c.current.Load().clients }
+
+var (
+	errExpired   = errors.New("the client's certificate has expired: connect again with a new one")
+	errUntrusted = errors.New("no CA of --tls-client-ca signed the client's certificate: connect with another")
+)
+
+// Verify returns why the hub does not trust the client certificate of an open connection with the files as they are now:
+// what the handshake found may be long ago. The error is for the client.
+func (c *Certificates) Verify(s *tls.ConnectionState) error {
+	now, leaf, current := c.options.Now(), s.PeerCertificates[0], c.current.Load()
+	if !now.Before(leaf.NotAfter) {
+		return errExpired
+	}
+	if slices.ContainsFunc(s.VerifiedChains, func(chain []*x509.Certificate) bool { return current.ends(chain, now) }) {
+		return nil
+	}
+	between := x509.NewCertPool() // an authority may have a new certificate for its key
+	for _, presented := range s.PeerCertificates[1:] {
+		between.AddCert(presented)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots: current.config.ClientCAs, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return errUntrusted
+	}
+	return nil
+}
+
+// ends reports whether the chain, which was verified, still leads to one of the authorities.
+func (l *loaded) ends(chain []*x509.Certificate, now time.Time) bool {
+	return !slices.ContainsFunc(chain, func(one *x509.Certificate) bool { return now.After(one.NotAfter) }) &&
+		slices.ContainsFunc(l.clients, chain[len(chain)-1].Equal)
+}
 
 // Run follows changes of the files until the context ends and then returns nil. While the files are broken or half
 // replaced, the last good ones stay and a warning is logged once for each new state of them.

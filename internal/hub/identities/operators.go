@@ -29,22 +29,24 @@ func (i *Identities) isMeshRoot(c *x509.Certificate) bool {
 	return i.Trust.Has(c) || slices.ContainsFunc(i.leaves.Roots(), same)
 }
 
-var errMeshRoot = errors.New("the client's certificate leads to a root of the mesh: an operator needs one of a CA that signs operators only")
+var errMeshRoot = errors.New("the client's certificate leads to a root of the mesh: use one of a CA for operators only")
+
+// RefuseOperator returns why a verified client is not an operator: its certificate leads to a root of the mesh.
+func (i *Identities) RefuseOperator(s tls.ConnectionState) error {
+	for _, chain := range s.VerifiedChains {
+		for _, c := range chain {
+			if i.isMeshRoot(c) {
+				return errMeshRoot
+			}
+		}
+	}
+	return nil
+}
 
 // Operators is the TLS configuration of GraphQL. Roots of the mesh may be added
 // while the hub runs: a client whose certificate leads to one is refused then.
 func (i *Identities) Operators(base *tls.Config) *tls.Config {
-	verify := func(s tls.ConnectionState) error {
-		for _, chain := range s.VerifiedChains {
-			for _, c := range chain {
-				if i.isMeshRoot(c) {
-					return errMeshRoot
-				}
-			}
-		}
-		return nil
-	}
-	return eachHandshake(base, func(c *tls.Config) { c.VerifyConnection = verify })
+	return eachHandshake(base, func(c *tls.Config) { c.VerifyConnection = i.RefuseOperator })
 }
 
 // eachHandshake is the base with a change that is made again for each handshake,

@@ -2,8 +2,8 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
-	"time"
 
 	"isthmus.dev/isthmus/graph/transport"
 )
@@ -30,14 +30,16 @@ func withCaller(next http.Handler) http.Handler {
 	})
 }
 
-// whileValid refuses requests of a client whose certificate has expired since the handshake: a connection lasts for as
-// long as its client sends something.
-func whileValid(next http.Handler) http.Handler {
+// whileTrusted refuses requests of a client whose certificate has expired since the handshake, or is no longer trusted: a
+// connection lasts for as long as its client sends something.
+func whileTrusted(trust func(*tls.ConnectionState) error, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 && time.Now().After(r.TLS.PeerCertificates[0].NotAfter) {
-			w.Header().Set("Connection", "close") // over HTTP/2, too: no further request comes by this connection
-			transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, "the client's certificate has expired: connect again with a new one")
-			return
+		if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+			if err := trust(r.TLS); err != nil {
+				w.Header().Set("Connection", "close") // over HTTP/2, too: no further request comes by this connection
+				transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, err.Error())
+				return
+			}
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -14,7 +15,11 @@ import (
 )
 
 // Parts are what the GraphQL address serves beside the pages. Debug answers Istio's tools.
-type Parts struct{ API, Logging, Health, Debug http.Handler }
+type Parts struct {
+	API, Logging, Health, Debug http.Handler
+	// Trust returns why the client certificate of an open connection is not trusted now, for the client.
+	Trust func(*tls.ConnectionState) error
+}
 
 // New is everything behind the GraphQL address.
 func New(s settings.Settings, p Parts) (http.Handler, error) {
@@ -36,7 +41,7 @@ func New(s settings.Settings, p Parts) (http.Handler, error) {
 			return nil, err
 		}
 	}
-	return whileValid(server.Guard(web, server.GuardOptions{
+	return whileTrusted(p.Trust, server.Guard(web, server.GuardOptions{
 		Hosts: slices.Concat(names, s.AllowedHosts), Origins: s.AllowedOrigins,
 		Refuse: func(w http.ResponseWriter, r *http.Request, why string) {
 			transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, why)
