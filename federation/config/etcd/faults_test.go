@@ -118,12 +118,12 @@ func TestF19CommitOfManyValuesIsOneUpdate(t *testing.T) {
 
 func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 	t.Parallel()
-	s := opened(t, etcd.Options{Quota: 16 << 20})
+	s := opened(t, etcd.Options{Quota: 8 << 20})
 	o := calm()
 	o.Retain, o.CheckpointRecords = 2, 2
 	c := s.Config(o)
 	heard, _ := configtest.Listen(t, c)
-	large := strings.Repeat("x", 900<<10)
+	large := strings.Repeat("x", 450<<10)
 	base, full := int64(0), 0
 	for base < 40 || full == 0 { // etcd counts what it has written to the file, a batch at a time
 		revision, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object("large", fmt.Sprint(base, large))))
@@ -168,7 +168,7 @@ func fillUp(t *testing.T, c *etcd.Config, heard *configtest.Heard) (base int64, 
 func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etcd")
-	s, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, Quota: 16 << 20, Patience: configtest.Patience})
+	s, err := etcd.Open(t.Context(), etcd.Options{DataDir: dir, Quota: 8 << 20, Patience: configtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 // can be renewed and released, and what is not renewed goes; only what is new is refused.
 func TestF20LeasesOutliveAFullStore(t *testing.T) {
 	t.Parallel()
-	c := opened(t, etcd.Options{Quota: 16 << 20}).Config(calm())
+	c := opened(t, etcd.Options{Quota: 8 << 20}).Config(calm())
 	heard, _ := configtest.Listen(t, c)
 	heard.WaitRevision(t, 0)
 	for name, ttl := range map[string]time.Duration{"kept": time.Hour, "released": time.Hour, "gone": time.Second} {

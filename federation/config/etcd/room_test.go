@@ -124,5 +124,5 @@ func eager() etcd.ConfigOptions {
 // calm is for large objects: each sweep reads all of them, and making room for them
 // takes a slow disk its time.
 func calm() etcd.ConfigOptions {
-	return etcd.ConfigOptions{Probe: 100 * time.Millisecond, Sweep: 200 * time.Millisecond, Patience: time.Minute}
+	return etcd.ConfigOptions{Probe: 100 * time.Millisecond, Sweep: 500 * time.Millisecond, Patience: time.Minute}
 }
