@@ -27,7 +27,7 @@ func TestTheBridgeIsAsTold(t *testing.T) {
 	if err := os.Symlink(binary.Path(t), filepath.Join(checkout, "bin", "isthmus")); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", demo, "isthmus.dev/isthmus/deploy/demo")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", demo, "isthmus.dev/isthmus/deploy/demo")
 	build.Env = append(os.Environ(), testbed.Shared()...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the lab: %v\n%s", err, out)

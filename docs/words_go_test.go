@@ -46,9 +46,9 @@ var wordLists = []string{"docs/words_go_test.go", "docs/words_test.go", "docs/wo
 // TestTheSourceIsInPlainWords: comments, strings and declared names of all Go files, tests
 // included, keep to plain words.
 func TestTheSourceIsInPlainWords(t *testing.T) {
-	phrases, parts := make([]*regexp.Regexp, len(wordsOfCode)), make([]string, len(wordsOfCode))
+	phrases := make([]phrase, len(wordsOfCode))
 	for i, w := range wordsOfCode {
-		phrases[i], parts[i] = regexp.MustCompile(`(?i)`+w.phrase), partOf(t, w.phrase)
+		phrases[i] = phraseOf(t, `(?i)`+w.phrase)
 	}
 	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -64,7 +64,7 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 		for _, text := range textsOf(file) {
 			lower := strings.ToLower(text)
 			for i, w := range wordsOfCode {
-				if !strings.Contains(lower, parts[i]) {
+				if !phrases[i].mayMatch(lower) {
 					continue
 				}
 				if found := phrases[i].FindString(text); found != "" {
@@ -79,23 +79,53 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 	}
 }
 
-// partOf is the longest text that is in all that the phrase matches: it takes much less
-// time to look for.
-func partOf(t *testing.T, phrase string) string {
+// A phrase is a pattern, with texts in lower case of which each match has one: they take much
+// less time to look for.
+type phrase struct {
+	*regexp.Regexp
+	parts []string
+}
+
+func phraseOf(t *testing.T, pattern string) phrase {
 	t.Helper()
-	parsed, err := syntax.Parse(phrase, syntax.Perl)
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		t.Fatal(err)
 	}
-	longest := ""
-	if parsed = parsed.Simplify(); parsed.Op == syntax.OpConcat {
-		for _, sub := range parsed.Sub {
-			if sub.Op == syntax.OpLiteral && len(sub.Rune) > len(longest) {
-				longest = strings.ToLower(string(sub.Rune))
+	return phrase{regexp.MustCompile(pattern), partsOf(parsed.Simplify())}
+}
+
+func (p phrase) mayMatch(lower string) bool {
+	return slices.ContainsFunc(p.parts, func(part string) bool { return strings.Contains(lower, part) })
+}
+
+// partsOf are texts of which each match of the pattern has one.
+func partsOf(pattern *syntax.Regexp) []string {
+	switch pattern.Op {
+	case syntax.OpLiteral:
+		return []string{strings.ToLower(string(pattern.Rune))}
+	case syntax.OpCapture, syntax.OpPlus:
+		return partsOf(pattern.Sub[0])
+	case syntax.OpConcat:
+		best := []string{""}
+		for _, sub := range pattern.Sub {
+			if parts := partsOf(sub); shortest(parts) > shortest(best) {
+				best = parts
 			}
 		}
+		return best
+	case syntax.OpAlternate:
+		var all []string
+		for _, sub := range pattern.Sub {
+			all = append(all, partsOf(sub)...)
+		}
+		return all
 	}
-	return longest
+	return []string{""}
+}
+
+func shortest(parts []string) int {
+	return len(slices.MinFunc(parts, func(a, b string) int { return len(a) - len(b) }))
 }
 
 func parsed(t *testing.T, path string) *ast.File {
