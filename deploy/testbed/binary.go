@@ -49,7 +49,7 @@ func (b *Binary) build() {
 	if b.dir, b.err = os.MkdirTemp("", "isthmus-binary-"); b.err != nil {
 		return
 	}
-	args := append(append([]string{"build"}, b.flags...), "-o", b.file(), "isthmus.dev/isthmus/cmd/isthmus")
+	args := append(append([]string{"build", "-ldflags=-s -w"}, b.flags...), "-o", b.file(), "isthmus.dev/isthmus/cmd/isthmus")
 	cmd := exec.Command("go", args...)
 	if !slices.Contains(b.flags, "-race") {
 		cmd.Env = append(os.Environ(), Shared()...)
