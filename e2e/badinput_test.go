@@ -125,6 +125,7 @@ func (w *badInput) config(t *testing.T) string {
 // TestBadInput is one hub with all bad input at once: each is named, and none
 // of it matters to the rest.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	w := newBadInput(t)
 	config := w.config(t)
 	binary.Path(t)

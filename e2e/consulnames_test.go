@@ -29,6 +29,7 @@ var consulInstances = []struct {
 // TestR84NamesOfConsulsDNSLeadToTheirInstances sends requests to the names that
 // Consul's DNS has for services, as a captured workload resolves them.
 func TestR84NamesOfConsulsDNSLeadToTheirInstances(t *testing.T) {
+	t.Parallel()
 	w := &fixture{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.79.0.0/24")}
 	consuls := startConsuls(w)
 	c := w.startNamesClient("10.79.0.9")

@@ -142,6 +142,7 @@ func (w *consulMesh) open(c consulCaller) (*xdstest.Client, error) {
 // neither cluster nor namespace, prove by a token or a certificate of Connect who they are. What
 // another datacenter says, and what a proxy says about itself, proves nothing.
 func TestU20WorkloadsProveThemselvesByTheirDatacenter(t *testing.T) {
+	t.Parallel()
 	w := startConsulMesh(t)
 	w.dc1.Put("/v1/acl/role", map[string]any{"Name": "jobs", "Policies": []any{}})
 	web, _ := w.token(w.dc1, serviceIdentity("web"))

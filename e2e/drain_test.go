@@ -10,6 +10,7 @@ spec: {cluster: c2}
 
 // TestN08DrainMovesRequests: requests move away from a drained cluster and back, and none fails.
 func TestN08DrainMovesRequests(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.awaitEndpoints(patience, "c1", "c2", "dc1")
 	caller := w.startClient("drain", "10.77.0.14", "DELTA_GRPC")

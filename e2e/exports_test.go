@@ -47,6 +47,7 @@ func testRoutesOfAService(t *testing.T, w *fixture, client *client, exporting st
 // clusters that export the service, and no others, which the name of cluster.local reaches. Routes
 // of the Service lead there, too.
 func TestN05ExportedServicesAreReached(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	for _, kube := range []*testbed.Kube{w.c1, w.c2} {
 		kube.Apply(definitions(t, "mcs-api")...)

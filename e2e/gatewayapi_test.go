@@ -68,6 +68,7 @@ func definitions(t *testing.T, module string) []string {
 // Gateways and routes of its cluster, follows their changes, ends TLS, and speaks TLS to
 // backends that must have it.
 func TestG21GatewayAPIIsServed(t *testing.T) {
+	t.Parallel()
 	r := startGatewayRig(t, gatewayOf{
 		subnet: "10.79.1", objects: slices.Concat(gatewayDefinitions(t), strings.Split(boutique, "---\n"),
 			[]string{fmt.Sprintf(boutiqueRoute, "1")}),

@@ -49,6 +49,7 @@ spec: {ingressControllerMode: %s}
 // TestG16IngressesAreServed: with the rights of our manifests alone, a real Envoy in
 // istio-system serves the Ingresses of another namespace, with the Secret of that namespace.
 func TestG16IngressesAreServed(t *testing.T) {
+	t.Parallel()
 	r := startGatewayRig(t, gatewayOf{
 		subnet: "10.79.0", objects: strings.Split(store, "---\n"), manifests: []string{"ingresses.yaml"}, namespace: "istio-system",
 		labels: "istio: ingressgateway",

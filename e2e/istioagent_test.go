@@ -24,6 +24,7 @@ var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22"
 // their connections are mutual TLS with certificates that the hub signed. A gateway ends
 // TLS with the Secret that a Gateway names (U03).
 func TestU01IstiosAgentIsServed(t *testing.T) {
+	t.Parallel()
 	w := newAgentFixture(t, "")
 	server, client, ingress := w.pod("server"), w.pod("client"), w.pod("ingress")
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})

@@ -15,6 +15,7 @@ const istiodAddress = "10.78.0.6"
 // TestU05IstiodBesideTheHub has the hub and a real istiod sign with one authority. A sidecar
 // of each calls one of the other, in both directions with mutual TLS.
 func TestU05IstiodBesideTheHub(t *testing.T) {
+	t.Parallel()
 	authority := testbed.NewAuthority(t, "mesh")
 	folder := authority.Folder(t)
 	w := newAgentFixture(t, "identity: {ca: files, caDir: "+folder+"}\n")
@@ -64,6 +65,7 @@ func awaitCall(t *testing.T, from *agentPod, vip, service, account string) {
 // a cluster of its own without services. A sidecar of istiod calls a service of the hub's
 // cluster, and its requests take the route that the hub has.
 func TestM11IstiodReadsTheHub(t *testing.T) {
+	t.Parallel()
 	authority := testbed.NewAuthority(t, "mesh")
 	folder := authority.Folder(t)
 	w := newAgentFixture(t, "identity: {ca: files, caDir: "+folder+"}\nmcp: {clients: [spiffe://cluster.local/ns/istio-system/sa/istiod]}\n")

@@ -31,6 +31,7 @@ spec:
 // a WorkloadGroup. Pods call it with mutual TLS while its probe succeeds, and the machine is
 // gone some time after its agent.
 func TestU07MachineRegistersItself(t *testing.T) {
+	t.Parallel()
 	w := newAgentFixture(t, "")
 	h := &hub{Hub: w.hub}
 	h.change(t, "apply", map[string]any{"manifests": []string{`
@@ -81,6 +82,7 @@ spec:
 // TestK78MachineOfAnAppliedEntry has a machine behind Istio's own agent, unmodified, that names an applied WorkloadEntry.
 // Pods call it while its probe succeeds and its agent is connected.
 func TestK78MachineOfAnAppliedEntry(t *testing.T) {
+	t.Parallel()
 	w := newAgentFixture(t, "")
 	h := &hub{Hub: w.hub}
 	h.change(t, "apply", map[string]any{"manifests": []string{`
@@ -143,6 +145,7 @@ func (w *agentFixture) machine(named string) *agentPod {
 // TestU06AgentsTrustSeveralDomains has a caller with a certificate of another trust domain call
 // a pod behind Istio's own agent, which gets the roots of both from the hub.
 func TestU06AgentsTrustSeveralDomains(t *testing.T) {
+	t.Parallel()
 	partner := testbed.NewAuthority(t, "partner")
 	file := filepath.Join(t.TempDir(), "partner.pem")
 	write(t, file, string(partner.PEM))

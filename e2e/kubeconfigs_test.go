@@ -13,6 +13,7 @@ import (
 // the hub starts: it delays nothing for long, joins when it comes, and goes
 // with its file. A kubeconfig of the config file may change as well.
 func TestKubeconfigs(t *testing.T) {
+	t.Parallel()
 	c2 := testbed.StartKube(t, testbed.KubeOptions{Name: "c2", ServiceCIDR: "10.97.0.0/16"})
 	c2.Apply(kubeService("shop/web", "10.97.0.10"), slice(pods["c2"]))
 	way := testbed.StartProxy(t, c2.Address)

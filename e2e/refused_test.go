@@ -161,6 +161,7 @@ func (w *tenants) isWell(name string) func() error {
 // another. The other's change of the same listener arrives, the first is served as before, and only its own objects say what was
 // refused, and why.
 func TestR05ARefusedListenerThroughTheWholeHub(t *testing.T) {
+	t.Parallel()
 	w := newTenants(t)
 	const v12, v13 = tls.VersionTLS12, tls.VersionTLS13
 	const mutual = "mode: MUTUAL, credentialName: a-cert"

@@ -101,6 +101,7 @@ func (h *hubUnderTest) routesTo(t *testing.T, texts map[string]string) error {
 // at the catalog and one at an agent, arrive with names, protocols and routes, and
 // follow a change.
 func TestR84NamedPortsOfARealConsul(t *testing.T) {
+	t.Parallel()
 	consul := testbed.StartConsul(t, testbed.ConsulOptions{})
 	ports := []any{portNamed("metrics", 9090, false), portNamed("grpc-api", 8080, true)}
 	consul.Put("/v1/catalog/register", map[string]any{"Node": "vm", "Address": "10.20.30.1", "Service": map[string]any{

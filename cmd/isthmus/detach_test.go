@@ -165,6 +165,7 @@ func TestDetachLeavesNothing(t *testing.T) {
 // TestF02KilledBetweenCommitAndAnswer: a repetition with the same key gives the one
 // object that there is, and its revision.
 func TestF02KilledBetweenCommitAndAnswer(t *testing.T) {
+	t.Parallel()
 	c := newCrashing(t)
 	unknown := 0
 	for i := 1; i <= 10 && unknown == 0; i++ {

@@ -102,6 +102,7 @@ func TestR01IdleConnections(t *testing.T) {
 
 // TestR01IdleConnectionsEnd: a connection without a stream is closed after xds.idleTimeout, one with a stream stays.
 func TestR01IdleConnectionsEnd(t *testing.T) {
+	t.Parallel()
 	p := startSecureProgram(t, "true", "xds: {idleTimeout: 1s}\n")
 	used, idle := p.connection(t, "127.0.0.1"), p.connection(t, "127.0.0.1")
 	open := p.open(t, used)

@@ -14,6 +14,7 @@ import (
 // the hub sees, fills up. Changes are refused before etcd ends at it, everything
 // else goes on, and changes are taken again when there is room.
 func TestF20FullDiskRefusesChanges(t *testing.T) {
+	t.Parallel()
 	const size = 256 << 20
 	dir := shortDir(t)
 	data := filepath.Join(dir, "data")

@@ -40,18 +40,18 @@ func (h *hubUnderTest) told() ([]recordedChange, error) {
 	}
 }
 
+// tells is the whole history of a hub. On a busy machine the store may not answer in time.
+func (w *writers) tells(h *hubUnderTest) (history []recordedChange) {
+	w.t.Helper()
+	h.await(w.t, "the history", func() (err error) { history, err = h.told(); return err })
+	return history
+}
+
 // check holds what the writers saw against the history that the hubs tell: the
 // revisions are the one order in which the changes took effect.
 func (w *writers) check() {
 	w.t.Helper()
-	history, err := w.hubs[0].told()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	other, err := w.hubs[1].told()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	history, other := w.tells(w.hubs[0]), w.tells(w.hubs[1])
 	// The oldest revisions may be dropped between the two looks.
 	if kept := min(len(history), len(other)); fmt.Sprint(other[len(other)-kept:]) != fmt.Sprint(history[len(history)-kept:]) {
 		w.t.Errorf("the hubs tell different histories of the newest %d revisions", kept)

@@ -122,6 +122,7 @@ func (h secureHub) shown() (*x509.Certificate, error) {
 // TestF83HubCertificateRotated: a stream that is open goes on, and handshakes show
 // the new certificate within 10 s.
 func TestF83HubCertificateRotated(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	h := startSecureHub(t)
 	open := h.stream(t)
 	old, err := h.shown()

@@ -56,6 +56,7 @@ func (h *hubUnderTest) awaitLine(t *testing.T, want logLine) {
 // TestR46TheLogIsATimeline: the start, a change with its objects, the phases of a
 // Kubernetes cluster, one line each, and a look at a cluster leaves nothing.
 func TestR46TheLogIsATimeline(t *testing.T) {
+	t.Parallel()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	kube.GrantRead("reader")
 	proxy := startAPIProxy(t, kube.User("reader"))

@@ -98,6 +98,7 @@ func (h *hubUnderTest) awaitGone(t *testing.T, id string) {
 // TestRemoteSecretsAttachRotateAndDetach: Istio's remote secrets in an attached
 // cluster name further clusters (seed 5.6); an operator's word comes first.
 func TestRemoteSecretsAttachRotateAndDetach(t *testing.T) {
+	t.Parallel()
 	home, access := startHome(t, "remote-secrets.yaml")
 	away := startAway(t)
 	h := startHub(t, readingHome(t)...)
@@ -162,6 +163,7 @@ func TestRemoteSecretsAttachRotateAndDetach(t *testing.T) {
 // detaches nothing, after a restart neither; what went meanwhile goes when they are
 // read again.
 func TestRemoteSecretsOutliveTheirCluster(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	home, access := startHome(t, "remote-secrets.yaml")
 	away := startAway(t)
 	reading := readingHome(t)

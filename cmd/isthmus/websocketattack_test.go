@@ -179,7 +179,9 @@ func closeCode(from *bufio.Reader) (code string, err error) {
 // TestU44ClientsOfWebSocketLeaveNothing: however a client breaks off or breaks the rules, the hub ends
 // the connection with the code of the documentation, and no goroutine, place or subscription stays.
 func TestU44ClientsOfWebSocketLeaveNothing(t *testing.T) {
-	h := startHub(t)
+	t.Parallel()
+	p := startProgram(t) // the tests beside this one have goroutines, too
+	h := p.at()
 	socket := filepath.Join(h.dir, "graphql")
 	round := func() {
 		var clients sync.WaitGroup
@@ -212,7 +214,7 @@ func TestU44ClientsOfWebSocketLeaveNothing(t *testing.T) {
 	if _, err := h.names(); err != nil {
 		t.Errorf("an operation after that: %v", err)
 	}
-	if strings.Contains(h.log.String(), "panicked") {
-		t.Errorf("the hub panicked:\n%s", h.log.String())
+	if strings.Contains(p.log.String(), "panicked") {
+		t.Errorf("the hub panicked:\n%s", p.log.String())
 	}
 }

@@ -17,6 +17,7 @@ func webRegistration() map[string]any {
 type catalogEntry struct{ ServiceAddress, Address, ServiceID string }
 
 func TestConsulServesItsCatalog(t *testing.T) {
+	t.Parallel()
 	consul := StartConsul(t, ConsulOptions{})
 	consul.Put("/v1/catalog/register", webRegistration())
 	var entries []catalogEntry
@@ -35,6 +36,7 @@ func TestConsulServesItsCatalog(t *testing.T) {
 }
 
 func TestConsulWithTokensTLSAndDisk(t *testing.T) {
+	t.Parallel()
 	consul := StartConsul(t, ConsulOptions{Datacenter: "east", ACL: true, TLS: true, Persistent: true})
 	consul.Put("/v1/catalog/register", webRegistration())
 

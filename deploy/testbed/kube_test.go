@@ -56,6 +56,7 @@ const (
 )
 
 func TestKubeServesObjectsAndUsers(t *testing.T) {
+	t.Parallel()
 	kube := StartKube(t, KubeOptions{Users: []KubeUser{{Name: "reader"}}})
 	kube.Apply(shopManifest, sliceManifest, widgetManifest)
 	for _, path := range []string{webPath, slicePath, widgetPath} {
@@ -85,6 +86,7 @@ func TestKubeServesObjectsAndUsers(t *testing.T) {
 }
 
 func TestKubeKeepsDataOverRestartsAndLosesItWhenReplaced(t *testing.T) {
+	t.Parallel()
 	kube := StartKube(t, KubeOptions{ExtraArgs: []string{"--watch-cache=false"}})
 	kube.Apply(shopManifest)
 	uid := kube.uid(t)
@@ -119,6 +121,7 @@ func TestKubeKeepsDataOverRestartsAndLosesItWhenReplaced(t *testing.T) {
 }
 
 func TestKubeRunsInsideANetwork(t *testing.T) {
+	t.Parallel()
 	network := NewNetwork(t, "east", "10.1.0.0/24")
 	master, hub := NewNamespace(t, "master"), NewNamespace(t, "hub")
 	master.Join(network, "10.1.0.2")

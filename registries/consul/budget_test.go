@@ -42,6 +42,7 @@ func many(n, size int) func(http.ResponseWriter, *http.Request) {
 // TestR06AnswersWithoutEnd: what a Consul says beyond its limits is not used; what
 // was known stays, and the status says why, until the answers are smaller.
 func TestR06AnswersWithoutEnd(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		limits federation.Limits
 		flood  func(http.ResponseWriter, *http.Request)

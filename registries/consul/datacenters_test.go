@@ -14,6 +14,7 @@ import (
 // hub reads each, knows it again, and gives services the datacenter's name in theirs only where that is a DNS label. The
 // ID of the cluster may be the same.
 func TestU50DatacentersHaveAnyNameThatConsulTakes(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"eu_west_1", "-", "_", "0", strings.Repeat("d", 200), "c1"} {
 		t.Run(name[:min(len(name), 20)], func(t *testing.T) {
 			t.Parallel()

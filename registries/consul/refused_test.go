@@ -71,6 +71,7 @@ func TestR84AServiceThatIsRefusedStopsNoOther(t *testing.T) {
 
 // TestR84AServiceThatIsRefusedDoesNotFailTheFirstSync: most of Consul is read and served at the start.
 func TestR84AServiceThatIsRefusedDoesNotFailTheFirstSync(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{http.StatusForbidden, http.StatusTooManyRequests} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()

@@ -141,6 +141,7 @@ func gently(t *testing.T, s *scripted, answers int) {
 }
 
 func TestF59F62HotAnswersAreAskedForOnceASecond(t *testing.T) {
+	t.Parallel()
 	var moving atomic.Uint64
 	moving.Store(1000)
 	for name, header := range map[string]func(http.ResponseWriter){
@@ -175,6 +176,7 @@ func TestF59F62HotAnswersAreAskedForOnceASecond(t *testing.T) {
 }
 
 func TestBC12OddAnswersKeepTheState(t *testing.T) {
+	t.Parallel()
 	for name, odd := range map[string]string{
 		"wrong types":  `[{"Node":{"ID":7},"Service":{"Port":"eighty"}}]`,
 		"no list":      `{"secret-of-the-answer":true}`,

@@ -62,6 +62,7 @@ func (p *policy) set(rules string) {
 }
 
 func TestF63BC11LostRightsDeleteNothing(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		lose func(t *testing.T, r *rig, p *policy, accessor string, f *tokenFile)
@@ -332,6 +333,7 @@ func TestPanicReachesWhoRunsTheRegistry(t *testing.T) {
 // TestR84ANarrowedTokenShowsAtTheNextProof: long polls that wait for ten minutes do
 // not tell, and neither does the token itself.
 func TestR84ANarrowedTokenShowsAtTheNextProof(t *testing.T) {
+	t.Parallel()
 	for name, rules := range map[string]string{"services": noWebRules, "nodes": noNodeRules} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

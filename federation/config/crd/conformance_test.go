@@ -66,6 +66,7 @@ func (w *written) Commit(_ context.Context, c config.Commit) (int64, error) {
 
 // TestG01Conformance: the source passes the suite of those that are watched.
 func TestG01Conformance(t *testing.T) {
+	t.Parallel()
 	server := testbed.StartKube(t, testbed.KubeOptions{})
 	loose := definition(t, "istio", "workloadentries.networking.istio.io")
 	loose["spec"].(map[string]any)["versions"] = []any{map[string]any{

@@ -36,6 +36,7 @@ func problem(s configtest.Seen, code string, holds ...string) bool {
 
 // TestG01CustomResources reads one real API server in many ways.
 func TestG01CustomResources(t *testing.T) {
+	t.Parallel()
 	server := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "narrow"}, {Name: "next"}}})
 	install(t, server, definition(t, "istio", "virtualservices.networking.istio.io"))
 	for _, test := range []struct {
@@ -326,6 +327,7 @@ func refusedKinds(t *testing.T, server *testbed.Kube) {
 // TestG02ClusterGoneAndBack: what a cluster gave stays while it cannot be reached, and
 // while another one answers for it; a hub that starts meanwhile does not wait long.
 func TestG02ClusterGoneAndBack(t *testing.T) {
+	t.Parallel()
 	server := testbed.StartKube(t, testbed.KubeOptions{})
 	install(t, server, definition(t, "istio", "virtualservices.networking.istio.io"))
 	server.Apply(namespace("one"), route("one", "a", "v1"))

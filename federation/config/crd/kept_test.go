@@ -25,6 +25,7 @@ func (r *rig) stale(id federation.ClusterID, uid string) {
 // stopped has the objects that it read last, with their age, and takes up what changed once the
 // server answers. Those of another cluster, and damaged files, are not used.
 func TestG67RestartWhileTheServerIsAway(t *testing.T) {
+	t.Parallel()
 	server, dir := testbed.StartKube(t, testbed.KubeOptions{}), t.TempDir()
 	install(t, server, definition(t, "istio", "virtualservices.networking.istio.io"))
 	server.Apply(namespace("shop"), route("shop", "a", "v1"), route("shop", "b", "v1"))

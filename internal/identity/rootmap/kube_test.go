@@ -121,6 +121,7 @@ data: {root-cert.pem: %q}
 // TestU08RootsAreWritten to the namespaces that there are and that come, again when they
 // change, with the rights of the shipped manifests; what istiod wrote stays.
 func TestU08RootsAreWritten(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.namespace("shop")
 	r.namespace("istiods")
@@ -149,6 +150,7 @@ func TestU08RootsAreWritten(t *testing.T) {
 // TestU08AnotherClusterGetsNothing: a server that answers for another cluster is written
 // nothing.
 func TestU08AnotherClusterGetsNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *rest.Config, k *testbed.Kube) { // whose account exists in both
 		c.BearerToken, c.CertData, c.KeyData = "", k.Admin.Cert, k.Admin.Key
 	})
