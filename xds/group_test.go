@@ -252,7 +252,7 @@ func TestWhatCannotBeBuiltKeepsItsLastGoodBytes(t *testing.T) {
 // everyones is the facet of the services that everyone sees, wherever the proxy is.
 func everyones(t envoy.Type) envoy.Facet {
 	all := envoy.Facets(t, envoy.Node{Type: envoy.Sidecar, Cluster: "c1"}, federation.Empty())
-	return all[slices.IndexFunc(all, func(f envoy.Facet) bool { return f.Scope == "public" })]
+	return all[slices.IndexFunc(all, func(f envoy.Facet) bool { return f.Scope.String() == "public" })]
 }
 
 // counting builds like xds/envoy, and counts.

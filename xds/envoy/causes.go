@@ -87,7 +87,7 @@ func Concerns(o *federation.Object, f node.Facet) bool {
 		own.Cluster = ""
 		return slices.Contains(node.TelemetryKeys(f), own)
 	case *security.PeerAuthentication:
-		return f.Scope != node.ScopeInbound || authentication.SelectsPeers(spec, f.HasLabels)
+		return !f.Has(node.Inbound) || authentication.SelectsPeers(spec, f.HasLabels)
 	}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
 // limitRule is a rule that is known by the limit that it sets.
@@ -98,7 +99,7 @@ func TestNamespacesWithoutRulesShareTheirClusters(t *testing.T) {
 		for _, f := range envoy.Facets(envoy.ClusterType, n, w.snapshot) {
 			for _, name := range envoy.Names(envoy.ClusterType, f, w.snapshot) {
 				m, _, err := envoy.Build(envoy.ClusterType, name, f, w.snapshot.Read())
-				if err == nil && m != nil && f.Scope == "own" {
+				if err == nil && m != nil && f.Scope == node.ScopeOwn {
 					names = append(names, name)
 				}
 			}

@@ -132,7 +132,7 @@ func (e explainer) built(p service.ServedPort) []federation.Explanation {
 func (e explainer) build(t resource.Type, p service.ServedPort) *facet.View {
 	name := resource.ClusterName(p.Service.Key.Hostname, p.Port.Number)
 	for _, f := range e.view.Facets(t) {
-		if !f.Offers() || !f.Covers(p.Service) {
+		if !f.Has(node.Offers) || !f.Covers(p.Service) {
 			continue
 		}
 		v := facet.Open(f, e.snapshot.Read())

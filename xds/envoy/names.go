@@ -34,13 +34,13 @@ func Contributes(t resource.Type, f node.Facet, s *federation.Service, r *federa
 	if !f.Covers(s) || !service.HasPlace(f, s, r) {
 		return nil
 	}
-	if f.Scope == node.ScopePrivate && node.IsPublic(s) && !service.MayDiffer(f, s.Key.Hostname, r) {
+	if f.Has(node.Differs) && node.IsPublic(s) && !service.MayDiffer(f, s.Key.Hostname, r) {
 		return nil // as everyone has it
 	}
 	if f.Balanced && !destination.Differs(f, s, r) {
 		return nil
 	}
-	if t == resource.ListenerType && f.Offers() && service.IsHeadless(s) {
+	if t == resource.ListenerType && f.Has(node.Offers) && service.IsHeadless(s) {
 		r.Endpoints(s.Key) // its listeners are at its pods
 	}
 	names := of(t, f, s, r)

@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
 // runs has the registry of c1 know a pod of shop, at an address.
@@ -62,7 +63,7 @@ func offering(t *testing.T, w *fixture, n envoy.Node) envoy.Facet {
 	t.Helper()
 	facets := envoy.Facets(envoy.ClusterType, n, w.snapshot)
 	for _, f := range facets {
-		if f.Scope == "imported" || f.Scope == "public" {
+		if f.Scope == node.ScopeImported || f.Scope == node.ScopePublic {
 			return f
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
 // fataler is a *testing.T or a *rapid.T.
@@ -52,7 +53,7 @@ func build(t fataler, typ envoy.Type, n envoy.Node, s *federation.Snapshot) []bu
 				t.Fatalf("%s: %v\n%s", facet, err, protojson.Format(m))
 			}
 			other, twice := facets[name]
-			if twice && (other.Scope == "own" || other.Scope == "private" || other.Scope == "bound" || other.Balanced) {
+			if twice && (other.Has(node.Prior) || other.Scope == node.ScopeBound || other.Balanced) {
 				continue // what is for fewer proxies comes first
 			}
 			if twice {

@@ -79,4 +79,9 @@ func TestEveryFacetHasARow(t *testing.T) {
 			}
 		}
 	}
+	for of := node.ScopeStatic; of.String() != ""; of++ {
+		if len(scopes[of].build)+len(grpcScopes[of].build) == 0 {
+			t.Errorf("the scope %s has no row that builds anything", of)
+		}
+	}
 }

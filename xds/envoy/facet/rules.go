@@ -11,8 +11,7 @@ import (
 // Callers are the facet's proxies. What is shared by many namespaces is built by
 // the rules that everyone sees; node.ScopeOwn has what a namespace sees beside these.
 func (v *View) Callers() destinationrule.Callers {
-	switch v.Facet.Scope {
-	case node.ScopeOwn, node.ScopeRoutes, node.ScopeProxyRoutes, node.ScopeGateway, node.ScopeTargets:
+	if v.Facet.Has(node.OwnRules) {
 		return destinationrule.Callers{Namespace: v.Facet.Namespace, Labels: v.Facet.HasLabels}
 	}
 	return destinationrule.Everyone()

@@ -31,7 +31,7 @@ func withDelimiters(n Node, t resource.Type, facets []Facet) []Facet {
 		return facets
 	}
 	for i := range facets {
-		facets[i].Delimited = facets[i].Scope != ScopeNames
+		facets[i].Delimited = facets[i].Has(delimits)
 	}
 	return facets
 }
@@ -43,11 +43,7 @@ func withStats(n Node, t resource.Type, facets []Facet) []Facet {
 		return facets
 	}
 	for i := range facets {
-		switch facets[i].Scope {
-		case ScopeStatic, ScopeNames, ScopePassed:
-		default:
-			facets[i].Stats = true
-		}
+		facets[i].Stats = facets[i].Has(counted)
 	}
 	return facets
 }

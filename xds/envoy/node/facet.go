@@ -46,7 +46,7 @@ type Facet struct {
 }
 
 func (f Facet) String() string {
-	parts, e := []string{string(f.Scope)}, f.Extras()
+	parts, e := []string{f.Scope.String()}, f.Extras()
 	for _, p := range []struct{ key, value string }{
 		{"cluster", string(f.Cluster)},
 		{"network", string(f.Network)},
@@ -91,31 +91,6 @@ func (f Facet) flags() iter.Seq2[string, bool] {
 			yield("stats", f.Stats) && yield("delimited", f.Delimited) && yield("sni-dnat", f.SNIDNAT) &&
 			yield("automatic", f.Automatic) && yield("balanced", f.Balanced) && yield("uncaptured", f.Uncaptured)
 	}
-}
-
-// Offers reports whether the facet's resources are made of services.
-func (f Facet) Offers() bool {
-	switch f.Scope {
-	case ScopePublic, ScopePrivate, ScopeImported, ScopeOwn:
-		return true
-	}
-	return false
-}
-
-// Covers reports whether the facet's resources may be made of the service.
-func (f Facet) Covers(s *federation.Service) bool {
-	switch f.Scope {
-	case ScopePublic:
-		return IsPublic(s)
-	case ScopePrivate:
-		return s.VisibleFrom(f.Namespace)
-	case ScopePassed:
-		return !s.MeshExternal && s.VisibleFrom(f.Namespace)
-	case ScopeNames, ScopePods, ScopeRoutes, ScopeProxyRoutes, ScopeTargets, ScopeImported,
-		ScopeOwn, ScopeGateway, ScopeInbound, ScopeCapture, ScopeHTTPProxy, ScopeBound:
-		return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
-	}
-	return false
 }
 
 // Imports reports whether the facet's Sidecar, if it has one, wants what the
@@ -211,7 +186,7 @@ const (
 // OwnNamespace is the one whose services come first for the facet's proxies. A
 // router passes connections on for callers of any namespace.
 func (f Facet) OwnNamespace() string {
-	if f.Scope == ScopePassed {
+	if f.Has(passes) {
 		return ""
 	}
 	return f.Namespace

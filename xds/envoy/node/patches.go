@@ -25,17 +25,17 @@ type patchLists struct {
 }
 
 // of is the list for a facet.
-func (p *patchLists) of(t resource.Type, scope Scope) string {
+func (p *patchLists) of(t resource.Type, f Facet) string {
 	switch {
-	case scope == ScopeNames:
-		return "" // the hub's own answers to DNS requests
-	case t == resource.ClusterType && scope == ScopeStatic:
+	case !f.Has(patched):
+		return ""
+	case t == resource.ClusterType && f.Has(uniform):
 		return p.static
 	case t == resource.ClusterType:
 		return p.clusters
 	case t == resource.RouteType:
 		return p.routes
-	case t == resource.ListenerType && scope == ScopeInbound:
+	case t == resource.ListenerType && f.Has(Inbound):
 		return p.inbound
 	case t == resource.ListenerType:
 		return p.outbound
@@ -46,7 +46,7 @@ func (p *patchLists) of(t resource.Type, scope Scope) string {
 // patched adds to the facets which patches are for them, and the facet of what is added.
 func (p *patchLists) patched(t resource.Type, facets []Facet) []Facet {
 	for i := range facets {
-		if patches := p.of(t, facets[i].Scope); patches != "" {
+		if patches := p.of(t, facets[i]); patches != "" {
 			facets[i].edit(func(e *Extras) { e.Patches = patches })
 		}
 	}

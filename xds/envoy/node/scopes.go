@@ -11,28 +11,109 @@ import (
 )
 
 // Scope says what a facet is about.
-type Scope string
+type Scope uint8
 
-// The scopes.
+// The scopes. Each has a row in rows.
 const (
-	ScopeStatic      Scope = "static"      // what is the same for every sidecar
-	ScopePublic      Scope = "public"      // services that every namespace sees
-	ScopePrivate     Scope = "private"     // services that differ for this namespace; comes before public
-	ScopeImported    Scope = "imported"    // services that a Sidecar imports; takes the place of the two before
-	ScopeOwn         Scope = "own"         // services as a namespace's own rules change them; comes before the three
-	ScopeCapture     Scope = "capture"     // the entry of captured outbound connections
-	ScopeBound       Scope = "bound"       // listeners at addresses of their own for what the workload sends; comes before those of services
-	ScopeInbound     Scope = "inbound"     // the entry of inbound connections, and how they reach the workload
-	ScopeRoutes      Scope = "routes"      // routes by port, with the short names of a namespace
-	ScopeHTTPProxy   Scope = "httpProxy"   // the explicit HTTP proxy port
-	ScopeProxyRoutes Scope = "proxyRoutes" // routes of the explicit HTTP proxy
-	ScopeGateway     Scope = "gateway"     // what Gateways have a proxy listen for
-	ScopePassed      Scope = "passed"      // services to which a router in sni-dnat mode passes connections
-	ScopeNames       Scope = "names"       // answers to captured DNS requests
-	ScopePods        Scope = "pods"        // pods of headless services in other clusters
-	ScopePatched     Scope = "patched"     // what EnvoyFilters add; comes after all others
-	ScopeTargets     Scope = "targets"     // what gRPC clients dial, with the short names of a namespace
+	ScopeStatic      Scope = iota + 1 // what is the same for every sidecar
+	ScopePublic                       // services that every namespace sees
+	ScopePrivate                      // services that differ for this namespace; comes before public
+	ScopeImported                     // services that a Sidecar imports; takes the place of the two before
+	ScopeOwn                          // services as a namespace's own rules change them; comes before the three
+	ScopeCapture                      // the entry of captured outbound connections
+	ScopeBound                        // listeners at addresses of their own for what the workload sends; comes before those of services
+	ScopeInbound                      // the entry of inbound connections, and how they reach the workload
+	ScopeRoutes                       // routes by port, with the short names of a namespace
+	ScopeHTTPProxy                    // the explicit HTTP proxy port
+	ScopeProxyRoutes                  // routes of the explicit HTTP proxy
+	ScopeGateway                      // what Gateways have a proxy listen for
+	ScopePassed                       // services to which a router in sni-dnat mode passes connections
+	ScopeNames                        // answers to captured DNS requests
+	ScopePods                         // pods of headless services in other clusters
+	ScopePatched                      // what EnvoyFilters add; comes after all others
+	ScopeTargets                      // what gRPC clients dial, with the short names of a namespace
+	endOfScopes
 )
+
+// Trait is what a scope may have in common with others.
+type Trait uint16
+
+// The traits.
+const (
+	Offers   Trait = 1 << iota // its resources are made of services
+	Public                     // of those that everyone sees
+	Differs                    // of those that are not as everyone has them
+	Prior                      // its resources come before those of scopes that more proxies have
+	OwnRules                   // it is built by the rules that a namespace sees, not by those that everyone sees
+	Inbound                    // it is about the proxies' own workload
+
+	uniform  // it is the same for every proxy
+	entry    // connections to all services go through it
+	passes   // its proxies pass connections on for callers of any namespace
+	counted  // its proxies count as those of Istio do
+	delimits // its names in statistics have delimiters
+	logged   // what goes through it is logged and traced
+	patched  // EnvoyFilters may change it
+
+	common = counted | delimits | logged | patched
+)
+
+// row is what a scope is. The names and the functions that build are in xds/envoy.
+type row struct {
+	name   string
+	covers func(Facet, *federation.Service) bool // whether its resources may be made of the service; nil: of none
+	traits Trait
+}
+
+var rows = [endOfScopes]row{
+	ScopeStatic:      {"static", nil, uniform | delimits | patched},
+	ScopePublic:      {"public", coversPublic, common | Offers | Public},
+	ScopePrivate:     {"private", coversVisible, common | Offers | Differs | Prior},
+	ScopeImported:    {"imported", coversImported, common | Offers},
+	ScopeOwn:         {"own", coversImported, common | Offers | OwnRules | Prior},
+	ScopeCapture:     {"capture", coversImported, common | entry},
+	ScopeBound:       {"bound", coversImported, common},
+	ScopeInbound:     {"inbound", coversImported, common | Inbound},
+	ScopeRoutes:      {"routes", coversImported, common | OwnRules},
+	ScopeHTTPProxy:   {"httpProxy", coversImported, common | entry},
+	ScopeProxyRoutes: {"proxyRoutes", coversImported, common | OwnRules},
+	ScopeGateway:     {"gateway", coversImported, common | OwnRules},
+	ScopePassed:      {"passed", coversInMesh, delimits | patched | passes},
+	ScopeNames:       {"names", coversImported, 0},
+	ScopePods:        {"pods", coversImported, common},
+	ScopePatched:     {"patched", nil, common},
+	ScopeTargets:     {"targets", coversImported, counted | delimits | patched | OwnRules},
+}
+
+func (s Scope) String() string { return s.row().name }
+
+func (s Scope) row() row {
+	if s >= endOfScopes {
+		return row{}
+	}
+	return rows[s]
+}
+
+// Has reports whether the facet's scope has the trait.
+func (f Facet) Has(t Trait) bool { return f.Scope.row().traits&t != 0 }
+
+// Covers reports whether the facet's resources may be made of the service.
+func (f Facet) Covers(s *federation.Service) bool {
+	covers := f.Scope.row().covers
+	return covers != nil && covers(f, s)
+}
+
+func coversPublic(_ Facet, s *federation.Service) bool { return IsPublic(s) }
+
+func coversVisible(f Facet, s *federation.Service) bool { return s.VisibleFrom(f.Namespace) }
+
+func coversInMesh(f Facet, s *federation.Service) bool {
+	return !s.MeshExternal && s.VisibleFrom(f.Namespace)
+}
+
+func coversImported(f Facet, s *federation.Service) bool {
+	return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
+}
 
 // facetsOf are the facets of a proxy for each type of resources that it may have.
 var facetsOf = map[resource.Type]func(Node, effectiveConfig) []Facet{
@@ -86,7 +167,7 @@ func (v View) Facets(t resource.Type) []Facet {
 	facets = withDelimiters(v.node, t, withStats(v.node, t, facets))
 	facets = v.config.patches.patched(t, facets)
 	for i := range facets {
-		if facets[i].Scope != ScopeStatic || facets[i].Extras().Patches != "" {
+		if !facets[i].Has(uniform) || facets[i].Extras().Patches != "" {
 			facets[i].Objects = v.config.objects
 		}
 	}

@@ -102,10 +102,10 @@ func (n Node) withTelemetry(c effectiveConfig, facets []Facet) []Facet {
 		return facets
 	}
 	for i := range facets {
-		switch facets[i].Scope {
-		case ScopeNames, ScopeTargets:
+		if !facets[i].Has(logged) {
 			continue
-		case ScopeCapture, ScopeHTTPProxy:
+		}
+		if facets[i].Has(entry) {
 			facets[i].Namespace, facets[i].Egress = n.Namespace, c.egress
 		}
 		facets[i].edit(func(e *Extras) { e.Telemetry, e.Traced = c.telemetry, c.traced })

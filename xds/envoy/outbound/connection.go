@@ -114,7 +114,7 @@ func ownListener(v *facet.View, name string) *listenerv3.Listener {
 	switch {
 	case shared == nil:
 		return whole
-	case whole == nil && v.Facet.Scope == node.ScopePrivate:
+	case whole == nil && v.Facet.Has(node.Differs):
 		return emptyListener(v, name)
 	case whole == nil || proto.Equal(shared, whole):
 		return nil
@@ -150,7 +150,7 @@ func sharedWith(f node.Facet) []node.Facet {
 	public := f
 	public.Scope, public.Namespace = node.ScopePublic, ""
 	switch {
-	case f.Scope == node.ScopePrivate:
+	case f.Has(node.Differs):
 		return []node.Facet{public}
 	case f.Egress != "":
 		f.Scope = node.ScopeImported

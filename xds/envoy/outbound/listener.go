@@ -24,7 +24,7 @@ import (
 
 // Listener is that of services for a facet that has them.
 func Listener(v *facet.View, name string) *listenerv3.Listener {
-	if v.Facet.Scope == node.ScopeOwn || v.Facet.Scope == node.ScopePrivate {
+	if v.Facet.Has(node.Prior) {
 		return ownListener(v, name)
 	}
 	return serviceListener(v, name)
@@ -84,7 +84,7 @@ func portFilter(v *facet.View, number uint16) *listenerv3.Filter {
 // everyone sees before others, one of the proxy's own cluster before
 // those known by another cluster's VIP, then the first in the order of keys.
 func ownerAt(v *facet.View, vip netip.Addr, number uint16) service.ServedPort {
-	if v.Facet.Scope != node.ScopePublic {
+	if !v.Facet.Has(node.Public) {
 		v.Reader.SpecsOnPort(number) // a service that everyone sees may come
 	}
 	claims := v.Reader.SelectAtVIP(vip, func(s *federation.Service) bool {

@@ -28,7 +28,7 @@ import (
 // OwnerOf finds the service that a cluster's name means; false where that
 // is not one of the facet's.
 func OwnerOf(v *facet.View, id resource.ClusterID) (ServedPort, bool) {
-	if v.Facet.Scope != node.ScopePublic {
+	if !v.Facet.Has(node.Public) {
 		v.Reader.SpecsOnPort(id.Port) // a service that everyone sees may come
 	}
 	services := v.Reader.ByHostname(id.Host)
@@ -39,7 +39,7 @@ func OwnerOf(v *facet.View, id resource.ClusterID) (ServedPort, bool) {
 	if owner.Service == nil || !v.Facet.Covers(owner.Service) {
 		return owner, false
 	}
-	if v.Facet.Scope == node.ScopePrivate && node.IsPublic(owner.Service) {
+	if v.Facet.Has(node.Differs) && node.IsPublic(owner.Service) {
 		everyones, _ := FirstOwner(services, id.Port, "", node.IsPublic)
 		return owner, everyones.Service != owner.Service
 	}
