@@ -46,11 +46,11 @@ type Assembled struct {
 // was read for a part in the part's. A nil result means that the name does not
 // exist.
 func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts) (*Assembled, []resource.Reason, error) {
-	v := facet.Open(f, r)
-	if f.Scope == node.ScopeGateway || f.GRPC || f.Extras().Patches != "" {
+	v, planned := facet.Open(f, r), scopeOf(f).plan
+	if planned == nil || f.Extras().Patches != "" {
 		return whole(v, name)
 	}
-	plan := route.PlanFor(v, name)
+	plan := planned(v, name)
 	if plan == nil {
 		return nil, v.Reasons, nil
 	}

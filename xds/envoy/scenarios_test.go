@@ -26,6 +26,7 @@ func TestScenarios(t *testing.T) {
 			n := nodeOf(t, proxy)
 			built := buildAll(t, n, s.Snapshot())
 			checkReferences(t, n, built)
+			assembledAlike(t, n, s.Snapshot())
 			for typ, section := range map[envoy.Type]string{
 				envoy.ClusterType: "clusters", envoy.EndpointType: "endpoints",
 				envoy.ListenerType: "listeners", envoy.RouteType: "routes", envoy.NamesType: "names",

@@ -36,6 +36,8 @@ type scope struct {
 	names namer
 	// build makes resources. It returns an untyped nil where the name does not exist.
 	build map[resource.Type]build
+	// plan plans the routes, if they consist of virtual hosts that are built one by one; nil: they are built whole.
+	plan route.Planner
 }
 
 // namer lists the names that a service contributes, in any order (Contributes).
@@ -101,11 +103,16 @@ var scopes = map[node.Scope]scope{
 		},
 		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.HTTPProxy)},
 	},
-	node.ScopeRoutes: {names: perPort(route.AppendNames), build: map[resource.Type]build{resource.RouteType: route.Build}},
+	node.ScopeRoutes: {
+		names: perPort(route.AppendNames),
+		build: map[resource.Type]build{resource.RouteType: route.Planner(route.PlanPorts).Build},
+		plan:  route.PlanPorts,
+	},
 	node.ScopeProxyRoutes: {
 		fixed: always(resource.RouteType, resource.HTTPProxyRoutes),
-		names: perPort(route.AppendNames),
-		build: map[resource.Type]build{resource.RouteType: route.Build},
+		names: perPort(route.AppendProxyNames),
+		build: map[resource.Type]build{resource.RouteType: route.Planner(route.PlanProxy).Build},
+		plan:  route.PlanProxy,
 	},
 	node.ScopeGateway: {
 		fixed: edge.Names,

@@ -38,19 +38,16 @@ func (p *Plan) Shell(hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
 	return c
 }
 
-// PlanFor is nil where the name does not exist.
-func PlanFor(v *facet.View, name string) *Plan {
-	if v.Facet.Scope == node.ScopeProxyRoutes && name == resource.HTTPProxyRoutes {
-		return planProxy(v)
-	}
-	if host, number, ok := resource.ParseTarget(name); ok && v.Facet.Scope == node.ScopeRoutes {
+// Planner plans the routes of a name. It returns nil if the name does not exist.
+type Planner func(v *facet.View, name string) *Plan
+
+// PlanPorts plans the routes of captured requests, by port.
+func PlanPorts(v *facet.View, name string) *Plan {
+	if host, number, ok := resource.ParseTarget(name); ok {
 		return planDetected(v, federation.Hostname(host), number)
 	}
 	number, ok := resource.ParsePort(name)
-	if v.Facet.Scope != node.ScopeRoutes || !ok {
-		return nil
-	}
-	if !service.SpeaksHTTP(v, number) {
+	if !ok || !service.SpeaksHTTP(v, number) {
 		return nil
 	}
 	return planPort(v, name, number, func(hosts []*Host) []*Host { return hosts })
@@ -122,6 +119,14 @@ func elsewhere(v *facet.View) *routev3.VirtualHost {
 		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})
 }
 
+// PlanProxy plans the routes of the explicit HTTP proxy.
+func PlanProxy(v *facet.View, name string) *Plan {
+	if name != resource.HTTPProxyRoutes {
+		return nil
+	}
+	return planProxy(v)
+}
+
 // planProxy tells ports apart by the request's authority. Where a connection
 // would have gone without the proxy is not known here, so that unknown hosts
 // cannot be reached through it.
@@ -174,9 +179,9 @@ func VirtualHost(v *facet.View, h *Host) *routev3.VirtualHost {
 	return &routev3.VirtualHost{Name: h.Name(), Domains: h.Domains, Routes: routes}
 }
 
-// Build builds the routes of one port, or those of the explicit HTTP proxy.
-func Build(v *facet.View, name string) proto.Message {
-	plan := PlanFor(v, name)
+// Build builds the routes that were planned.
+func (of Planner) Build(v *facet.View, name string) proto.Message {
+	plan := of(v, name)
 	if plan == nil {
 		return nil
 	}
@@ -193,15 +198,20 @@ func (p *Plan) built(v *facet.View) *routev3.RouteConfiguration {
 	return p.Shell(all)
 }
 
-// AppendNames adds the routes that exist, or change, because of a port of a service.
-// The explicit HTTP proxy has those of every port: a TCP service may own a hostname.
-func AppendNames(names []string, t resource.Type, f node.Facet, p service.ServedPort) []string {
+// AppendProxyNames adds the routes of the explicit HTTP proxy. They change with every port: a TCP service may own a hostname.
+func AppendProxyNames(names []string, t resource.Type, _ node.Facet, _ service.ServedPort) []string {
+	if t != resource.RouteType {
+		return names
+	}
+	return append(names, resource.HTTPProxyRoutes)
+}
+
+// AppendNames adds the routes of captured requests that exist, or change, because of a port of a service.
+func AppendNames(names []string, t resource.Type, _ node.Facet, p service.ServedPort) []string {
 	reserved := p.Port.Number == resource.OutboundPort || p.Port.Number == resource.InboundPort
 	switch {
 	case t != resource.RouteType:
 		return names
-	case f.Scope == node.ScopeProxyRoutes:
-		return append(names, resource.HTTPProxyRoutes)
 	case p.Port.Undeclared && !reserved:
 		return append(names, strconv.Itoa(int(p.Port.Number)), resource.TargetName(string(p.Service.Key.Hostname), p.Port.Number))
 	case p.Port.Undeclared:
