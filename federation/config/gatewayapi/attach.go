@@ -12,12 +12,13 @@ import (
 // routeView is a route as Gateways see it.
 type routeView struct {
 	*federation.Object
-	parents []gateway.ParentReference
-	hosts   []string                // in lower case; none: those of the listeners
-	http    []gateway.HTTPRouteRule // of an HTTPRoute or GRPCRoute
-	refs    []backendRef            // of a TLSRoute, TCPRoute or UDPRoute
-	unused  []string                // fields without an effect
-	mesh    bool                    // as sidecars have it
+	*routeKind
+	parents  []gateway.ParentReference
+	hosts    []string                       // in lower case; none: those of the listeners
+	requests func() []gateway.HTTPRouteRule // the rules of a route for requests; nil: it is for connections or datagrams
+	refs     []backendRef                   // of a route for connections or datagrams
+	unused   []string                       // fields without an effect
+	atCaller bool                           // as sidecars have it
 }
 
 // backendRef is a backend of connections.
@@ -28,50 +29,29 @@ type backendRef struct {
 
 // readRoute reads a route of any kind; nil for one that is none.
 func readRoute(o *federation.Object) *routeView {
-	v := &routeView{Object: o, parents: parentsOf(o)}
-	var hosts []gateway.Hostname
-	switch spec := o.Spec.(type) {
-	case *gateway.HTTPRouteSpec:
-		v.http, hosts = spec.Rules, spec.Hostnames
-	case *gateway.GRPCRouteSpec:
-		v.http, hosts = rulesOfGRPC(spec.Rules), spec.Hostnames
-	case *gateway.TLSRouteSpec:
-		hosts = spec.Hostnames
-		for i, rule := range spec.Rules {
-			v.connections(i, rule.BackendRefs)
+	v := &routeView{Object: o}
+	for i := range routeKinds {
+		if v.routeKind = &routeKinds[i]; v.Kind == o.Key.Of() && v.read(v, o.Spec) {
+			return v
 		}
-	case *gateway.TCPRouteSpec:
-		for i, rule := range spec.Rules {
-			v.connections(i, rule.BackendRefs)
-		}
-	case *gateway.UDPRouteSpec:
-		for i, rule := range spec.Rules {
-			v.connections(i, rule.BackendRefs)
-		}
-	default:
-		return nil
 	}
+	return nil
+}
+
+// attaches takes up where the route attaches.
+func (v *routeView) attaches(parents []gateway.ParentReference, hosts []gateway.Hostname) {
+	v.parents = parents
 	for _, host := range hosts {
 		v.hosts = append(v.hosts, string(host))
 	}
-	return v
 }
 
-// parentsOf are the references of a route.
-func parentsOf(o *federation.Object) []gateway.ParentReference {
-	switch spec := o.Spec.(type) {
-	case *gateway.HTTPRouteSpec:
-		return spec.ParentRefs
-	case *gateway.GRPCRouteSpec:
-		return spec.ParentRefs
-	case *gateway.TLSRouteSpec:
-		return spec.ParentRefs
-	case *gateway.TCPRouteSpec:
-		return spec.ParentRefs
-	case *gateway.UDPRouteSpec:
-		return spec.ParentRefs
+// http are the rules of a route for requests.
+func (v *routeView) http() []gateway.HTTPRouteRule {
+	if !v.isHTTP() {
+		return nil
 	}
-	return nil
+	return v.requests()
 }
 
 // connections takes up a rule about connections; only the first has an effect.
@@ -86,11 +66,7 @@ func (v *routeView) connections(i int, refs []gateway.BackendRef) {
 	}
 }
 
-func (v *routeView) isHTTP() bool { return v.Key.Kind == httpKind.Name || v.Key.Kind == grpcKind.Name }
-
-func (v *routeView) isUDP() bool { return v.Key.Kind == udpKind.Name }
-
-func (v *routeView) isGRPC() bool { return v.Key.Kind == grpcKind.Name }
+func (v *routeView) isHTTP() bool { return v.requests != nil }
 
 // parentKey is the Gateway or ListenerSet that a reference means; false for a parent of another kind.
 func (v *routeView) parentKey(ref gateway.ParentReference) (federation.ObjectKey, bool) {

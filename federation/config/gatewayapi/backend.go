@@ -21,19 +21,6 @@ func (b backend) destination() object {
 	return object{"host": b.host, "port": object{"number": b.port}}
 }
 
-// fate is what happens to requests for a backend that cannot be used.
-func (v *routeView) fate() string {
-	switch {
-	case v.isGRPC():
-		return "; requests for it get 503"
-	case v.isHTTP():
-		return "; requests for it get 500"
-	case v.isUDP():
-		return "; nothing is sent there"
-	}
-	return "; its connections are closed"
-}
-
 // backendKind is a kind of backends.
 type backendKind struct {
 	federation.Kind
@@ -85,9 +72,8 @@ func (k backendKind) ports(r *federation.Reader, of federation.ObjectKey) (host 
 
 // resolve finds the service of a reference. What is wrong is added to the faults.
 func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectReference, field string, why *faults) backend {
-	fate := v.fate()
 	refuse := func(reason gateway.RouteConditionReason, format string, args ...any) backend {
-		why.add(resolved, string(reason), field, format+fate, args...)
+		why.add(resolved, string(reason), field, format+"; "+v.fate, args...)
 		return backend{}
 	}
 	name, namespace := string(ref.Name), namespaceOf(v.Key, ref.Namespace)
@@ -96,7 +82,7 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 	case !is:
 		return refuse(gateway.RouteReasonInvalidKind, "backends of the kind %s are not supported; use a Service or a ServiceImport",
 			federation.Quote(kind.Name))
-	case of.service != nil && !v.mesh && namespace != v.Key.Namespace && !permitted(r, v.Key, namespace, kind.Group, kind.Name, name):
+	case of.service != nil && !v.atCaller && namespace != v.Key.Namespace && !permitted(r, v.Key, namespace, kind.Group, kind.Name, name):
 		return refuse(gateway.RouteReasonRefNotPermitted, "no ReferenceGrant of namespace %s lets a %s of namespace %s use the %s %s", namespace,
 			v.Key.Kind, v.Key.Namespace, kind.Name, name)
 	case ref.Port == nil:
@@ -108,12 +94,12 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 	}
 	b := backend{host: string(host), port: *ref.Port}
 	at := slices.IndexFunc(ports, func(p federation.ServicePort) bool {
-		return int32(p.Number) == b.port && (!v.isUDP() || p.Protocol.Transport() == federation.TransportUDP)
+		return int32(p.Number) == b.port && (!v.datagrams || p.Protocol.Transport() == federation.TransportUDP)
 	})
 	if at < 0 {
 		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d%s", host, b.port, v.needs())
 	}
-	if kind.Name != "Service" || v.mesh || v.isUDP() {
+	if kind.Name != "Service" || v.atCaller || v.datagrams {
 		return b
 	}
 	policy := policyFor(r, namespace, name, ports[at].Name)
@@ -131,7 +117,7 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 
 // needs is what a port must be for the route.
 func (v *routeView) needs() string {
-	if v.isUDP() {
+	if v.datagrams {
 		return " of the protocol UDP"
 	}
 	return ""
@@ -147,12 +133,12 @@ func weightOf(weight *int32) int64 {
 // backendFaults adds what is wrong with the backends and rules of the route.
 func (v *routeView) backendFaults(r *federation.Reader, s *Status, why *faults) {
 	t := &httpTranslation{reader: r, route: v, status: s, faults: why}
-	t.rules(v.http, nil)
+	t.rules(v.http(), nil)
 	v.splits(r, why)
 	for _, field := range v.unused {
 		s.unsupported(field, "only the first rule has an effect")
 	}
-	if v.isUDP() {
+	if v.datagrams {
 		v.reportShares(s)
 	}
 }

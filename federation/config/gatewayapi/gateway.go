@@ -28,9 +28,6 @@ var (
 	setKind     = ofGroup("ListenerSet")
 )
 
-// routeKinds are the kinds of routes that are translated.
-var routeKinds = []federation.Kind{httpKind, grpcKind, tlsKind, tcpKind, udpKind}
-
 // controllers are those of GatewayClasses whose Gateways the hub serves.
 var controllers = []gateway.GatewayController{"isthmus.dev/gateway-controller", "istio.io/gateway-controller"}
 

@@ -165,7 +165,7 @@ func newTranslations(kept *statuses) *translations {
 }
 
 // unitKinds are the kinds of objects that are translated or have a status.
-var unitKinds = append([]federation.Kind{classKind, gatewayKind, setKind, tlsPolicyKind}, routeKinds...)
+var unitKinds = append(translators.Kinds(), Routes()...)
 
 // dirty are the objects that are to be translated again.
 func (b *translations) dirty(changes federation.ChangeSet, s *federation.Snapshot) []federation.ObjectKey {

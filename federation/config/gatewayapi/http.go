@@ -147,7 +147,7 @@ func setPath(to object, field string, path *gateway.HTTPPathModifier, p part) {
 // or with 503, which is UNAVAILABLE for gRPC.
 func (t *httpTranslation) refusal(reason string) object {
 	status := http.StatusInternalServerError
-	if t.route.isGRPC() {
+	if t.route.grpc {
 		status = http.StatusServiceUnavailable
 	}
 	return object{"directResponse": object{"status": status, "body": object{"string": reason}}}
@@ -205,7 +205,7 @@ func (t *httpTranslation) forward(a *action, rule *gateway.HTTPRouteRule, field 
 	}
 	if bad > 0 {
 		abort := object{"httpStatus": http.StatusInternalServerError, "percentage": percentage(float64(bad), float64(good+bad))}
-		if t.route.isGRPC() {
+		if t.route.grpc {
 			delete(abort, "httpStatus")
 			abort["grpcStatus"] = "UNAVAILABLE"
 		}

@@ -105,7 +105,7 @@ func (t *httpTranslation) matchPath(m *matched, in *gateway.HTTPPathMatch, field
 		m.rank.class = exactPath
 	case gateway.PathMatchRegularExpression:
 		m.rank.class, m.regex = regexPath, true
-		if t.route.isGRPC() {
+		if t.route.grpc {
 			m.rank.class, m.rank.length = prefixPath, 1 // after the matches of a service
 		}
 		if err := re2.Check(value); err != nil {

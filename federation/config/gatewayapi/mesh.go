@@ -15,11 +15,11 @@ import (
 // Service are one VirtualService, which the oldest of them gives.
 
 // meshKinds are the kinds of routes that sidecars can have.
-var meshKinds = []federation.Kind{httpKind, grpcKind, tcpKind}
+var meshKinds = routesOf(func(k routeKind) bool { return k.mesh })
 
 // serviceOf is the Service that a reference means; false for one that means something else.
 func (v *routeView) serviceOf(ref gateway.ParentReference) (federation.ServiceKey, bool) {
-	if ref.Group == nil || *ref.Group != "" || ref.Kind == nil || *ref.Kind != "Service" || !slices.Contains(meshKinds, v.Key.Of()) {
+	if ref.Group == nil || *ref.Group != "" || ref.Kind == nil || *ref.Kind != "Service" || !v.mesh {
 		return federation.ServiceKey{}, false
 	}
 	namespace := namespaceOf(v.Key, ref.Namespace)
@@ -31,7 +31,7 @@ func (v *routeView) serviceOf(ref gateway.ParentReference) (federation.ServiceKe
 // other requests.
 func (v *routeView) inMesh() *routeView {
 	own := *v
-	own.mesh = true
+	own.atCaller = true
 	return &own
 }
 
@@ -52,7 +52,7 @@ func meshFor(r *federation.Reader, v *routeView, service federation.ServiceKey) 
 }
 
 // candidates are the routes of the kinds with the Service as parent that are older than the
-// object, or with nil all of them. Of each the parents alone are read.
+// object, or with nil all of them.
 func (m *meshView) candidates(than *federation.Object, kinds ...federation.Kind) iter.Seq[*routeView] {
 	return func(yield func(*routeView) bool) {
 		for _, of := range kinds {
@@ -60,8 +60,7 @@ func (m *meshView) candidates(than *federation.Object, kinds ...federation.Kind)
 				if o.Key.Cluster != m.of.Cluster || o.Key.Namespace != m.of.Namespace || than != nil && !o.Older(than) {
 					continue
 				}
-				v := &routeView{Object: o, parents: parentsOf(o)}
-				if len(m.targets(v)) > 0 && !yield(v) {
+				if v := readRoute(o); v != nil && len(m.targets(v)) > 0 && !yield(v) {
 					return
 				}
 			}

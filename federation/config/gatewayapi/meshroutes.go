@@ -39,9 +39,9 @@ func (m *meshView) object(oldest *routeView) *config.Object {
 	var requests, connections []*routeView
 	for _, v := range m.used() {
 		if v.isHTTP() {
-			requests = append(requests, readRoute(v.Object).inMesh())
+			requests = append(requests, v.inMesh())
 		} else {
-			connections = append(connections, readRoute(v.Object).inMesh())
+			connections = append(connections, v.inMesh())
 		}
 	}
 	if len(requests) > 0 {
@@ -61,7 +61,7 @@ func (m *meshView) http(routes []*routeView) []any {
 	for _, v := range routes {
 		for _, port := range m.targets(v) {
 			t := &httpTranslation{reader: m.reader, route: v, status: &Status{}, faults: &faults{}}
-			items = append(items, atPort(t.rules(v.http, nil), port)...)
+			items = append(items, atPort(t.rules(v.http(), nil), port)...)
 			ports = append(ports, port)
 		}
 	}

@@ -103,7 +103,7 @@ func (p *tlsPolicy) gateways(r *federation.Reader, services []string) (all []*ga
 	for _, service := range services {
 		name := kind.BackendName(federation.ResolveHost(service, p.Key.Namespace))
 		for _, of := range routeKinds {
-			for o := range r.Objects().Named(of, name) {
+			for o := range r.Objects().Named(of.Kind, name) {
 				v := readRoute(o)
 				if v == nil || o.Key.Cluster != p.Key.Cluster {
 					continue

@@ -70,7 +70,7 @@ func (s *statuses) tell(changed bool) {
 }
 
 // Routes are the kinds of routes that have a status.
-func Routes() []federation.Kind { return slices.Clone(routeKinds) }
+func Routes() []federation.Kind { return routesOf(func(routeKind) bool { return true }) }
 
 // Translates reports whether objects of the kind have a status among those of a Source.
 func Translates(kind federation.Kind) bool { return slices.Contains(unitKinds, kind) }

@@ -25,32 +25,45 @@ type made struct {
 	hosts   []string // for which a Gateway has routes, sorted
 }
 
+// translators are by the kind of an object. Those of routes are not listed.
+var translators = federation.Rows[func(*federation.Reader, federation.ObjectKey) made]{
+	classKind:     func(r *federation.Reader, key federation.ObjectKey) made { return made{status: statusOfClass(r, key)} },
+	setKind:       func(r *federation.Reader, key federation.ObjectKey) made { return made{status: statusOfSet(r, key)} },
+	gatewayKind:   translateGateway,
+	tlsPolicyKind: translatePolicy,
+}
+
 // translate translates a Gateway with its routes, or computes the status of a route.
 func translate(r *federation.Reader, key federation.ObjectKey) made {
 	r = r.For(key.Cluster)
-	switch key.Of() {
-	case gatewayKind:
-		if g := view(r, key); g != nil && g.Key == key {
-			return g.translate(r)
-		}
-	case classKind:
-		return made{status: statusOfClass(r, key)}
-	case setKind:
-		return made{status: statusOfSet(r, key)}
-	case tlsPolicyKind:
-		if p := readPolicy(r, key); p != nil {
-			return p.translate(r)
-		}
-	default:
-		if o, exists := r.Object(key); exists && o.Key == key {
-			if v := readRoute(o); v != nil {
-				m := made{status: statusOf(r, v), objects: v.meshObjects(r)}
-				for _, o := range m.objects {
-					m.status.Made = append(m.status.Made, o.Key)
-				}
-				return m
-			}
-		}
+	if of := translators[key.Of()]; of != nil {
+		return of(r, key)
+	}
+	o, exists := r.Object(key)
+	if !exists || o.Key != key {
+		return made{}
+	}
+	v := readRoute(o)
+	if v == nil {
+		return made{}
+	}
+	m := made{status: statusOf(r, v), objects: v.meshObjects(r)}
+	for _, o := range m.objects {
+		m.status.Made = append(m.status.Made, o.Key)
+	}
+	return m
+}
+
+func translateGateway(r *federation.Reader, key federation.ObjectKey) made {
+	if g := view(r, key); g != nil && g.Key == key {
+		return g.translate(r)
+	}
+	return made{}
+}
+
+func translatePolicy(r *federation.Reader, key federation.ObjectKey) made {
+	if p := readPolicy(r, key); p != nil {
+		return p.translate(r)
 	}
 	return made{}
 }
@@ -86,7 +99,7 @@ func (g *gatewayView) candidates(r *federation.Reader) (all []*routeView) {
 	seen := map[federation.ObjectKey]bool{}
 	for _, of := range routeKinds {
 		for _, name := range names {
-			for o := range r.Objects().Named(of, name) {
+			for o := range r.Objects().Named(of.Kind, name) {
 				if o.Key.Cluster != g.Key.Cluster || seen[o.Key] {
 					continue
 				}
@@ -262,7 +275,7 @@ func httpRoutes(r *federation.Reader, l *listener, routes []*routeView) []any {
 	var items []item
 	for _, v := range routes {
 		t := &httpTranslation{reader: r, route: v, status: &Status{}, faults: &faults{}}
-		items = append(items, t.rules(v.http, l)...)
+		items = append(items, t.rules(v.http(), l)...)
 	}
 	slices.SortStableFunc(items, item.compare)
 	all := make([]any, 0, len(items))
