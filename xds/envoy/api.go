@@ -75,6 +75,9 @@ type Field = supported.Field
 // name is compiled.
 func NotHonoured(o *federation.Object) []Field { return supported.NotHonoured(o) }
 
+// Concerns reports whether resources for the facet can be made of the object.
+func Concerns(o *federation.Object, f Facet) bool { return supported.Concerns(o, f) }
+
 // ParseNode reads a node as Istio's proxies and plain Envoys send it. Errors name
 // the field.
 func ParseNode(n *corev3.Node) (Node, error) { return node.ParseNode(n, Given{}) }

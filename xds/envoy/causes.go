@@ -5,13 +5,8 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1"
-	envoyfilters "istio.io/api/networking/v1alpha3"
-	security "istio.io/api/security/v1"
-	telemetry "istio.io/api/telemetry/v1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/authentication"
 	"isthmus.dev/isthmus/xds/envoy/envoyfilter"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
@@ -67,27 +62,4 @@ func patchedParts(v *facet.View, t resource.Type, name string, parts []string, f
 			}
 		}
 	})
-}
-
-// Concerns reports whether resources for the facet can be made of the object. A builder
-// for a gateway reads all Gateways, and uses only those that select it. Policies are found by
-// one of the labels that they select.
-func Concerns(o *federation.Object, f node.Facet) bool {
-	switch spec := o.Spec.(type) {
-	case *networking.Gateway:
-		return f.HasLabels(spec.GetSelector()) && o.Credentials.Concerns(f.Namespace)
-	case *security.AuthorizationPolicy:
-		return facet.Selects(spec, o.Key.Namespace, f)
-	case *security.RequestAuthentication:
-		return facet.Selects(spec, o.Key.Namespace, f)
-	case *envoyfilters.EnvoyFilter:
-		return slices.ContainsFunc(node.PatchesOf(f), func(ref node.PatchRef) bool { return ref.Object == o.Key })
-	case *telemetry.Telemetry:
-		own := o.Key
-		own.Cluster = ""
-		return slices.Contains(node.TelemetryKeys(f), own)
-	case *security.PeerAuthentication:
-		return !f.Has(node.Inbound) || authentication.SelectsPeers(spec, f.HasLabels)
-	}
-	return true
 }

@@ -9,9 +9,10 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/authorization"
 	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-var _ = add(row{kind: authorization.Kind, table: authorizationFields()})
+var _ = add(row{kind: authorization.Kind, table: authorizationFields(), concerns: concernsSelected})
 
 const (
 	noTarget   = "the hub has no proxies that it could mean; name a Gateway of gateway.networking.k8s.io, or use a selector"
@@ -42,6 +43,12 @@ func authorizationFields() *table {
 		t.fields = append(t.fields, "rules.to.operation."+field)
 	}
 	return t
+}
+
+// concernsSelected reports whether a policy selects the facet's proxies.
+func concernsSelected(o *federation.Object, f node.Facet) bool {
+	p, is := o.Spec.(facet.Attached)
+	return !is || facet.Selects(p, o.Key.Namespace, f)
 }
 
 // withTargets adds the fields by which a policy names objects.

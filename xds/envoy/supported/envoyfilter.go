@@ -2,6 +2,7 @@ package supported
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	api "istio.io/api/networking/v1alpha3"
@@ -11,7 +12,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-var _ = add(row{kind: node.EnvoyFilterKind, table: envoyFilterFields()})
+var _ = add(row{kind: node.EnvoyFilterKind, table: envoyFilterFields(), concerns: func(o *federation.Object, f node.Facet) bool {
+	return slices.ContainsFunc(node.PatchesOf(f), func(ref node.PatchRef) bool { return ref.Object == o.Key })
+}})
 
 func envoyFilterFields() *table {
 	t := &table{

@@ -7,12 +7,17 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-var _ = add(row{kind: gateway.Kind, table: gatewayFields()})
+var _ = add(row{kind: gateway.Kind, table: gatewayFields(), concerns: func(o *federation.Object, f node.Facet) bool {
+	spec, is := o.Spec.(*networking.Gateway)
+	return !is || f.HasLabels(spec.GetSelector()) && o.Credentials.Concerns(f.Namespace)
+}})
 
 func gatewayFields() *table {
 	t := &table{

@@ -1,5 +1,17 @@
 package supported
 
-import "isthmus.dev/isthmus/xds/envoy/authentication"
+import (
+	security "istio.io/api/security/v1"
 
-var _ = add(row{kind: authentication.PeerKind, table: &table{fields: []string{"selector.matchLabels", "mtls.mode", "portLevelMtls"}}})
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
+	"isthmus.dev/isthmus/xds/envoy/node"
+)
+
+var _ = add(row{
+	kind: authentication.PeerKind, table: &table{fields: []string{"selector.matchLabels", "mtls.mode", "portLevelMtls"}},
+	concerns: func(o *federation.Object, f node.Facet) bool {
+		spec, is := o.Spec.(*security.PeerAuthentication)
+		return !is || !f.Has(node.Inbound) || authentication.SelectsPeers(spec, f.HasLabels)
+	},
+})

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
 // Field is a part of an object's spec that has no effect, or not the one that it
@@ -49,6 +50,9 @@ type row struct {
 	// merged marks objects that the merge takes up before proxies get anything: no resource is made of
 	// their fields alone.
 	merged bool
+	// concerns reports whether resources for a facet can be made of an object; nil: of each. A builder reads
+	// all Gateways, for example, and uses those that select its proxies.
+	concerns func(*federation.Object, node.Facet) bool
 }
 
 var rows = federation.Rows[row]{}
@@ -87,6 +91,12 @@ func Idle(kind federation.Kind) string { return rows[kind].idle }
 
 // Merged reports whether objects of the kind become services and workloads before proxies get anything.
 func Merged(kind federation.Kind) bool { return rows[kind].merged }
+
+// Concerns reports whether resources for the facet can be made of the object.
+func Concerns(o *federation.Object, f node.Facet) bool {
+	concerns := rows[o.Key.Of()].concerns
+	return concerns == nil || concerns(o, f)
+}
 
 // OfHub are those of the supported fields that decide what the hub does, and are not part of a resource.
 func OfHub(kind federation.Kind) []string {

@@ -8,11 +8,16 @@ import (
 	"google.golang.org/protobuf/proto"
 	api "istio.io/api/telemetry/v1alpha1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/telemetry"
 )
 
-var _ = add(row{kind: node.TelemetryKind, table: withTargets(&table{
+var _ = add(row{kind: node.TelemetryKind, concerns: func(o *federation.Object, f node.Facet) bool {
+	own := o.Key
+	own.Cluster = ""
+	return slices.Contains(node.TelemetryKeys(f), own)
+}, table: withTargets(&table{
 	fields: []string{
 		"selector.matchLabels", "accessLogging.match.mode", "accessLogging.providers.name", "accessLogging.disabled",
 		"accessLogging.filter.expression",

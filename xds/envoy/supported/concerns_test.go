@@ -1,0 +1,51 @@
+package supported_test
+
+import (
+	"testing"
+
+	networking "istio.io/api/networking/v1"
+	envoyfilters "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1"
+	telemetry "istio.io/api/telemetry/v1"
+	selection "istio.io/api/type/v1beta1"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/jwks"
+	"isthmus.dev/isthmus/xds/envoy/authentication"
+	"isthmus.dev/isthmus/xds/envoy/authorization"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/gateway"
+	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/supported"
+)
+
+// Objects that select proxies concern those that they select.
+func TestObjectsConcernTheProxiesThatTheySelect(t *testing.T) {
+	t.Parallel()
+	web := &selection.WorkloadSelector{MatchLabels: map[string]string{"app": "web"}}
+	for _, c := range []struct {
+		kind     federation.Kind
+		spec     any
+		scope    node.Scope
+		web, api bool // whether the object concerns proxies with the label app
+	}{
+		{gateway.Kind, &networking.Gateway{Selector: web.MatchLabels}, node.ScopeGateway, true, false},
+		{authorization.Kind, &security.AuthorizationPolicy{Selector: web}, node.ScopeInbound, true, false},
+		{jwks.Kind, &security.RequestAuthentication{Selector: web}, node.ScopeInbound, true, false},
+		{authentication.PeerKind, &security.PeerAuthentication{Selector: web}, node.ScopeInbound, true, false},
+		{authentication.PeerKind, &security.PeerAuthentication{Selector: web}, node.ScopePublic, true, true}, // of those that are called
+		{node.EnvoyFilterKind, &envoyfilters.EnvoyFilter{}, node.ScopeInbound, false, false},                 // facets name theirs
+		{node.TelemetryKind, &telemetry.Telemetry{}, node.ScopeInbound, false, false},                        // and these
+		{destinationrule.Kind, &networking.DestinationRule{}, node.ScopeOwn, true, true},
+	} {
+		o := &federation.Object{
+			Key:  federation.ObjectKey{Group: c.kind.Group, Kind: c.kind.Name, Namespace: "shop", Name: "a"},
+			Spec: c.spec,
+		}
+		for label, want := range map[string]bool{"app=web": c.web, "app=api": c.api} {
+			if got := supported.Concerns(o, node.Facet{Scope: c.scope, Namespace: "shop", Labels: label}); got != want {
+				t.Errorf("%s concerns facets %s with %s: %t, want %t", o.Key, c.scope, label, got, want)
+			}
+		}
+	}
+}
