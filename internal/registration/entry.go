@@ -41,9 +41,7 @@ func (p Proxy) key() federation.ObjectKey {
 	if p.Network != "" {
 		name += "-" + string(p.Network)
 	}
-	if over := len(name) - longestName; over > 0 {
-		name = strings.TrimLeft(name[over:], "-.")
-	}
+	name = strings.Trim(name[max(len(name)-longestName, 0):], "-.") // an IPv6 address may end with colons
 	return federation.ObjectKey{Group: networkingGroup, Kind: "WorkloadEntry", Namespace: p.Namespace, Name: name}
 }
 
@@ -82,6 +80,10 @@ func entryOf(p Proxy, s *federation.Snapshot, hub federation.ClusterID, h health
 	}
 	if err := p.ofTrustDomain(s, hub); err != nil {
 		return nil, err
+	}
+	if why := s.Settings().Addresses.Refuse(p.Address, 0); why != "" {
+		return nil, refuse(Invalid,
+			"the address %s %s, and no proxy is sent there: set INSTANCE_IP to an address at which others reach the workload", p.Address, why)
 	}
 	spec.Address = p.Address.String()
 	if p.Network != "" {

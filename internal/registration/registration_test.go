@@ -57,7 +57,9 @@ func TestU07ProxyIsAWorkloadOfItsGroup(t *testing.T) {
 func TestG86MetricsOfMachinesAreAboutTheirGroup(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		long := strings.Repeat("long-", 20) + "name"
-		for group, labels := range map[string]string{"plain": "app: ledger", "named": "app: ledger, service.istio.io/workload-name: books", long: "app: ledger"} {
+		for group, labels := range map[string]string{
+			"plain": "app: ledger", "named": "app: ledger, service.istio.io/workload-name: books", long: "app: ledger",
+		} {
 			w.apply("apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: " + group + ", namespace: shop}\n" +
 				"spec: {metadata: {labels: {" + labels + "}}, template: {serviceAccount: ledger}}\n")
 		}
