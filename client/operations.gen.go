@@ -1453,7 +1453,7 @@ type EntryHealth struct {
 	// Since when.
 	Since time.Time `json:"since"`
 	// Whether proxies of the observer use it, and why.
-	Standing GatewayStanding `json:"standing"`
+	Standing GatewayState `json:"standing"`
 }
 
 // GetObserverNetworkID returns EntryHealth.ObserverNetworkID, and is useful for accessing the field via an interface.
@@ -1466,7 +1466,7 @@ func (v *EntryHealth) GetReachable() bool { return v.Reachable }
 func (v *EntryHealth) GetSince() time.Time { return v.Since }
 
 // GetStanding returns EntryHealth.Standing, and is useful for accessing the field via an interface.
-func (v *EntryHealth) GetStanding() GatewayStanding { return v.Standing }
+func (v *EntryHealth) GetStanding() GatewayState { return v.Standing }
 
 // The expected revision of an object.
 type ExpectedRevisionInput struct {
@@ -1632,27 +1632,27 @@ func (v *GatewayNumbers) GetTotal() int { return v.Total }
 func (v *GatewayNumbers) GetUnreachable() int { return v.Unreachable }
 
 // Whether proxies use a gateway, and why.
-type GatewayStanding string
+type GatewayState string
 
 const (
 	// Used: it was not probed from there.
-	GatewayStandingUnprobed GatewayStanding = "UNPROBED"
+	GatewayStateUnprobed GatewayState = "UNPROBED"
 	// Used: it can be reached.
-	GatewayStandingReachable GatewayStanding = "REACHABLE"
+	GatewayStateReachable GatewayState = "REACHABLE"
 	// Not used: it cannot be reached, and another gateway can.
-	GatewayStandingUnreachable GatewayStanding = "UNREACHABLE"
+	GatewayStateUnreachable GatewayState = "UNREACHABLE"
 	// Used although it cannot be reached, because no gateway can.
-	GatewayStandingLastResort GatewayStanding = "LAST_RESORT"
+	GatewayStateLastResort GatewayState = "LAST_RESORT"
 	// Not used: it is for other networks.
-	GatewayStandingNotServing GatewayStanding = "NOT_SERVING"
+	GatewayStateNotServing GatewayState = "NOT_SERVING"
 )
 
-var AllGatewayStanding = []GatewayStanding{
-	GatewayStandingUnprobed,
-	GatewayStandingReachable,
-	GatewayStandingUnreachable,
-	GatewayStandingLastResort,
-	GatewayStandingNotServing,
+var AllGatewayState = []GatewayState{
+	GatewayStateUnprobed,
+	GatewayStateReachable,
+	GatewayStateUnreachable,
+	GatewayStateLastResort,
+	GatewayStateNotServing,
 }
 
 // The health of an endpoint.

@@ -45,8 +45,8 @@ type RegistryStatus struct {
 	LastKnownGood time.Time
 }
 
-// Identity is what a registry found out about the cluster behind its address.
-type Identity struct {
+// ClusterIdentity is what a registry found out about the cluster behind its address.
+type ClusterIdentity struct {
 	UID     string    // kube-system UID; Consul datacenter and servers
 	Network NetworkID // network that the cluster itself names, if any
 }
@@ -63,7 +63,7 @@ type Problem struct {
 type Cluster struct {
 	ID        ClusterID
 	Spec      ClusterSpec
-	Identity  Identity
+	Identity  ClusterIdentity
 	Status    RegistryStatus
 	Declared  NetworkID // network whose object lists the cluster, if any
 	Listed    bool      // a complete list of it is in the snapshot, or was

@@ -70,7 +70,7 @@ type Edit struct {
 	Services  Delta[ServiceKey, *Shard]
 	Workloads Delta[WorkloadKey, *Workload]
 	Problems  Delta[string, Problem] // by any name that the registry finds again
-	Identity  *Identity
+	Identity  *ClusterIdentity
 	Status    *RegistryStatus
 	Clusters  Delta[ClusterID, ClusterSpec] // Gone removes all that the cluster ever said
 	Settings  *Settings

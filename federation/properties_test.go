@@ -244,7 +244,7 @@ func drawEdit(t *rapid.T) Edit {
 	case 5:
 		e.Clock = drawTime(t)
 	case 7:
-		e.Identity = &Identity{Network: drawNetworkID(t)}
+		e.Identity = &ClusterIdentity{Network: drawNetworkID(t)}
 	}
 	return e
 }

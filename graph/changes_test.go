@@ -12,8 +12,8 @@ import (
 	"isthmus.dev/isthmus/graph"
 )
 
-// settle waits until every goroutine of the bubble waits, twice the pace later.
-func settle() {
+// waitUntilIdle waits until every goroutine of the bubble waits, twice the pace later.
+func waitUntilIdle() {
 	<-time.NewTimer(2 * graph.DefaultPace).C
 	synctest.Wait()
 }
@@ -179,7 +179,7 @@ func TestSlowReaderGetsOneLargerChange(t *testing.T) {
 		changes := s.changes("", nil)
 		changes.whole()
 		l.publish(offer(2, a)) // on its way, while the reader does not read
-		settle()
+		waitUntilIdle()
 		for i := range 20 {
 			l.publish(offer(3+i, a, b))
 		}
@@ -217,7 +217,7 @@ func TestSubscriptionEndsWithItsContext(t *testing.T) {
 		idle.whole()
 		idle.await()
 		l.publish(clusters("c2"))
-		settle()
+		waitUntilIdle()
 		for _, stream := range []*stream{idle, unread} {
 			stream.stop()
 			synctest.Wait()

@@ -81,7 +81,7 @@ func TestChangesHaveNetworks(t *testing.T) {
 			t.Errorf("the picture has %s", got)
 		}
 		l.publish(probed(true))
-		settle()
+		waitUntilIdle()
 		if got := networksOf(t, changes); got != `n2 UPDATE [{[{REACHABLE}]} {[]}]` {
 			t.Errorf("the change has %s", got)
 		}

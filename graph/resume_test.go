@@ -181,7 +181,7 @@ func TestCursorStaysWhileNothingFollowedChanges(t *testing.T) {
 			l.publish(offer(i%3+1, key("a", "shop")))
 			busy.read()
 		}
-		settle()
+		waitUntilIdle()
 		quiet.stop()
 		<-quiet.waiting
 		quiet.waiting = nil

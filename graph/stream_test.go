@@ -115,7 +115,7 @@ func (s *stream) silent() bool {
 	if s.waiting == nil {
 		s.await()
 	}
-	settle()
+	waitUntilIdle()
 	return len(s.waiting) == 0
 }
 

@@ -13,8 +13,8 @@ import (
 
 // identified is a registry that follows the cluster of that number, and is held
 // when it is to expect a different one.
-func identified(n *byte, services *int) func(federation.Identity) (registries.Registry, error) {
-	return func(known federation.Identity) (registries.Registry, error) {
+func identified(n *byte, services *int) func(federation.ClusterIdentity) (registries.Registry, error) {
+	return func(known federation.ClusterIdentity) (registries.Registry, error) {
 		return registrytest.Fake(func(ctx context.Context, to registries.Sink) error {
 			e := registrytest.Full(*n, *services)
 			if known.UID != "" && known.UID != e.Identity.UID {

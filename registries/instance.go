@@ -110,7 +110,7 @@ func (r *attempt) open(cancel context.CancelFunc) (Registry, error) {
 	r.instance.attempt = r
 	known := m.known.identity()
 	if r.instance.confirmed {
-		known = federation.Identity{}
+		known = federation.ClusterIdentity{}
 	}
 	m.mu.Unlock()
 	registry, err := r.instance.cluster.Open(known)

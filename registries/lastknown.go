@@ -32,8 +32,8 @@ func (s *saved) edit() federation.Edit {
 	}
 }
 
-func (s *saved) identity() federation.Identity {
-	return federation.Identity{UID: s.UID, Network: s.Network}
+func (s *saved) identity() federation.ClusterIdentity {
+	return federation.ClusterIdentity{UID: s.UID, Network: s.Network}
 }
 
 // lastKnown is what was known of a cluster before it answered. It is guarded by member.mu.
@@ -64,14 +64,14 @@ func (l *lastKnown) baseline(synced bool) federation.Edit {
 }
 
 // identity is that of the cluster as it was last known.
-func (l *lastKnown) identity() federation.Identity {
+func (l *lastKnown) identity() federation.ClusterIdentity {
 	if c, ok := l.snapshots.Latest().Cluster(l.shard.Cluster); ok && c.Identity.UID != "" {
 		return c.Identity
 	}
 	if l.restored != nil {
 		return l.restored.identity()
 	}
-	return federation.Identity{}
+	return federation.ClusterIdentity{}
 }
 
 // add decodes one record of the file.

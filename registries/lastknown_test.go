@@ -52,7 +52,7 @@ func savedBy(t *testing.T, list federation.Edit) (dir, file string) {
 func TestP06DeadClusterIsServedAsItWas(t *testing.T) {
 	dir, _ := savedBy(t, rich(1, 25))
 	synctest.Test(t, func(t *testing.T) {
-		var known federation.Identity
+		var known federation.ClusterIdentity
 		back := make(chan struct{})
 		c := cluster("c1", "", func(ctx context.Context, to registries.Sink) error {
 			to.Status(federation.RegistryStatus{Phase: federation.Syncing, Message: "connection refused"})
@@ -60,7 +60,7 @@ func TestP06DeadClusterIsServedAsItWas(t *testing.T) {
 			return registrytest.Says(registrytest.Full(1, 20))(ctx, to)
 		})
 		open := c.Open
-		c.Open = func(id federation.Identity) (registries.Registry, error) { known = id; return open(id) }
+		c.Open = func(id federation.ClusterIdentity) (registries.Registry, error) { known = id; return open(id) }
 		h := start(t, dir, c)
 		defer h.stop()
 		if known.UID != "uid-1" {

@@ -53,7 +53,7 @@ type Cluster struct {
 	// is that of the cluster as it was known before, zero if it never was: a
 	// registry that finds another cluster applies nothing and says so. An error
 	// counts as one that a retry may not heal and holds no secret.
-	Open func(known federation.Identity) (Registry, error)
+	Open func(known federation.ClusterIdentity) (Registry, error)
 }
 
 // Metrics counts what the registries do. It must not block.

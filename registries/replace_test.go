@@ -70,7 +70,7 @@ func TestF49WrongNewCredentialsLeaveTheOldOnesWorking(t *testing.T) {
 		h := start(t, "", cluster("c1", "old", old))
 		defer h.stop()
 		broken := cluster("c1", "broken", nil)
-		broken.Open = func(federation.Identity) (registries.Registry, error) {
+		broken.Open = func(federation.ClusterIdentity) (registries.Registry, error) {
 			return nil, errors.New("the token has expired")
 		}
 		for name, attach := range map[string]func(){

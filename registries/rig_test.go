@@ -35,7 +35,7 @@ func cluster(id, fingerprint string, each ...registrytest.Fake) registries.Clust
 	starts := 0
 	return registries.Cluster{
 		ID: federation.ClusterID(id), Spec: federation.ClusterSpec{Provider: federation.Mock}, Fingerprint: fingerprint,
-		Open: func(federation.Identity) (registries.Registry, error) {
+		Open: func(federation.ClusterIdentity) (registries.Registry, error) {
 			next := each[min(starts, len(each)-1)]
 			starts++
 			return next, nil

@@ -111,7 +111,7 @@ func TestR34EnvoyGetsItsIdentityFromItsAgent(t *testing.T) {
 		}
 		return err
 	})
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 	if at := r.first(Nacked, envoy.ClusterType); at >= 0 {
 		t.Error("the Envoy refused clusters")
 	}

@@ -32,7 +32,7 @@ func TestR48ASidecarNamesItsClusterByAnAlias(t *testing.T) {
 		}
 		return fmt.Errorf("it is not connected")
 	})
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 }
 
 // An alias that moves to another cluster ends the streams that name it.

@@ -71,7 +71,7 @@ func TestR34AnEnvoyWithoutIdentityIsRefusedWhereCallersSpeakMutualTLS(t *testing
 	}
 	r.registerWeb("disabled")
 	r.envoy.WaitReady(3 * patience)
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 	r.forget()
 	r.registerWeb(federation.MutualTLS)
 	r.await("the stream to end", r.connected(0))
@@ -83,6 +83,6 @@ func TestR34AnEnvoyWithIdentityIsServedWhereCallersSpeakMutualTLS(t *testing.T) 
 	r.registerWeb(federation.MutualTLS)
 	r.set(service("more", 1))
 	r.await("the clusters", r.hasClusters(cluster("named"), cluster("web"), cluster("more")))
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 	r.await("the stream to go on", r.connected(1))
 }

@@ -81,7 +81,7 @@ func TestK34WhatAnEnvoyFilterBreaksStaysWithIt(t *testing.T) {
 	e.objects(tenantGateway("a", simpleTLS()), tenantGateway("b", simpleTLS()), answering("a", "a0"), answering("b", "b0"))
 	e.await("a to answer", e.answered("a", "a0"))
 	e.await("b to answer", e.answered("b", "b0"))
-	e.await("everything to be accepted", e.settled)
+	e.await("everything to be accepted", e.inSync)
 	round := 0
 	for words, broken := range brokenFilters() {
 		round++

@@ -135,5 +135,5 @@ func TestR05ARefusedFilterChainStopsNobodyElse(t *testing.T) {
 	}
 	e.objects(tenantGateway("a", atVersion(tls12)))
 	e.await("the correction", e.speaks("a", tls.VersionTLS12))
-	e.await("everything to be accepted", e.settled)
+	e.await("everything to be accepted", e.inSync)
 }

@@ -146,7 +146,7 @@ func TestR05ARefusedVirtualHostStopsNobodyElse(t *testing.T) {
 	}
 	e.objects(answering("a", "fixed"))
 	e.await("the correction", e.answered("a", "fixed"))
-	e.await("everything to be accepted", e.settled)
+	e.await("everything to be accepted", e.inSync)
 	e.await("a to be well", e.stands(a, fleet.Accepted))
 }
 
@@ -156,7 +156,7 @@ func TestR05AFreshEnvoyGetsAllButWhatItRefuses(t *testing.T) {
 	e := newEdge(t, planting())
 	e.objects(tenantGateway("a", simpleTLS()), tenantGateway("b", simpleTLS()), answering("a", "a0"), answering("b", "b0"))
 	e.await("a to answer", e.answered("a", "a0"))
-	e.await("everything to be accepted", e.settled)
+	e.await("everything to be accepted", e.inSync)
 	e.stop()
 	e.objects(answering("a", "a header that must stay"), answering("b", "b1"))
 	e.envoy.Stop()

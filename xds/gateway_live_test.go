@@ -196,7 +196,7 @@ func TestX23GatewayServesAndSecretsRotate(t *testing.T) {
 		}
 		return err
 	})
-	e.await("everything to be accepted", e.settled)
+	e.await("everything to be accepted", e.inSync)
 	redirected := e.namespace.Get("http://"+gatewayIP+":8080/a?b=c", "Host", "shop.example.com")
 	if redirected.Status != http.StatusMovedPermanently || redirected.Header.Get("Location") != "https://shop.example.com/a?b=c" {
 		t.Errorf("plaintext is answered with %d %s %v", redirected.Status, redirected.Header.Get("Location"), redirected.Err)

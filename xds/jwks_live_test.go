@@ -130,7 +130,7 @@ func TestK10K11KeysThatAServerChangesReachARealGateway(t *testing.T) {
 	server.says(second.set())
 	e.answers(http.StatusOK, second, "a token of the new key to be accepted")
 	e.answers(http.StatusUnauthorized, first, "a token of the old key to be refused")
-	e.await("everything to be accepted", e.settled)
+	e.await("everything to be accepted", e.inSync)
 	e.forget()
 	for _, bad := range []http.HandlerFunc{
 		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },

@@ -117,7 +117,7 @@ func TestEnvoyGetsItsIdentityBesideItsClusters(t *testing.T) {
 				}
 				return err
 			})
-			r.await("everything to be accepted", r.settled)
+			r.await("everything to be accepted", r.inSync)
 			if at := r.first(Nacked, envoy.ClusterType); at >= 0 {
 				t.Error("the Envoy refused clusters")
 			}

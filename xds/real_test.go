@@ -239,8 +239,8 @@ func (r *real) hasClusters(names ...string) func() error {
 	}
 }
 
-// settled fails unless everything is accepted and nothing is warming.
-func (r *real) settled() error {
+// inSync fails unless everything is accepted and nothing is warming.
+func (r *real) inSync() error {
 	for p := range r.fleet.Latest().Proxies() {
 		for typ, s := range p.Sync {
 			if s.State != fleet.Synced {

@@ -12,7 +12,7 @@ import (
 func TestX24EnvoyIsServedInOrder(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		r := newReal(t, delta, service("web", 1), tcpService("db", 5))
-		r.await("everything to be accepted", r.settled)
+		r.await("everything to be accepted", r.inSync)
 		last := -1
 		for _, kind := range envoyOrder {
 			at := r.first(Sent, kind)
@@ -30,7 +30,7 @@ func (r *real) changed(since uint64) func() error {
 		if r.changes() == since {
 			return fmt.Errorf("no cluster changed")
 		}
-		return r.settled()
+		return r.inSync()
 	}
 }
 
@@ -39,7 +39,7 @@ func (r *real) changed(since uint64) func() error {
 func TestX27X28X29EnvoyWarmsChangedClustersAtOnce(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		r := newReal(t, delta, service("web", 1))
-		r.await("everything to be accepted", r.settled)
+		r.await("everything to be accepted", r.inSync)
 		before := r.changes()
 		r.forget()
 		r.set(changedCluster())
@@ -50,7 +50,7 @@ func TestX27X28X29EnvoyWarmsChangedClustersAtOnce(t *testing.T) {
 		}
 		r.set(service("web", 1), service("new", 2))
 		r.await("the new cluster", r.hasClusters(cluster("web"), cluster("new")))
-		r.await("everything to be accepted", r.settled)
+		r.await("everything to be accepted", r.inSync)
 	})
 }
 
@@ -58,7 +58,7 @@ func TestX27X28X29EnvoyWarmsChangedClustersAtOnce(t *testing.T) {
 func TestX11X27EnvoyWarmsClustersThatChangedWhileItWasAlone(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		r := newReal(t, delta, service("web", 1), service("other", 2))
-		r.await("everything to be accepted", r.settled)
+		r.await("everything to be accepted", r.inSync)
 		before := r.changes()
 		r.stop()
 		r.set(changedCluster())
@@ -70,21 +70,21 @@ func TestX11X27EnvoyWarmsClustersThatChangedWhileItWasAlone(t *testing.T) {
 func TestX30EnvoyGetsRoutesForARecreatedListener(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		r := newReal(t, delta, service("web", 1), tcpService("db", 5))
-		r.await("everything to be accepted", r.settled)
+		r.await("everything to be accepted", r.inSync)
 		for range 2 {
 			r.set(gone("web"))
 			r.await("the listener to go", func() error { return r.listeners(3) })
 			r.await("the cluster to go", r.hasClusters(dbCluster))
 			r.set(service("web", 1))
 			r.await("the listener to be back", func() error { return r.listeners(4) })
-			r.await("everything to be accepted", r.settled)
+			r.await("everything to be accepted", r.inSync)
 		}
 	})
 }
 
 func TestX03EnvoyHasNoZombieAfterARefusal(t *testing.T) {
 	r := newReal(t, true, service("web", 1))
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 	d := service("bad", 2)
 	d.Set[key("good")] = httpShard(3)
 	r.set(d)
@@ -95,12 +95,12 @@ func TestX03EnvoyHasNoZombieAfterARefusal(t *testing.T) {
 	r.set(gone("good", "bad"))
 	r.serve()
 	r.await("the zombie to go", r.hasClusters(cluster("web")))
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 }
 
 func TestX04EnvoyAndHubAgreeAfterARefusal(t *testing.T) {
 	r := newReal(t, false, service("web", 1), service("old", 2))
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 	d := service("bad", 2)
 	d.Gone = gone("old").Gone
 	d.Set[key("good")] = httpShard(3)
@@ -109,5 +109,5 @@ func TestX04EnvoyAndHubAgreeAfterARefusal(t *testing.T) {
 	r.await("the old cluster to go", r.hasClusters(cluster("web"), cluster("good")))
 	r.await("the repair to be accepted", r.accepted(xdstest.CDS))
 	r.set(gone("bad"))
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 }

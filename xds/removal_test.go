@@ -76,11 +76,11 @@ func TestR36AnEnvoyLosesItsOnlyGatewayAtOnce(t *testing.T) {
 	e := newEdge(t)
 	e.rotate("one")
 	e.await("the gateway to serve", func() error { _, err := e.ask("shop.example.com"); return err })
-	e.await("everything to be accepted", e.settled)
+	e.await("everything to be accepted", e.inSync)
 	e.forget()
 	e.operator.Update(federation.Edit{Objects: federation.Delta[federation.ObjectKey, *federation.Object]{Full: true}})
 	e.await("Envoy to remove the listeners", func() error { return e.listeners(0) })
-	e.await("everything to be accepted", e.settled)
+	e.await("everything to be accepted", e.inSync)
 	for _, kind := range []envoy.Type{envoy.ListenerType, envoy.ClusterType} {
 		if e.first(EmptyHeld, kind) >= 0 {
 			t.Errorf("removing the %s waited for a second proof", kind)

@@ -28,7 +28,7 @@ func replaced(t *testing.T, delta bool) (*real, *load) {
 	r.pod.Join(network, "10.1.0.9")
 	r.pod.Capture(testbed.ProxyUID)
 	r.writer.Update(routedTo(t, "first", "v1"))
-	r.await("everything to be accepted", r.settled)
+	r.await("everything to be accepted", r.inSync)
 	l := startLoad(t, r.pod, "http://10.96.0.1/")
 	r.await("the first answers", l.answeredBy("v1"))
 	return r, l
@@ -61,7 +61,7 @@ func TestX25ReplacementUnderLoadLosesNothing(t *testing.T) {
 			r.await("answers from "+version, l.answeredBy(version))
 			r.await("the old subset to go", r.hasClusters(cluster("web"), subsetOf("web", subset)))
 		}
-		r.await("everything to be accepted", r.settled)
+		r.await("everything to be accepted", r.inSync)
 		l.none(t)
 	})
 }
@@ -75,7 +75,7 @@ func TestX26ClusterGoesAfterItsRouteMovedAway(t *testing.T) {
 		r.writer.Update(routedTo(t, "second", "v2"))
 		r.await("answers from v2", l.answeredBy("v2"))
 		r.await("the old subset to go", r.hasClusters(cluster("web"), subsetOf("web", "second")))
-		r.await("everything to be accepted", r.settled)
+		r.await("everything to be accepted", r.inSync)
 		added, moved := r.first(Acked, envoy.ClusterType), r.first(Sent, envoy.RouteType)
 		away, removed := r.first(Acked, envoy.RouteType), r.last(Sent, envoy.ClusterType)
 		if added < 0 || moved < added || away < moved || removed < away {

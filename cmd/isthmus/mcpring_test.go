@@ -100,7 +100,7 @@ func TestM15ThreeHubsInARing(t *testing.T) {
 		}
 	}
 	views := make([]ringView, len(hubs))
-	settled := func(i int) {
+	awaitNext := func(i int) {
 		next := (i + 1) % len(hubs)
 		hubs[i].awaitEndpoints(t, fmt.Sprintf("own-%d.example.com", next), fmt.Sprintf("192.0.2.%d", next+1))
 		hubs[i].awaitEndpoints(t, "same.example.com", fmt.Sprintf("192.0.2.%d", i+11))
@@ -131,7 +131,7 @@ func TestM15ThreeHubsInARing(t *testing.T) {
 		})
 	}
 	for i := range hubs {
-		settled(i)
+		awaitNext(i)
 	}
 	before := slices.Clone(views)
 	for round := range 3 { // an echo would come back with one of them
@@ -161,7 +161,7 @@ func TestM15ThreeHubsInARing(t *testing.T) {
 		})
 	}
 	for i, h := range hubs {
-		settled(i)
+		awaitNext(i)
 		if !slices.Equal(views[i].objects, before[i].objects) || !slices.Equal(views[i].services, before[i].services) {
 			t.Errorf("hub %d has\n%q\nand had before\n%q", i, views[i], before[i])
 		}

@@ -148,7 +148,7 @@ func attachOnce(ctx context.Context, k *testbed.Kube) (time.Duration, error) {
 	began := time.Now()
 	supervisor.Attach(registries.Cluster{
 		ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Kubernetes},
-		Open: func(federation.Identity) (registries.Registry, error) {
+		Open: func(federation.ClusterIdentity) (registries.Registry, error) {
 			client, err := connect(k)
 			if err != nil {
 				return nil, err

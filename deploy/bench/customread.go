@@ -154,7 +154,7 @@ func (r customReader) follow(ctx context.Context, running *sync.WaitGroup, count
 	running.Go(func() { _ = f.views.Run(ctx) })
 	running.Go(func() {
 		cluster.Run(ctx, func(uid string, _ error) {
-			registry.Update(federation.Edit{Identity: &federation.Identity{UID: uid}, Status: &federation.RegistryStatus{Phase: federation.Ready}})
+			registry.Update(federation.Edit{Identity: &federation.ClusterIdentity{UID: uid}, Status: &federation.RegistryStatus{Phase: federation.Ready}})
 		})
 		client.Close()
 	})

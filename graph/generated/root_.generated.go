@@ -6545,11 +6545,11 @@ type GatewayHealth {
   "Since when."
   since: DateTime!
   "Whether proxies of the observer use it, and why."
-  standing: GatewayStanding!
+  standing: GatewayState!
 }
 
 "Whether proxies use a gateway, and why."
-enum GatewayStanding {
+enum GatewayState {
   "Used: it was not probed from there."
   UNPROBED
   "Used: it can be reached."

@@ -6936,15 +6936,15 @@ func (ec *executionContext) _GatewayHealth_standing(ctx context.Context, field g
 			return obj.Standing, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.GatewayStanding) graphql.Marshaler {
-			return ec.marshalNGatewayStanding2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayStanding(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v model.GatewayState) graphql.Marshaler {
+			return ec.marshalNGatewayState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayState(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_GatewayHealth_standing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("GatewayHealth", field, false, false, errors.New("field of type GatewayStanding does not have child fields"))
+	return graphql.NewScalarFieldContext("GatewayHealth", field, false, false, errors.New("field of type GatewayState does not have child fields"))
 }
 
 func (ec *executionContext) _GatewayOverview_total(ctx context.Context, field graphql.CollectedField, obj *model.GatewayOverview) (ret graphql.Marshaler) {
@@ -24999,13 +24999,13 @@ func (ec *executionContext) marshalNGatewayOverview2isthmusᚗdevᚋisthmusᚋgr
 	return ec._GatewayOverview(ctx, sel, &v)
 }
 
-func (ec *executionContext) unmarshalNGatewayStanding2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayStanding(ctx context.Context, v any) (model.GatewayStanding, error) {
-	var res model.GatewayStanding
+func (ec *executionContext) unmarshalNGatewayState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayState(ctx context.Context, v any) (model.GatewayState, error) {
+	var res model.GatewayState
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNGatewayStanding2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayStanding(ctx context.Context, sel ast.SelectionSet, v model.GatewayStanding) graphql.Marshaler {
+func (ec *executionContext) marshalNGatewayState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayState(ctx context.Context, sel ast.SelectionSet, v model.GatewayState) graphql.Marshaler {
 	return v
 }
 

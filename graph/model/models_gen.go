@@ -528,7 +528,7 @@ type GatewayHealth struct {
 	// Since when.
 	Since time.Time `json:"since"`
 	// Whether proxies of the observer use it, and why.
-	Standing GatewayStanding `json:"standing"`
+	Standing GatewayState `json:"standing"`
 }
 
 // Numbers of gateways.
@@ -1586,59 +1586,59 @@ func (e Delivery) MarshalJSON() ([]byte, error) {
 }
 
 // Whether proxies use a gateway, and why.
-type GatewayStanding string
+type GatewayState string
 
 const (
 	// Used: it was not probed from there.
-	GatewayStandingUnprobed GatewayStanding = "UNPROBED"
+	GatewayStateUnprobed GatewayState = "UNPROBED"
 	// Used: it can be reached.
-	GatewayStandingReachable GatewayStanding = "REACHABLE"
+	GatewayStateReachable GatewayState = "REACHABLE"
 	// Not used: it cannot be reached, and another gateway can.
-	GatewayStandingUnreachable GatewayStanding = "UNREACHABLE"
+	GatewayStateUnreachable GatewayState = "UNREACHABLE"
 	// Used although it cannot be reached, because no gateway can.
-	GatewayStandingLastResort GatewayStanding = "LAST_RESORT"
+	GatewayStateLastResort GatewayState = "LAST_RESORT"
 	// Not used: it is for other networks.
-	GatewayStandingNotServing GatewayStanding = "NOT_SERVING"
+	GatewayStateNotServing GatewayState = "NOT_SERVING"
 )
 
-var AllGatewayStanding = []GatewayStanding{
-	GatewayStandingUnprobed,
-	GatewayStandingReachable,
-	GatewayStandingUnreachable,
-	GatewayStandingLastResort,
-	GatewayStandingNotServing,
+var AllGatewayState = []GatewayState{
+	GatewayStateUnprobed,
+	GatewayStateReachable,
+	GatewayStateUnreachable,
+	GatewayStateLastResort,
+	GatewayStateNotServing,
 }
 
-func (e GatewayStanding) IsValid() bool {
+func (e GatewayState) IsValid() bool {
 	switch e {
-	case GatewayStandingUnprobed, GatewayStandingReachable, GatewayStandingUnreachable, GatewayStandingLastResort, GatewayStandingNotServing:
+	case GatewayStateUnprobed, GatewayStateReachable, GatewayStateUnreachable, GatewayStateLastResort, GatewayStateNotServing:
 		return true
 	}
 	return false
 }
 
-func (e GatewayStanding) String() string {
+func (e GatewayState) String() string {
 	return string(e)
 }
 
-func (e *GatewayStanding) UnmarshalGQL(v any) error {
+func (e *GatewayState) UnmarshalGQL(v any) error {
 	str, ok := v.(string)
 	if !ok {
 		return fmt.Errorf("enums must be strings")
 	}
 
-	*e = GatewayStanding(str)
+	*e = GatewayState(str)
 	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid GatewayStanding", str)
+		return fmt.Errorf("%s is not a valid GatewayState", str)
 	}
 	return nil
 }
 
-func (e GatewayStanding) MarshalGQL(w io.Writer) {
+func (e GatewayState) MarshalGQL(w io.Writer) {
 	fmt.Fprint(w, strconv.Quote(e.String()))
 }
 
-func (e *GatewayStanding) UnmarshalJSON(b []byte) error {
+func (e *GatewayState) UnmarshalJSON(b []byte) error {
 	s, err := strconv.Unquote(string(b))
 	if err != nil {
 		return err
@@ -1646,7 +1646,7 @@ func (e *GatewayStanding) UnmarshalJSON(b []byte) error {
 	return e.UnmarshalGQL(s)
 }
 
-func (e GatewayStanding) MarshalJSON() ([]byte, error) {
+func (e GatewayState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -94,7 +94,7 @@ func (g NetworkGateway) Health() []GatewayHealth {
 		all[i] = GatewayHealth{
 			ObserverNetworkID: string(v.Observer), Observer: string(v.Observer), Reachable: v.Reachable,
 			Since:    v.Since.UTC().Truncate(time.Millisecond),
-			Standing: GatewayStanding(g.network.GatewayStatesFrom(v.Observer)[g.at]),
+			Standing: GatewayState(g.network.GatewayStatesFrom(v.Observer)[g.at]),
 		}
 	}
 	return all

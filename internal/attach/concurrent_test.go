@@ -36,7 +36,7 @@ func (s *store) Apply(_ context.Context, r apply.Request) (apply.Result, error) 
 	s.snapshots.Open(federation.ShardKey{Cluster: id, Provider: federation.Operator}).Update(federation.Edit{
 		Clusters: federation.Delta[federation.ClusterID,
 			federation.ClusterSpec]{Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes}}},
-		Identity: &federation.Identity{UID: cmp.Or(s.oneUID, "uid of "+string(id))},
+		Identity: &federation.ClusterIdentity{UID: cmp.Or(s.oneUID, "uid of "+string(id))},
 	})
 	return apply.Result{}, nil
 }

@@ -88,7 +88,7 @@ func TestF47SecretsOfAnotherClusterNameNothing(t *testing.T) {
 		expect("before it is known who the cluster is", "", "")
 		snapshots.Open(holder).Update(federation.Edit{
 			Services: federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true},
-			Identity: &federation.Identity{UID: "u1"},
+			Identity: &federation.ClusterIdentity{UID: "u1"},
 		})
 		expect("once it is known", "east west", "")
 		server.Become("u2")

@@ -13,7 +13,7 @@ import (
 // Report is what a look at a cluster found. Its findings have one code each.
 type Report struct {
 	Findings  []apply.Finding
-	UID       string               // see federation.Identity; empty: it did not come so far
+	UID       string               // see federation.ClusterIdentity; empty: it did not come so far
 	Network   federation.NetworkID // that it names itself
 	Addresses []netip.Addr         // of workloads, as many as were looked at
 	Prefixes  []netip.Prefix       // from which addresses of workloads are given

@@ -164,7 +164,7 @@ func minus(u federation.Usage) federation.Usage {
 }
 
 // fits checks that the offers may be kept beside, or instead of, the present ones.
-func (s *session) fits(offers map[string]*offer) error {
+func (s *syncer) fits(offers map[string]*offer) error {
 	all := s.model.used
 	for name, o := range offers {
 		all = all.Add(minus(s.model.offers[name].usage())).Add(o.usage())

@@ -9,7 +9,7 @@ import (
 const (
 	// failingAfter is how long the reads of one service must fail before the failure is
 	// reported. If Consul as a whole is in trouble, the proof that the first failure
-	// triggers ends the session earlier.
+	// triggers ends the run of the syncer earlier.
 	failingAfter = 2*requestTimeout + 2*time.Second
 	// busyAfter is the same for reads that Consul answers with 429, which asks to wait.
 	busyAfter = 30 * time.Second

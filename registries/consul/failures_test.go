@@ -167,7 +167,7 @@ func TestR84OneProofCountsForManyFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		registry.client.http.Transport = server
-		s := newSession(registry, &registrytest.Recorder{})
+		s := newSyncer(registry, &registrytest.Recorder{})
 		if err := s.sync(t.Context()); err != nil || len(s.model.odd) != 100 {
 			t.Fatalf("the sync ended with %v and %d services that cannot be read, want 100", err, len(s.model.odd))
 		}

@@ -11,7 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// errRelist ends a session that must read everything again.
+// errRelist ends a run of the syncer that must read everything again.
 var errRelist = errors.New("the catalogue must be read again as a whole")
 
 const (
@@ -36,7 +36,7 @@ type pollers struct {
 	translate   *translator
 	news        chan news
 	lists       chan listing
-	trouble     chan error    // ends the session
+	trouble     chan error    // ends the run
 	reset       chan struct{} // an index went back
 	rateLimited chan struct{} // a 429
 	nudge       chan struct{} // an error that the next proof should explain at once
@@ -47,16 +47,16 @@ type pollers struct {
 
 // watch is what the goroutine of follow derives from the pollers' messages.
 type watch struct {
-	*session
+	*syncer
 	pollers *pollers
 	live    map[string]context.CancelFunc
 	rest    int // services without a long poll
 	lowered time.Time
 }
 
-// follow keeps the model current until something ends the session: errRelist,
+// follow keeps the model current until something ends the run: errRelist,
 // or the trouble that the caller has to say. No goroutine is left behind.
-func (s *session) follow(ctx context.Context) error {
+func (s *syncer) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pollers{
 		r: s.r, guard: s.guard, translate: s.translate, news: make(chan news), lists: make(chan listing), trouble: make(chan error),
@@ -67,7 +67,7 @@ func (s *session) follow(ctx context.Context) error {
 	p.spawn(ctx, func() { p.beat(ctx) })
 	p.spawn(ctx, func() { p.pollList(ctx, s.listIndex) })
 	p.spawn(ctx, func() { p.sweep(ctx) })
-	w := &watch{session: s, pollers: p, live: map[string]context.CancelFunc{}}
+	w := &watch{syncer: s, pollers: p, live: map[string]context.CancelFunc{}}
 	w.arrange(ctx)
 	return w.loop(ctx)
 }

@@ -13,7 +13,7 @@ const mostNamed = 5
 
 // named adds to the refusal of a token that may not see everything which of the
 // followed services it does not see any more. Consul does not tell.
-func (s *session) named(ctx context.Context, err error) error {
+func (s *syncer) named(ctx context.Context, err error) error {
 	var r *refusal
 	if !errors.As(err, &r) || !r.blind || len(s.services) == 0 {
 		return err

@@ -34,7 +34,7 @@ func rethrow(err error) {
 	}
 }
 
-// spawn starts one of the session's goroutines.
+// spawn starts one of the syncer's goroutines.
 func (p *pollers) spawn(ctx context.Context, run func()) {
 	p.wg.Go(func() {
 		if caught := caught(run); caught != nil {

@@ -84,7 +84,7 @@ func (p *pollers) wentBack(ctx context.Context, before, now uint64) bool {
 	return now != 0 && now < before && send(ctx, p.reset, struct{}{})
 }
 
-// complain sorts an error: what ends the session, what is a service's own
+// complain sorts an error: what ends the run, what is a service's own
 // problem, and what the next proof explains. It reports whether to go on.
 func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 	var r *refusal

@@ -239,4 +239,6 @@ func noRights() error {
 }
 
 // edit is how the hub gets the identity.
-func (i identity) edit() *federation.Identity { return &federation.Identity{UID: i.String()} }
+func (i identity) edit() *federation.ClusterIdentity {
+	return &federation.ClusterIdentity{UID: i.String()}
+}

@@ -74,7 +74,7 @@ func stamp(nanos int64) time.Time {
 // is while there is trouble.
 func (r *Registry) Run(ctx context.Context, to Sink) error {
 	defer r.client.http.CloseIdleConnections()
-	s := newSession(r, to)
+	s := newSyncer(r, to)
 	s.status(federation.Syncing, "reading the whole catalogue for the first time")
 	pauses := newBackoff()
 	for ctx.Err() == nil {
@@ -102,8 +102,8 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 	return nil
 }
 
-func newSession(r *Registry, to Sink) *session {
-	return &session{r: r, to: to, model: newModel(), guard: &guard{client: r.client, id: r.expect}, polls: r.o.MaxPolls}
+func newSyncer(r *Registry, to Sink) *syncer {
+	return &syncer{r: r, to: to, model: newModel(), guard: &guard{client: r.client, id: r.expect}, polls: r.o.MaxPolls}
 }
 
 // longestLimited is the longest wait of a datacenter that is beyond its limits.
@@ -114,7 +114,7 @@ const longestLimited = 4 * time.Minute
 const steadyAfter = 20 * time.Second
 
 // report says a trouble as the cluster's status.
-func (s *session) report(err error) {
+func (s *syncer) report(err error) {
 	var r *refusal
 	var odd *unreadable
 	var limit federation.LimitError
@@ -131,7 +131,7 @@ func (s *session) report(err error) {
 }
 
 // status is sent once until it changes.
-func (s *session) status(phase federation.Phase, message string) {
+func (s *syncer) status(phase federation.Phase, message string) {
 	now := federation.RegistryStatus{Phase: phase, Message: message}
 	if now == s.said {
 		return

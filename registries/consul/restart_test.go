@@ -81,7 +81,7 @@ func (h *supervised) start(t *testing.T) (stop func()) {
 	h.Supervisor = registries.New(registries.Options{Aggregate: h.Aggregate, Dir: h.dir, Grace: time.Hour})
 	h.Attach(registries.Cluster{
 		ID: "c1", Spec: federation.ClusterSpec{Provider: federation.Consul},
-		Open: func(known federation.Identity) (registries.Registry, error) {
+		Open: func(known federation.ClusterIdentity) (registries.Registry, error) {
 			r, err := New(Options{Cluster: "c1", Address: h.address, Expect: known.UID, Wait: time.Second})
 			if err != nil {
 				return nil, err

@@ -120,7 +120,7 @@ func TestR06TheCountIsWhatTheHubKeeps(t *testing.T) {
 			registry.client.http.Transport = c
 			sink := &published{federation.Empty()}
 			before := heap()
-			s := newSession(registry, sink)
+			s := newSyncer(registry, sink)
 			if err := s.sync(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -12,9 +12,9 @@ import (
 	"isthmus.dev/isthmus/internal/retry"
 )
 
-// session is the one goroutine's view of one Run: it owns the model and is the
+// syncer is the one goroutine's view of one Run: it owns the model and is the
 // only one that speaks to the sink.
-type session struct {
+type syncer struct {
 	r      *Registry
 	to     Sink
 	model  *model
@@ -122,7 +122,7 @@ func (r *Registry) translated(t *translator, name string, entries []entry) (o *o
 
 // sync proves the source, reads everything and says it as one full edit. An
 // error leaves what was said before as it is.
-func (s *session) sync(ctx context.Context) error {
+func (s *syncer) sync(ctx context.Context) error {
 	if err := s.guard.prove(ctx, true); err != nil {
 		return err
 	}
@@ -165,14 +165,14 @@ func (s *session) sync(ctx context.Context) error {
 	return nil
 }
 
-func (s *session) update(e federation.Edit) {
+func (s *syncer) update(e federation.Edit) {
 	s.to.Update(e)
 	s.r.lastEvent.Store(time.Now().UnixNano())
 }
 
 // sort splits the names into those that can be followed and the offers, with
 // problems alone, of those that cannot.
-func (s *session) sort(services listing) (usable []string, offers map[string]*offer) {
+func (s *syncer) sort(services listing) (usable []string, offers map[string]*offer) {
 	offers = map[string]*offer{}
 	if services.over > 0 {
 		offers[""] = &offer{problems: []federation.Problem{{Code: "LIMIT", Object: "Service catalogue", Message: fmt.Sprintf(
@@ -193,7 +193,7 @@ const readers = 6
 
 // readAll reads each service once. A service that cannot be read keeps what was known
 // of it and has a problem; trouble of Consul as a whole ends it.
-func (s *session) readAll(ctx context.Context, names []string) (map[string]reading, error) {
+func (s *syncer) readAll(ctx context.Context, names []string) (map[string]reading, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	defer s.r.client.budget.sync(federation.Usage{})
@@ -262,7 +262,7 @@ func (g *gathered) add(name string, got reading) error {
 
 // readFirst reads a service for the first time in a sync. As long as the registry has
 // not read it once, the state from an earlier registry of the same Consul is kept.
-func (s *session) readFirst(ctx context.Context, name string) (reading, error) {
+func (s *syncer) readFirst(ctx context.Context, name string) (reading, error) {
 	o, a, err := s.readPatiently(ctx, name)
 	if err == nil {
 		return reading{index: a.index, offer: o}, nil
@@ -282,7 +282,7 @@ const (
 )
 
 // readPatiently reads a service. It gives a Consul that answers 429 time to make room.
-func (s *session) readPatiently(ctx context.Context, name string) (o *offer, a answer, err error) {
+func (s *syncer) readPatiently(ctx context.Context, name string) (o *offer, a answer, err error) {
 	pauses := newBackoff()
 	for tries := 1; ; tries++ {
 		o, a, err = s.r.read(ctx, s.translate, name, 0)
@@ -295,7 +295,7 @@ func (s *session) readPatiently(ctx context.Context, name string) (o *offer, a a
 // own tells a trouble of one service, which it returns, from one of Consul as a whole: the
 // source proves to be in order. A proof counts for all failures of the time between two
 // beats; the sync as a whole ends with another one.
-func (s *session) own(ctx context.Context, err error) (*unreadable, error) {
+func (s *syncer) own(ctx context.Context, err error) (*unreadable, error) {
 	var odd *unreadable
 	switch {
 	case errors.As(err, &odd):

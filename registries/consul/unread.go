@@ -75,7 +75,7 @@ func (m *model) failed() int {
 }
 
 // spoilt is what was known of a service, with the problem that it cannot be read.
-func (s *session) spoilt(name string, odd *unreadable) *offer {
+func (s *syncer) spoilt(name string, odd *unreadable) *offer {
 	o, known := s.translate.service(name, nil), s.model.offers[name]
 	if known != nil {
 		*o = *known

@@ -15,7 +15,7 @@ import (
 type model struct {
 	configured federation.NetworkID
 	named      map[string]federation.NetworkID // by the labels of namespaces
-	cluster    federation.Identity
+	cluster    federation.ClusterIdentity
 
 	services map[key]*service
 	slices   sliceTable

@@ -40,7 +40,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 		Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: r.services()},
 		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true, Set: r.workloads()},
 		Problems:  federation.Delta[string, federation.Problem]{Full: true},
-		Identity:  &federation.Identity{UID: "mock-" + string(r.cluster)},
+		Identity:  &federation.ClusterIdentity{UID: "mock-" + string(r.cluster)},
 		Status:    &federation.RegistryStatus{Phase: federation.Ready},
 	})
 	<-ctx.Done()

@@ -49,7 +49,7 @@ type Cluster struct {
 	// Kept are the credentials that were given with a Cluster object; nil: the section
 	// names them.
 	Kept  *attach.Credentials
-	Known federation.Identity // see registries.Cluster
+	Known federation.ClusterIdentity // see registries.Cluster
 }
 
 // Host is what the hub offers to registries of all kinds.

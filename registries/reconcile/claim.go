@@ -159,6 +159,6 @@ func (u unread) Run(ctx context.Context, to registries.Sink) error {
 func (h Holder) unreadClaim(id federation.ClusterID) Claim {
 	return Claim{Cluster: registries.Cluster{
 		ID: id, Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Fingerprint: "not read yet",
-		Open: func(federation.Identity) (registries.Registry, error) { return unread{h}, nil },
+		Open: func(federation.ClusterIdentity) (registries.Registry, error) { return unread{h}, nil },
 	}}
 }

@@ -26,7 +26,7 @@ func cluster(id, fingerprint string, n byte, services int) Claim {
 func claimOf(id, fingerprint string, run registrytest.Fake) Claim {
 	return Claim{Cluster: registries.Cluster{
 		ID: federation.ClusterID(id), Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Fingerprint: fingerprint,
-		Open: func(federation.Identity) (registries.Registry, error) { return run, nil },
+		Open: func(federation.ClusterIdentity) (registries.Registry, error) { return run, nil },
 	}}
 }
 
@@ -34,7 +34,7 @@ func claimOf(id, fingerprint string, run registrytest.Fake) Claim {
 // its ID.
 func (c Claim) proven() Claim {
 	open := c.Open
-	c.Open = func(known federation.Identity) (registries.Registry, error) {
+	c.Open = func(known federation.ClusterIdentity) (registries.Registry, error) {
 		r, err := open(known)
 		return proving{known, r}, err
 	}
@@ -42,7 +42,7 @@ func (c Claim) proven() Claim {
 }
 
 type proving struct {
-	known federation.Identity
+	known federation.ClusterIdentity
 	of    registries.Registry
 }
 
@@ -52,7 +52,7 @@ func (p proving) Run(ctx context.Context, to registries.Sink) error {
 
 type provingSink struct {
 	registries.Sink
-	known federation.Identity
+	known federation.ClusterIdentity
 }
 
 func (p provingSink) Update(e federation.Edit) {

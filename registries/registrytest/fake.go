@@ -53,7 +53,7 @@ func Full(n byte, services int) federation.Edit {
 		Services:  federation.Delta[federation.ServiceKey, *federation.Shard]{Full: true, Set: map[federation.ServiceKey]*federation.Shard{}},
 		Workloads: federation.Delta[federation.WorkloadKey, *federation.Workload]{Full: true},
 		Problems:  federation.Delta[string, federation.Problem]{Full: true},
-		Identity:  &federation.Identity{UID: fmt.Sprintf("uid-%d", n)},
+		Identity:  &federation.ClusterIdentity{UID: fmt.Sprintf("uid-%d", n)},
 	}
 	for i := range services {
 		e.Services.Set[Key(fmt.Sprintf("s%d", i))] = Shard(n, 2)

@@ -19,7 +19,7 @@ type View struct {
 	Services  map[federation.ServiceKey]*federation.Shard
 	Workloads map[federation.WorkloadKey]*federation.Workload
 	Problems  map[string]federation.Problem
-	Identity  federation.Identity
+	Identity  federation.ClusterIdentity
 	Status    federation.RegistryStatus
 	Edits     int // edits so far
 }

@@ -17,7 +17,7 @@ func (r *rig) stale(id federation.ClusterID, uid string) {
 		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes}},
 	}})
 	r.snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: id}).Update(federation.Edit{
-		Identity: &federation.Identity{UID: uid}, Status: &federation.RegistryStatus{Phase: federation.Stale, Message: "it does not answer"},
+		Identity: &federation.ClusterIdentity{UID: uid}, Status: &federation.RegistryStatus{Phase: federation.Stale, Message: "it does not answer"},
 	})
 }
 

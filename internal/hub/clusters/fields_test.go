@@ -147,7 +147,7 @@ func effects(t *testing.T, paths map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := m.cluster(c, federation.Identity{})
+	of := m.cluster(c, federation.ClusterIdentity{})
 	of.Kept = &attach.Credentials{Values: map[string]kube.Secret{"kubeconfig": kube.NewSecret(kubeconfigOf(one, two))}}
 	registry, err := k.Open(of)
 	if err != nil {

@@ -16,18 +16,20 @@ type maker struct {
 }
 
 // opener makes a registry; see registries.Cluster.
-type opener func(known federation.Identity) (registries.Registry, error)
+type opener func(known federation.ClusterIdentity) (registries.Registry, error)
 
 // open is the opener of a cluster whose config names its credentials, if it needs any.
 func (m maker) open(k provider.Kind, c kinds.Cluster) opener {
-	open := opener(func(known federation.Identity) (registries.Registry, error) { return k.Open(m.cluster(c, known)) })
+	open := opener(func(known federation.ClusterIdentity) (registries.Registry, error) {
+		return k.Open(m.cluster(c, known))
+	})
 	if k.Identified {
 		return m.remember(c.ID, open)
 	}
 	return open
 }
 
-func (m maker) cluster(c kinds.Cluster, known federation.Identity) provider.Cluster {
+func (m maker) cluster(c kinds.Cluster, known federation.ClusterIdentity) provider.Cluster {
 	return provider.Cluster{ID: c.ID, Network: c.Network, Limits: c.LimitsOr(m.Limits), Section: c.Section(c.Provider), Known: known}
 }
 
@@ -76,7 +78,7 @@ func (m maker) folderCluster(id federation.ClusterID, credentials *kube.Credenti
 func (m maker) kubeconfigCluster(id federation.ClusterID, credentials *kube.Credentials) registries.Cluster {
 	return registries.Cluster{
 		ID: id, Spec: federation.ClusterSpec{Provider: federation.Kubernetes}, Identified: true, Fingerprint: credentials.Fingerprint(),
-		Open: func(known federation.Identity) (registries.Registry, error) {
+		Open: func(known federation.ClusterIdentity) (registries.Registry, error) {
 			return m.Kubernetes().Open(m.cluster(kinds.Cluster{ID: id}, known), credentials)
 		},
 	}

@@ -62,7 +62,7 @@ func (o objectClusters) record(k provider.Kind, c kinds.Cluster, version string)
 	r := record{
 		read: func(ctx context.Context) (string, opener, error) {
 			credentials, err := o.credentials.Open(ctx, c.ID, version)
-			return credentials.UID, func(known federation.Identity) (registries.Registry, error) {
+			return credentials.UID, func(known federation.ClusterIdentity) (registries.Registry, error) {
 				of := o.cluster(c, known)
 				of.Kept = &credentials
 				return k.Open(of)

@@ -26,13 +26,13 @@ type record struct {
 type recorded struct {
 	record
 	id     federation.ClusterID
-	cache  federation.Identity // as the data folder has it
+	cache  federation.ClusterIdentity // as the data folder has it
 	logger *slog.Logger
 	inner  atomic.Pointer[registries.Registry]
 }
 
 func (r record) opener(id federation.ClusterID, logger *slog.Logger) opener {
-	return func(cache federation.Identity) (registries.Registry, error) {
+	return func(cache federation.ClusterIdentity) (registries.Registry, error) {
 		return &recorded{record: r, id: id, cache: cache, logger: logger}, nil
 	}
 }

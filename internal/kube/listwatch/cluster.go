@@ -46,12 +46,12 @@ type Cluster struct {
 	highest uint64        // version seen last
 	started uint64        // rounds of the probe
 	proved  uint64        // the last round that was good
-	lost    chan struct{} // closed when the present session ends
+	lost    chan struct{} // closed when the present permit ends
 	changed chan struct{} // closed by every round's end
 }
 
-// session is leave to speak to the server until lost is closed.
-type session struct {
+// permit is leave to speak to the server until lost is closed.
+type permit struct {
 	lost  <-chan struct{}
 	epoch uint64
 }
@@ -133,11 +133,11 @@ func (c *Cluster) why(err error) error {
 
 // enter blocks until the gate is open or the context ends. It tells each reason why the
 // gate is closed.
-func (c *Cluster) enter(ctx context.Context, closed func(why error)) (session, error) {
+func (c *Cluster) enter(ctx context.Context, closed func(why error)) (permit, error) {
 	told := errNotYet.Error()
 	for {
 		c.mu.Lock()
-		trouble, s, changed := c.trouble, session{lost: c.lost, epoch: c.epoch}, c.changed
+		trouble, s, changed := c.trouble, permit{lost: c.lost, epoch: c.epoch}, c.changed
 		c.mu.Unlock()
 		if trouble == nil {
 			return s, nil
@@ -148,7 +148,7 @@ func (c *Cluster) enter(ctx context.Context, closed func(why error)) (session, e
 		}
 		select {
 		case <-ctx.Done():
-			return session{}, ctx.Err()
+			return permit{}, ctx.Err()
 		case <-changed:
 		}
 	}
@@ -163,9 +163,9 @@ func (c *Cluster) ask() {
 }
 
 // prove blocks until a probe that began after the call has ended, and returns
-// nil if the session still lives: what was read before the call came from the
+// nil if the permit is still good: what was read before the call came from the
 // known cluster.
-func (c *Cluster) prove(ctx context.Context, s session) error {
+func (c *Cluster) prove(ctx context.Context, s permit) error {
 	c.mu.Lock()
 	need := c.started + 1
 	c.mu.Unlock()

@@ -75,9 +75,9 @@ func (r *reflector[T]) run(ctx context.Context) {
 	}
 }
 
-// attempt lists if need be, and watches until the watch or the session ends.
+// attempt lists if need be, and watches until the watch or the permit ends.
 // nil means that the watch may go on at once.
-func (r *reflector[T]) attempt(ctx context.Context, s session) error {
+func (r *reflector[T]) attempt(ctx context.Context, s permit) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -100,7 +100,7 @@ func (r *reflector[T]) attempt(ctx context.Context, s session) error {
 	}
 }
 
-func (r *reflector[T]) follow(ctx context.Context, s session) error {
+func (r *reflector[T]) follow(ctx context.Context, s permit) error {
 	if r.version == "" {
 		if err := r.relist(ctx, s); err != nil {
 			r.share.unlist()
@@ -138,7 +138,7 @@ func (r *reflector[T]) follow(ctx context.Context, s session) error {
 }
 
 // relist passes on a complete list of the proven cluster.
-func (r *reflector[T]) relist(ctx context.Context, s session) error {
+func (r *reflector[T]) relist(ctx context.Context, s permit) error {
 	items, version, err := r.listAll(ctx)
 	if err == nil && r.Doubtful != nil && r.Doubtful(items) && retry.Sleep(ctx, secondLook) {
 		items, version, err = r.listAll(ctx)

@@ -50,7 +50,7 @@ func (a Attached) Report(ctx context.Context, registry *federation.Writer) {
 		}
 		edit := federation.Edit{Status: &status}
 		if uid != "" {
-			edit.Identity = &federation.Identity{UID: uid}
+			edit.Identity = &federation.ClusterIdentity{UID: uid}
 		}
 		registry.Update(edit)
 	})
