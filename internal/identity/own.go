@@ -54,9 +54,13 @@ type follower struct {
 
 type certificate struct {
 	secret Secret
-	renew  time.Time
-	made   bool // else it could not be signed
+	begins time.Time // it is not valid before
+	renew  time.Time // by the clock of the machine: what others verify is that, too, and it may be set
+	made   bool      // else it could not be signed
 }
+
+// due reports whether the certificate has to be replaced: half of its life is over, or the clock was set back to before it.
+func (c certificate) due(now time.Time) bool { return !now.Before(c.renew) || now.Before(c.begins) }
 
 func newOwn(o Options, changed func()) *own {
 	return &own{options: o, changed: changed, follows: map[Ref][]*follower{}, certificates: map[Ref]certificate{}, roots: map[string]Secret{}}
@@ -126,7 +130,7 @@ func (o *own) make(ref Ref) certificate {
 			slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)), slog.String("workload", ref.Workload), slog.Any("err", err))
 		return certificate{renew: now.Add(retryEvery)}
 	}
-	return certificate{secret: s, renew: now.Add(leaf.Ends.Sub(now) / 2), made: true}
+	return certificate{secret: s, begins: leaf.Begins, renew: now.Round(0).Add(leaf.Ends.Sub(now) / 2), made: true}
 }
 
 func (o *own) sign(ref Ref) (Secret, authority.Leaf, error) {
@@ -193,7 +197,7 @@ func (o *own) renew() bool {
 	defer o.mu.Unlock()
 	others, now := false, o.options.Now()
 	for ref, c := range o.certificates {
-		if now.Before(c.renew) {
+		if !c.due(now) {
 			continue
 		}
 		next := o.make(ref)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,17 @@ type mesh struct {
 	log       bytes.Buffer
 	mu        sync.Mutex
 	fails     error
+	ahead     atomic.Int64 // nanoseconds, of the machine's clock
+}
+
+// now is the machine's clock.
+func (m *mesh) now() time.Time { return time.Now().Add(time.Duration(m.ahead.Load())) }
+
+// set moves the machine's clock, and waits until the hub has looked at it.
+func (m *mesh) set(by time.Duration) {
+	m.ahead.Add(int64(by))
+	<-time.NewTimer(2 * lookEvery).C
+	synctest.Wait()
 }
 
 // Sign is part of Issuer.
@@ -70,16 +82,16 @@ func inMesh(t *testing.T, test func(*mesh)) {
 		logger := slog.New(slog.NewTextHandler(&m.log, nil))
 		var err error
 		m.authority, err = authority.Open(t.Context(), authority.Options{
-			TrustDomain: "mesh.example", Store: &shared{}, Keys: plain{}, Logger: logger,
+			TrustDomain: "mesh.example", Store: &shared{}, Keys: plain{}, Logger: logger, Now: m.now,
 			Policy: authority.Policy{Leaf: 2 * time.Hour, Overlap: time.Hour, Proof: 3 * time.Hour},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.trust, err = authority.OpenTrust(authority.TrustOptions{Authority: m.authority, Logger: logger}); err != nil {
+		if m.trust, err = authority.OpenTrust(authority.TrustOptions{Authority: m.authority, Logger: logger, Now: m.now}); err != nil {
 			t.Fatal(err)
 		}
-		m.secrets = New(Options{Issuer: m, Roots: m.trust, Logger: logger})
+		m.secrets = New(Options{Issuer: m, Roots: m.trust, Logger: logger, Now: m.now})
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		for _, run := range []func(context.Context) error{m.authority.Run, m.trust.Run, m.secrets.Run} {
@@ -132,6 +144,31 @@ func TestCertificatesAreRenewedAtHalfTheirLife(t *testing.T) {
 		}
 		if next := m.leaf(ownRef("one")); next.Equal(first) || bytes.Equal(next.RawSubjectPublicKeyInfo, first.RawSubjectPublicKeyInfo) {
 			t.Error("after half of its life it is the same, or has the same key")
+		}
+	})
+}
+
+// TestU54CertificatesFollowTheClock: when the clock of the machine is set forward, or it slept, proxies get certificates that are
+// valid now, and also when it is set back to before theirs. A small correction changes nothing.
+func TestU54CertificatesFollowTheClock(t *testing.T) {
+	inMesh(t, func(m *mesh) {
+		defer m.secrets.Follow(ownRef("one"))()
+		before := m.leaf(ownRef("one"))
+		for _, step := range []struct {
+			by      time.Duration
+			renewed bool
+		}{{-10 * time.Second, false}, {10 * time.Second, false}, {3 * time.Hour, true}, {-2 * time.Hour, true}, {-time.Second, false}} {
+			m.set(step.by)
+			now := m.leaf(ownRef("one")) // and it is verified at this time
+			if now.Equal(before) == step.renewed {
+				t.Errorf("after %v the certificate of %s to %s is followed by one of %s to %s", step.by, before.NotBefore, before.NotAfter,
+					now.NotBefore, now.NotAfter)
+			}
+			before = now
+		}
+		// A machine that slept has no more of the monotonic clock, by which Go compares where it can.
+		if c := m.secrets.own.certificates[ownRef("one")]; c.renew != c.renew.Round(0) {
+			t.Errorf("the time of renewal is not of the clock that others see: %s", c.renew)
 		}
 	})
 }

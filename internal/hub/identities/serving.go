@@ -60,10 +60,13 @@ func (s *Serving) Run(ctx context.Context) error {
 		if err := s.writeRoots(); err != nil {
 			s.logger.Error("the roots of the hub's certificate cannot be written", slog.String("file", s.rootsFile), slog.Any("err", err))
 		}
-		timer := time.NewTimer(s.pause(time.Now()))
+		wait := s.pause(time.Now())
+		timer := time.NewTimer(min(wait, longest))
 		select {
 		case <-timer.C:
-			s.renew()
+			if wait <= longest || s.pause(time.Now()) <= 0 {
+				s.renew()
+			}
 		case <-changed:
 			s.renew()
 		case <-ctx.Done():
@@ -75,11 +78,17 @@ func (s *Serving) Run(ctx context.Context) error {
 	}
 }
 
-// pause is how long the current certificate is good enough.
+// longest is how long the machine's clock is not looked at: somebody may set it.
+const longest = time.Minute
+
+// pause is how long the current certificate is good enough; not at all once the clock was set back to before it.
 func (s *Serving) pause(now time.Time) time.Duration {
 	c := s.current.Load()
 	if c == nil || s.trouble != "" {
 		return serveRetry
+	}
+	if now.Before(c.Leaf.NotBefore) {
+		return 0
 	}
 	return c.Leaf.NotAfter.Sub(c.Leaf.NotBefore)/2 - now.Sub(c.Leaf.NotBefore)
 }
