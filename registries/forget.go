@@ -23,12 +23,11 @@ func (d *savedStates) forget(owner string, stays func(federation.ShardKey) bool)
 	var wrong error
 	for _, f := range files {
 		shard, ours := shardOfFile(f.Name())
-		if !ours || !f.Type().IsRegular() || stays(shard) || d.ownerOf(shard) != owner {
+		if !ours || !f.Type().IsRegular() || d.ownerOf(shard) != owner || stays(shard) {
 			continue
 		}
-		if err := d.remove(shard); err != nil {
-			wrong = errors.Join(wrong, err)
-		}
+		d.doom(shard)
+		wrong = errors.Join(wrong, d.sweep(shard))
 	}
 	return wrong
 }

@@ -50,6 +50,7 @@ func TestF04ForgetRemovesWhatADetachLeftOnDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, dir, owned("c2", "object"))
 		h.Forget("object")
+		synctest.Wait()
 		h.stop()
 	})
 	var left []string

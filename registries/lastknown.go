@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -130,16 +130,41 @@ func workloadOf(key []byte) (federation.WorkloadKey, error) {
 
 // savedStates are the files of one folder, one per cluster.
 type savedStates struct {
-	dir string // empty: nothing is kept
-	// files has a lock for each file, so that a slow one does not hold up the others.
-	files sync.Map
+	dir   string   // empty: nothing is kept
+	files sync.Map // *stateFile by ShardKey
 }
 
-// lock has the file of the shard to itself until unlock is called.
-func (d *savedStates) lock(shard federation.ShardKey) (unlock func()) {
-	mu, _ := d.files.LoadOrStore(shard, &sync.Mutex{})
-	mu.(*sync.Mutex).Lock()
-	return mu.(*sync.Mutex).Unlock
+// stateFile has a lock of its own, so that a slow file does not hold up the others. Whoever
+// has it carries out first what was ordered by those who do not wait.
+type stateFile struct {
+	mu     sync.Mutex
+	doomed atomic.Bool // it is removed before it is used again
+}
+
+func (d *savedStates) file(shard federation.ShardKey) *stateFile {
+	f, _ := d.files.LoadOrStore(shard, &stateFile{})
+	return f.(*stateFile)
+}
+
+// locked calls the function while it has the file of the shard to itself.
+func (d *savedStates) locked(shard federation.ShardKey, what func(path string) error) error {
+	f := d.file(shard)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.doomed.Load() {
+		if err := removeFile(d.path(shard)); err != nil {
+			return err
+		}
+		f.doomed.Store(false)
+	}
+	return what(d.path(shard))
+}
+
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // savedSuffix ends the name of every file.
@@ -150,36 +175,28 @@ func (d *savedStates) path(shard federation.ShardKey) string {
 }
 
 // load returns nil where nothing was saved.
-func (d *savedStates) load(shard federation.ShardKey) (*saved, error) {
+func (d *savedStates) load(shard federation.ShardKey) (state *saved, err error) {
 	if d.dir == "" {
 		return nil, nil
 	}
-	defer d.lock(shard)()
-	s, err := readSaved(d.path(shard), shard)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", d.path(shard), err)
-	}
-	return s, nil
+	err = d.locked(shard, func(path string) error {
+		state, err = readSaved(path, shard)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		return nil
+	})
+	return state, err
 }
 
-// write brings the file of the shard to the state: by the changed records alone
-// if the process wrote the file before, else as a new file in its place.
-func (d *savedStates) write(shard federation.ShardKey, c savedChange, now time.Time) error {
-	c.header.Saved = now.UTC().Truncate(time.Second)
-	return savedFile(d.path(shard)).Write(c.whole, &c.header, c.records)
-}
+// doom has the file of the shard, if there is one, removed before it is used again. It does not wait
+// for whoever uses it, as sweep does.
+func (d *savedStates) doom(shard federation.ShardKey) { d.file(shard).doomed.Store(true) }
 
-// remove deletes the file, if there is one.
-func (d *savedStates) remove(shard federation.ShardKey) error {
+// sweep removes the file if that was ordered.
+func (d *savedStates) sweep(shard federation.ShardKey) error {
 	if d.dir == "" {
 		return nil
 	}
-	defer d.lock(shard)()
-	if err := os.Remove(d.path(shard)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return d.locked(shard, func(string) error { return nil })
 }

@@ -25,7 +25,8 @@ type member struct {
 	candidate *instance // takes over with its first full edit
 	known     lastKnown
 	status    shownStatus
-	synced    bool // a registry has read the cluster since the start
+	synced    bool   // a registry has read the cluster since the start
+	refused   string // why the newest configuration is not used; empty: it is
 	detached  bool
 	lastEvent time.Time
 	lastSync  time.Time
@@ -66,6 +67,7 @@ func (m *member) attach(c Cluster) {
 		return
 	}
 	m.operator.show(c.Spec)
+	m.refused = ""
 	m.saver.own(c.Owner, m.synced)
 	if m.candidate == nil || m.candidate.cluster.Fingerprint != c.Fingerprint {
 		m.status.notice = ""
@@ -105,18 +107,31 @@ func (m *member) newInstance(c Cluster) *instance {
 }
 
 func (m *member) refuse(message string) {
-	m.load()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.detached {
-		return
-	}
+	m.refused = message
 	if m.current != nil {
-		m.status.notice = "the newer configuration is not in use: " + message
-		m.publishStatus()
+		m.showRefused()
 		return
 	}
-	m.fail(message)
+	m.supervisor.start(func(context.Context) {
+		m.load()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.showRefused()
+	})
+}
+
+// showRefused shows why the newest configuration is not used, unless it was replaced meanwhile.
+func (m *member) showRefused() {
+	switch {
+	case m.detached || m.refused == "":
+	case m.current != nil:
+		m.status.notice = "the newer configuration is not in use: " + m.refused
+		m.publishStatus()
+	default:
+		m.fail(m.refused)
+	}
 }
 
 // fail reports what no retry heals. The start waits no longer.
@@ -179,9 +194,12 @@ func (m *member) update(e federation.Edit) {
 func (m *member) detach() {
 	m.end()
 	m.options.Logger.Info("cluster detached", "cluster", m.shard.Cluster, "provider", m.shard.Provider)
-	if err := m.supervisor.saved.remove(m.shard); err != nil {
-		m.options.Logger.Warn("the saved state of a detached cluster stays on disk", "cluster", m.shard.Cluster, "err", err)
-	}
+	m.supervisor.saved.doom(m.shard)
+	m.supervisor.start(func(context.Context) {
+		if err := m.supervisor.saved.sweep(m.shard); err != nil {
+			m.options.Logger.Warn("the saved state of a detached cluster stays on disk", "cluster", m.shard.Cluster, "err", err)
+		}
+	})
 }
 
 // end removes what the cluster said. Nothing that it says later counts.

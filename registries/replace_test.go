@@ -148,6 +148,7 @@ func TestRefusedClusterIsShownAndJoinsLater(t *testing.T) {
 		h := start(t, "")
 		defer h.stop()
 		h.Refuse("c9", federation.ClusterSpec{Provider: federation.Kubernetes}, "users[0].user.exec: is refused")
+		synctest.Wait()
 		if s := h.wantPhase(t, "c9", federation.Failed); s.Message != "users[0].user.exec: is refused" {
 			t.Errorf("the message is %q", s.Message)
 		}

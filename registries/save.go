@@ -128,9 +128,12 @@ func (s *saver) write(what *unsaved, owner string) error {
 	if c, ok := snapshot.Cluster(s.shard.Cluster); ok {
 		h.UID, h.Network = c.Identity.UID, c.Identity.Network
 	}
-	defer s.files.lock(s.shard)()
-	if s.gone.Load() {
-		return nil
-	}
-	return s.files.write(s.shard, savedChange{whole: what.whole, header: h, records: records}, s.now())
+	return s.files.locked(s.shard, func(path string) error {
+		if s.gone.Load() {
+			return nil
+		}
+		h.Saved = s.now().UTC().Truncate(time.Second)
+		// By the changed records alone if the process wrote the file before, else as a new file in its place.
+		return savedFile(path).Write(what.whole, &h, records)
+	})
 }

@@ -28,13 +28,6 @@ type savedHeader struct {
 	Saved    time.Time            `json:"saved"`
 }
 
-// savedChange is what one write does to a file.
-type savedChange struct {
-	whole   bool // the records are all that the file is to hold
-	header  savedHeader
-	records []recordfile.Record
-}
-
 func savedFile(path string) recordfile.File {
 	return recordfile.File{
 		Path: path, Header: "lastKnownGood", Buckets: []string{serviceBucket, workloadBucket}, Format: savedFormat,
@@ -59,9 +52,8 @@ func readSaved(path string, shard federation.ShardKey) (*saved, error) {
 
 // ownerOf reads the owner of a shard's file; "" where there is none to be read.
 func (d *savedStates) ownerOf(shard federation.ShardKey) string {
-	defer d.lock(shard)()
 	var h savedHeader
-	if savedFile(d.path(shard)).ReadHeader(&h) != nil {
+	if err := d.locked(shard, func(path string) error { return savedFile(path).ReadHeader(&h) }); err != nil {
 		return ""
 	}
 	return h.Owner

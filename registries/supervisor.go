@@ -177,9 +177,11 @@ func (s *Supervisor) Forget(owner string) {
 		m := s.member(shard.Cluster)
 		return m != nil && m.shard == shard
 	}
-	if err := s.saved.forget(owner, stays); err != nil {
-		s.options.Logger.Warn("saved states of detached clusters stay on disk", "err", err)
-	}
+	s.start(func(context.Context) {
+		if err := s.saved.forget(owner, stays); err != nil {
+			s.options.Logger.Warn("saved states of detached clusters stay on disk", "err", err)
+		}
+	})
 }
 
 // Confirm accepts the change that a cluster is held for and reads the cluster again at
