@@ -130,6 +130,8 @@ lint: ## Check style, and that generated files are as their sources say.
 	@GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/golangci-lint $(TOOL) golangci-lint run # what it keeps names files of one checkout
 	@go vet ./...
 	@go test -run TestNoPassageStandsTwice .
+	@go test ./docs/words
+	@go run -modfile=deploy/tools/go.mod github.com/golangci/misspell/cmd/misspell -error $$(git ls-files '*.md' '*.graphql')
 	@go mod verify >/dev/null && echo "modules verified"
 
 .PHONY: generate

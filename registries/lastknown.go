@@ -134,8 +134,8 @@ type savedStates struct {
 	files sync.Map // *stateFile by ShardKey
 }
 
-// stateFile has a lock of its own, so that a slow file does not hold up the others. Whoever
-// has it carries out first what was ordered by those who do not wait.
+// stateFile has a lock of its own, so that a slow file does not hold up the others. The
+// next user of a file first removes it, if a caller that does not wait ordered that.
 type stateFile struct {
 	mu     sync.Mutex
 	doomed atomic.Bool // it is removed before it is used again
@@ -190,7 +190,7 @@ func (d *savedStates) load(shard federation.ShardKey) (state *saved, err error) 
 }
 
 // doom has the file of the shard, if there is one, removed before it is used again. It does not wait
-// for whoever uses it, as sweep does.
+// for those that use it, as sweep does.
 func (d *savedStates) doom(shard federation.ShardKey) { d.file(shard).doomed.Store(true) }
 
 // sweep removes the file if that was ordered.

@@ -109,21 +109,21 @@ func (m *member) newInstance(c Cluster) *instance {
 func (m *member) refuse(message string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refused = message
-	if m.current != nil {
-		m.showRefused()
+	if m.refused = message; m.current != nil {
+		showRefused(m)
 		return
 	}
 	m.supervisor.start(func(context.Context) {
 		m.load()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.showRefused()
+		showRefused(m)
 	})
 }
 
-// showRefused shows why the newest configuration is not used, unless it was replaced meanwhile.
-func (m *member) showRefused() {
+// showRefused shows why the newest configuration is not used, unless it was replaced meanwhile. The
+// caller holds member.mu.
+func showRefused(m *member) {
 	switch {
 	case m.detached || m.refused == "":
 	case m.current != nil:

@@ -1,4 +1,4 @@
-package docs
+package words
 
 import (
 	"go/ast"

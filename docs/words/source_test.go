@@ -1,4 +1,4 @@
-package docs
+package words
 
 import (
 	"go/ast"
@@ -41,7 +41,7 @@ var wordsOfCode = []struct{ phrase, instead string }{
 }
 
 // wordLists are the files that have the words to avoid.
-var wordLists = []string{"docs/words_go_test.go", "docs/words_test.go", "docs/words_names_test.go"}
+var wordLists = []string{"docs/words/source_test.go", "docs/words/guide_test.go", "docs/words/names_test.go"}
 
 // TestTheSourceIsInPlainWords: comments, strings and declared names of all Go files, tests
 // included, keep to plain words.
@@ -50,7 +50,7 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 	for i, w := range wordsOfCode {
 		phrases[i] = phraseOf(t, `(?i)`+w.phrase)
 	}
-	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -59,7 +59,7 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 		case d.IsDir() || !strings.HasSuffix(name, ".go") || slices.Contains(wordLists, name):
 			return nil
 		}
-		file := parsed(t, filepath.Join("..", name))
+		file := parsed(t, filepath.Join("../..", name))
 		checkNames(t, name, file)
 		for _, text := range textsOf(file) {
 			lower := strings.ToLower(text)
