@@ -133,6 +133,10 @@ func (s *Scenario) checkSections(t testing.TB) {
 		if !sections.MatchString(f.Name) {
 			t.Errorf("%s: no room reads the section %q", s.Name, f.Name)
 		}
+		if query := strings.TrimSuffix(f.Name, "answer.json") + "query.graphql"; strings.HasSuffix(f.Name, "want/answer.json") &&
+			!slices.ContainsFunc(s.archive.Files, func(f txtar.File) bool { return f.Name == query }) {
+			t.Errorf("%s: %s has no %s", s.Name, f.Name, query)
+		}
 		parts := strings.Split(f.Name, "/")
 		if parts[0] == "steps" && !slices.Contains(s.steps, parts[1]) {
 			s.steps = append(s.steps, parts[1])
