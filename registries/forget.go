@@ -23,11 +23,15 @@ func (d *savedStates) forget(owner string, stays func(federation.ShardKey) bool)
 	var wrong error
 	for _, f := range files {
 		shard, ours := shardOfFile(f.Name())
-		if !ours || !f.Type().IsRegular() || d.ownerOf(shard) != owner || stays(shard) {
+		if !ours || !f.Type().IsRegular() {
 			continue
 		}
-		d.doom(shard)
-		wrong = errors.Join(wrong, d.sweep(shard))
+		wrong = errors.Join(wrong, d.locked(shard, func(path string) error {
+			if ownerIn(path) != owner || stays(shard) { // a cluster is attached before it uses its file
+				return nil
+			}
+			return removeFile(path)
+		}))
 	}
 	return wrong
 }

@@ -63,6 +63,23 @@ func TestF04ForgetRemovesWhatADetachLeftOnDisk(t *testing.T) {
 	}
 }
 
+// TestR95ADetachAtTheEndRemovesTheState: the state of a cluster that is detached when the hub stops is not on disk.
+func TestR95ADetachAtTheEndRemovesTheState(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, dir, cluster("c1", "", registrytest.Says(registrytest.Full(1, 5))))
+		after(time.Second)
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+			t.Fatalf("the folder holds %v, %v", files, err)
+		}
+		h.Detach("c1")
+		h.stop()
+	})
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("the folder holds %v, %v", files, err)
+	}
+}
+
 func TestLeavingIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, "", cluster("c1", "", registrytest.Says(registrytest.Full(1, 5))))

@@ -193,6 +193,16 @@ func (d *savedStates) load(shard federation.ShardKey) (state *saved, err error) 
 // for those that use it, as sweep does.
 func (d *savedStates) doom(shard federation.ShardKey) { d.file(shard).doomed.Store(true) }
 
+// sweepAll removes all files of which that was ordered.
+func (d *savedStates) sweepAll() (wrong error) {
+	for shard, f := range d.files.Range {
+		if f.(*stateFile).doomed.Load() {
+			wrong = errors.Join(wrong, d.sweep(shard.(federation.ShardKey)))
+		}
+	}
+	return wrong
+}
+
 // sweep removes the file if that was ordered.
 func (d *savedStates) sweep(shard federation.ShardKey) error {
 	if d.dir == "" {

@@ -27,6 +27,7 @@ type member struct {
 	status    shownStatus
 	synced    bool   // a registry has read the cluster since the start
 	refused   string // why the newest configuration is not used; empty: it is
+	refusing  bool   // that is shown once the last known good state was read
 	detached  bool
 	lastEvent time.Time
 	lastSync  time.Time
@@ -113,10 +114,15 @@ func (m *member) refuse(message string) {
 		showRefused(m)
 		return
 	}
+	if m.refusing {
+		return
+	}
+	m.refusing = true
 	m.supervisor.start(func(context.Context) {
 		m.load()
 		m.mu.Lock()
 		defer m.mu.Unlock()
+		m.refusing = false
 		showRefused(m)
 	})
 }

@@ -52,8 +52,16 @@ func readSaved(path string, shard federation.ShardKey) (*saved, error) {
 
 // ownerOf reads the owner of a shard's file; "" where there is none to be read.
 func (d *savedStates) ownerOf(shard federation.ShardKey) string {
+	owner := ""
+	if err := d.locked(shard, func(path string) error { owner = ownerIn(path); return nil }); err != nil {
+		return ""
+	}
+	return owner
+}
+
+func ownerIn(path string) string {
 	var h savedHeader
-	if err := d.locked(shard, func(path string) error { return savedFile(path).ReadHeader(&h) }); err != nil {
+	if savedFile(path).ReadHeader(&h) != nil {
 		return ""
 	}
 	return h.Owner

@@ -23,11 +23,11 @@ const patience = 30 * time.Second
 // served then.
 func TestR95ASlowDiskHoldsUpNoOtherCluster(t *testing.T) {
 	dir := t.TempDir()
-	var stuck atomic.Bool // the next to ask for the time is the write
+	var armed atomic.Bool // the next to ask for the time is the write
 	release, writing := make(chan struct{}), make(chan struct{})
 	aggregate := federation.NewAggregate(nil)
 	s := registries.New(registries.Options{Aggregate: aggregate, Dir: dir, Grace: time.Hour, Now: func() time.Time {
-		if stuck.CompareAndSwap(true, false) {
+		if armed.CompareAndSwap(true, false) {
 			close(writing)
 			<-release
 		}
@@ -43,8 +43,21 @@ func TestR95ASlowDiskHoldsUpNoOtherCluster(t *testing.T) {
 	go func() { done <- s.Run(ctx) }()
 	file := filepath.Join(dir, "c1.Mock.db")
 	testbed.WaitFor(t, patience, "the state to be saved", func() error { _, err := os.Stat(file); return err })
-	(<-sinks).Update(set("late", registrytest.Shard(1, 1)))
-	stuck.Store(true)
+	sink := <-sinks
+	testbed.WaitFor(t, patience, "a write to be held up", func() error {
+		sink.Update(set("late", registrytest.Shard(1, 1)))
+		sink.Update(gone("late"))
+		armed.Store(true)
+		select {
+		case <-writing:
+			return nil
+		case <-time.After(2 * time.Second):
+		}
+		if armed.Swap(false) {
+			return errors.New("the changes were written before it was to be held up")
+		}
+		return nil
+	})
 	<-writing
 
 	carriedOut := make(chan struct{})

@@ -55,6 +55,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case <-s.wake:
 		case <-ctx.Done():
 			registries.Wait()
+			s.sweep()
 			return nil
 		}
 	}
@@ -66,6 +67,13 @@ func (s *Supervisor) takePending() []func(context.Context) {
 	pending := s.pending
 	s.pending = nil
 	return pending
+}
+
+// sweep removes the files of clusters that were detached last.
+func (s *Supervisor) sweep() {
+	if err := s.saved.sweepAll(); err != nil {
+		s.options.Logger.Warn("saved states of detached clusters stay on disk", "err", err)
+	}
 }
 
 // start has Run call the function in a goroutine of its own.
@@ -132,7 +140,8 @@ func (s *Supervisor) Attach(c Cluster) {
 }
 
 // Refuse shows a cluster that cannot be attached, or whose new configuration
-// cannot be used; what runs already goes on. The message holds no secret.
+// cannot be used; what runs already goes on. The message holds no secret. Where nothing runs, Run shows it
+// once it has read the last known good state.
 func (s *Supervisor) Refuse(id federation.ClusterID, spec federation.ClusterSpec, message string) {
 	s.memberFor(id, spec).refuse(message)
 }
@@ -171,7 +180,8 @@ func (s *Supervisor) Leaving(id federation.ClusterID, leaving bool) {
 }
 
 // Forget removes the saved states of clusters of the owner that are not attached:
-// of those that were detached while no hub ran, or when the process ended.
+// of those that were detached while no hub ran, or when the process ended. Run does it; a cluster that is attached
+// before keeps its state.
 func (s *Supervisor) Forget(owner string) {
 	stays := func(shard federation.ShardKey) bool {
 		m := s.member(shard.Cluster)

@@ -62,7 +62,6 @@ func (h *hubUnderTest) wantUnavailable(t *testing.T, name string) {
 }
 
 func TestF13HubOutlivesItsEtcd(t *testing.T) {
-	t.Parallel()
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	h := startHub(t, "--etcd-endpoints", store.URL)
 	if made, err := h.applyEntry("before", 1); err != nil || len(made.Apply.UserErrors) > 0 {

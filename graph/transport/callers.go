@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -141,20 +140,24 @@ func whileTrusted(trust func(*tls.ConnectionState) error, r *http.Request, end f
 	pause := func() time.Duration {
 		return min(max(time.Until(r.TLS.PeerCertificates[0].NotAfter), time.Millisecond), trustPace)
 	}
-	var over atomic.Bool
-	var look func()
-	look = func() {
-		if over.Load() {
-			return
+	stopped := make(chan struct{})
+	go func() {
+		timer := time.NewTimer(pause())
+		defer timer.Stop()
+		for {
+			select {
+			case <-timer.C:
+			case <-stopped:
+				return
+			}
+			if err := trust(r.TLS); err != nil {
+				end(err)
+				return
+			}
+			timer.Reset(pause())
 		}
-		if err := trust(r.TLS); err != nil {
-			end(err)
-			return
-		}
-		time.AfterFunc(pause(), look)
-	}
-	time.AfterFunc(pause(), look)
-	return func() { over.Store(true) }
+	}()
+	return sync.OnceFunc(func() { close(stopped) })
 }
 
 var errExpired = errors.New("the client's certificate has expired: connect again with a new one")

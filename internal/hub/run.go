@@ -210,10 +210,13 @@ func (r *rooms) openProxies(context.Context) error {
 
 // trust returns why the client of a connection to GraphQL is not an operator any more, for the client.
 func (r *rooms) trust(s *tls.ConnectionState) error {
-	if err := r.certificates.Verify(s); err != nil {
+	chains, err := r.certificates.Verify(s)
+	if err != nil {
 		return err
 	}
-	return r.identities.RefuseOperator(*s)
+	now := *s
+	now.VerifiedChains = chains
+	return r.identities.RefuseOperator(now)
 }
 
 // assemble makes the servers, and lists all that runs.

@@ -103,31 +103,31 @@ var (
 )
 
 // Verify returns why the hub does not trust the client certificate of an open connection with the files as they are now:
-// what the handshake found may be long ago. The error is for the client.
-func (c *Certificates) Verify(s *tls.ConnectionState) error {
+// what the handshake found may be long ago. The chains are those by which the hub trusts it. The error is for the client.
+func (c *Certificates) Verify(s *tls.ConnectionState) (chains [][]*x509.Certificate, err error) {
 	now, leaf, current := c.options.Now(), s.PeerCertificates[0], c.current.Load()
 	if !now.Before(leaf.NotAfter) {
-		return errExpired
+		return nil, errExpired
 	}
 	if slices.ContainsFunc(s.VerifiedChains, func(chain []*x509.Certificate) bool { return current.ends(chain, now) }) {
-		return nil
+		return s.VerifiedChains, nil
 	}
 	between := x509.NewCertPool() // an authority may have a new certificate for its key
 	for _, presented := range s.PeerCertificates[1:] {
 		between.AddCert(presented)
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{
+	chains, err = leaf.Verify(x509.VerifyOptions{
 		Roots: current.config.ClientCAs, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
-		return errUntrusted
+		return nil, errUntrusted
 	}
-	return nil
+	return chains, nil
 }
 
 // ends reports whether the chain, which was verified, still leads to one of the authorities.
 func (l *loaded) ends(chain []*x509.Certificate, now time.Time) bool {
-	return !slices.ContainsFunc(chain, func(one *x509.Certificate) bool { return now.After(one.NotAfter) }) &&
+	return !slices.ContainsFunc(chain, func(one *x509.Certificate) bool { return now.Before(one.NotBefore) || now.After(one.NotAfter) }) &&
 		slices.ContainsFunc(l.clients, chain[len(chain)-1].Equal)
 }
 

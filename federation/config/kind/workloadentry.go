@@ -99,8 +99,8 @@ func KeptStatus(of federation.Kind, annotations map[string]string, status any) m
 		return nil
 	}
 	var all conditions
-	if written, err := json.Marshal(status); err == nil {
-		_ = json.Unmarshal(written, &all) // what cannot be read has no condition
+	if written, err := json.Marshal(status); err == nil && json.Unmarshal(written, &all) != nil {
+		all = conditions{} // what cannot be read has no condition
 	}
 	for _, c := range all.Conditions {
 		if c.Type == healthCondition {

@@ -1,6 +1,7 @@
 package identities
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/pem"
@@ -27,6 +28,7 @@ type Serving struct {
 	authority *authority.Authority
 	current   atomic.Pointer[tls.Certificate]
 	trouble   string // that was logged last
+	written   []byte // to the file of the roots
 }
 
 // NewServing names the certificate. There is none before Open.
@@ -130,8 +132,12 @@ func (s *Serving) writeRoots() error {
 	for _, root := range s.authority.Roots() {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Raw})...)
 	}
-	if len(text) == 0 {
+	if len(text) == 0 || bytes.Equal(text, s.written) {
 		return nil
 	}
-	return durable.WriteFile(s.rootsFile, text)
+	if err := durable.WriteFile(s.rootsFile, text); err != nil {
+		return err
+	}
+	s.written = text
+	return nil
 }

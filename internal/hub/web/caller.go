@@ -30,9 +30,9 @@ func withCaller(next http.Handler) http.Handler {
 	})
 }
 
-// whileTrusted refuses requests of a client whose certificate has expired since the handshake, or is no longer trusted: a
+// refuseUntrusted refuses requests of a client whose certificate has expired since the handshake, or is no longer trusted: a
 // connection lasts for as long as its client sends something.
-func whileTrusted(trust func(*tls.ConnectionState) error, next http.Handler) http.Handler {
+func refuseUntrusted(trust func(*tls.ConnectionState) error, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 			if err := trust(r.TLS); err != nil {

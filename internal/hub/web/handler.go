@@ -41,7 +41,7 @@ func New(s settings.Settings, p Parts) (http.Handler, error) {
 			return nil, err
 		}
 	}
-	return whileTrusted(p.Trust, server.Guard(web, server.GuardOptions{
+	return refuseUntrusted(p.Trust, server.Guard(web, server.GuardOptions{
 		Hosts: slices.Concat(names, s.AllowedHosts), Origins: s.AllowedOrigins,
 		Refuse: func(w http.ResponseWriter, r *http.Request, why string) {
 			transport.Refuse(w, r, http.StatusForbidden, transport.Forbidden, why)

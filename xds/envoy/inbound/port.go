@@ -49,7 +49,7 @@ func workloadOf(v *facet.View) workload {
 	}
 	for _, i := range instances(v) {
 		p, known := w.ports[i.Number]
-		if known && !slices.Contains(p.services, i.Service.Key) {
+		if known && i.Port.Protocol.Transport() == federation.TransportTCP && !slices.Contains(p.services, i.Service.Key) {
 			p.services = append(p.services, i.Service.Key)
 			w.ports[i.Number] = p
 		}
