@@ -24,6 +24,7 @@ type crashing struct {
 	whole    *testing.T // programs live until its end
 	t        *testing.T // of the step
 	store    *testbed.Etcd
+	link     *testbed.Proxy // by which the hub reaches the store
 	look     *clientv3.Client
 	kube     *testbed.Kube
 	proxy    *apiProxy
@@ -45,13 +46,14 @@ func newCrashing(t *testing.T) *crashing {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.look.Close() })
+	c.link = testbed.StartProxy(t, strings.TrimPrefix(c.store.URL, "http://"))
 	c.start()
 	return c
 }
 
 func (c *crashing) start() {
 	c.t.Helper()
-	c.p = startProgramIn(c.whole, c.dir, "--etcd-endpoints", c.store.URL)
+	c.p = startProgramIn(c.whole, c.dir, "--etcd-endpoints", "http://"+c.link.Addr())
 	if took := c.clock.Since(c.p.up); took > 5*time.Second {
 		c.t.Errorf("the hub was ready %v after it answered, although the cluster answers", took)
 	}
