@@ -48,10 +48,12 @@ func TestR95ASlowDiskHoldsUpNoOtherCluster(t *testing.T) {
 		sink.Update(set("late", registrytest.Shard(1, 1)))
 		sink.Update(gone("late"))
 		armed.Store(true)
+		missed := time.NewTimer(2 * time.Second)
+		defer missed.Stop()
 		select {
 		case <-writing:
 			return nil
-		case <-time.After(2 * time.Second):
+		case <-missed.C:
 		}
 		if armed.Swap(false) {
 			return errors.New("the changes were written before it was to be held up")

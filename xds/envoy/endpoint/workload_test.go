@@ -30,7 +30,8 @@ func TestU26WorkloadsHaveTheNameOfTheirController(t *testing.T) {
 		{"shop/report-29012345-abcde", map[string]string{"job-name": "report-29012345"}, "report;shop;report;;c1"},
 		{"shop/other-abcde", map[string]string{"job-name": "report"}, "other-abcde;shop;other-abcde;;c1"},
 		{
-			"shop/web-5c9f-abcde", map[string]string{"pod-template-hash": "5c9f", "service.istio.io/workload-name": "shopfront"},
+			"shop/web-5c9f-abcde",
+			map[string]string{"pod-template-hash": "5c9f", "service.istio.io/workload-name": "shopfront"},
 			"shopfront;shop;shopfront;;c1",
 		},
 		{"shop/ledger-10.9.0.1", map[string]string{"service.istio.io/workload-name": "ledger", "app": "books"}, "ledger;shop;books;;c1"},
