@@ -54,41 +54,50 @@ func TestK78OneReportCostsOneWorkload(t *testing.T) {
 // TestK78AgentsOfIstiodDecideThroughTheStatus: a WorkloadEntry of a cluster is as healthy as its condition says, also after
 // a change of that alone, while no agent reports to the hub.
 func TestK78AgentsOfIstiodDecideThroughTheStatus(t *testing.T) {
-	state := config.NewState(config.Options{Hub: "hub"})
-	key := federation.WorkloadKey{Namespace: "shop", Name: "vm-1"}
 	of := annotated(workload("vm-1", `{address: 10.0.0.1}`), `{proxy.istio.io/health-checks-enabled: "true"}`)
 	condition := func(status, message string) string {
 		return fmt.Sprintf("%s\nstatus: {conditions: [{type: Healthy, status: %q, message: %q}]}", of, status, message)
 	}
-	agent := health("vm-1", `{account: shop/default, address: 10.0.0.1, unhealthy: ""}`)
-	var w *federation.Workload
-	for revision, step := range []struct {
-		manifest string
-		health   federation.Health
-		says     string
-	}{
+	followHealth(t, []healthStep{
 		{condition("True", ""), "", ""},
 		{condition("False", "connection refused"), federation.Unhealthy, "its agent reports to istiod: connection refused"},
 		{condition("Unknown", ""), federation.Unhealthy, "the condition Healthy of its status is not True"},
 		{condition("True", ""), "", ""},
 		{of, federation.Unhealthy, "no agent reports for it"},
 		{condition("False", "slow"), federation.Unhealthy, "slow"},
-		{agent, "", ""},
-	} {
+		{health("vm-1", `{account: shop/default, address: 10.0.0.1, unhealthy: ""}`), "", ""},
+	})
+}
+
+// healthStep applies an object, and says how healthy the WorkloadEntry vm-1 is then.
+type healthStep struct {
+	manifest string
+	health   federation.Health
+	says     string // by a problem; empty: there is none
+}
+
+// followHealth takes the steps one after the other.
+func followHealth(t *testing.T, steps []healthStep) {
+	t.Helper()
+	state := config.NewState(config.Options{Hub: "hub"})
+	var w *federation.Workload
+	problems := map[string]federation.Problem{}
+	for revision, step := range steps {
 		var edit federation.Edit
 		state, edit = state.Next([]config.Event{{New: object(t, int64(revision+1), step.manifest)}}, int64(revision+1))
-		if now, changed := edit.Workloads.Set[key]; changed {
+		if now, changed := edit.Workloads.Set[federation.WorkloadKey{Namespace: "shop", Name: "vm-1"}]; changed {
 			w = now
 		}
 		if w == nil || w.Health != step.health {
 			t.Errorf("%s: the workload is %+v, want the health %q", step.manifest, w, step.health)
 		}
-		said := ""
-		for _, p := range edit.Problems.Set {
-			said += p.Message
+		for _, gone := range edit.Problems.Gone {
+			delete(problems, gone)
 		}
-		if !strings.Contains(said, step.says) || (said == "") != (step.says == "") {
-			t.Errorf("%s: the problem is %q, want %q", step.manifest, said, step.says)
+		maps.Copy(problems, edit.Problems.Set)
+		said := fmt.Sprint(problems)
+		if !strings.Contains(said, step.says) || (len(problems) == 0) != (step.says == "") {
+			t.Errorf("%s: the problems are %s, want %q", step.manifest, said, step.says)
 		}
 	}
 }
@@ -96,43 +105,17 @@ func TestK78AgentsOfIstiodDecideThroughTheStatus(t *testing.T) {
 // TestK80ConditionOfWorkloadsWithoutIPAddresses: no agent can report to the hub for a DNS name or a socket, so that istiod's
 // condition alone decides about a WorkloadEntry of a cluster. Elsewhere the annotation has no effect, and says so.
 func TestK80ConditionOfWorkloadsWithoutIPAddresses(t *testing.T) {
-	key := federation.WorkloadKey{Namespace: "shop", Name: "vm-1"}
 	for _, address := range []string{"vm.example.com", "unix:///run/app.sock"} {
-		state := config.NewState(config.Options{Hub: "hub"})
 		plain := workload("vm-1", fmt.Sprintf(`{address: %q}`, address))
 		of := annotated(plain, `{proxy.istio.io/health-checks-enabled: "true"}`)
-		agent := health("vm-1", `{account: shop/default, unhealthy: ""}`)
-		var w *federation.Workload
-		problems := map[string]federation.Problem{}
-		for revision, step := range []struct {
-			manifest string
-			health   federation.Health
-			says     string // by a problem; empty: there is none
-		}{
+		followHealth(t, []healthStep{
 			{of, "", "has no effect"},
 			{of + "\nstatus: {}", federation.Unhealthy, "its status has no condition Healthy"},
 			{of + "\nstatus: {conditions: [{type: Healthy, status: 'True'}]}", "", ""},
 			{of + "\nstatus: {conditions: [{type: Healthy, status: 'False', message: slow}]}", federation.Unhealthy, "reports to istiod: slow"},
-			{agent, federation.Unhealthy, "reports to istiod: slow"},
+			{health("vm-1", `{account: shop/default, unhealthy: ""}`), federation.Unhealthy, "reports to istiod: slow"},
 			{of + "\nstatus: {}", federation.Unhealthy, "no agent reports for it to the istiod"},
 			{plain, "", ""},
-		} {
-			var edit federation.Edit
-			state, edit = state.Next([]config.Event{{New: object(t, int64(revision+1), step.manifest)}}, int64(revision+1))
-			if now, changed := edit.Workloads.Set[key]; changed {
-				w = now
-			}
-			if w == nil || w.Health != step.health {
-				t.Errorf("%s: the workload is %+v, want the health %q", step.manifest, w, step.health)
-			}
-			for _, gone := range edit.Problems.Gone {
-				delete(problems, gone)
-			}
-			maps.Copy(problems, edit.Problems.Set)
-			said := fmt.Sprint(problems)
-			if !strings.Contains(said, step.says) || (len(problems) == 0) != (step.says == "") {
-				t.Errorf("%s: the problems are %s, want %q", step.manifest, said, step.says)
-			}
-		}
+		})
 	}
 }

@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -134,7 +133,7 @@ const trustPace = 5 * time.Second
 // called before: nothing of a stream outlives the right to it (B-G18, U53). It looks again and again, since
 // the clock may be set, too.
 func whileTrusted(trust func(*tls.ConnectionState) error, r *http.Request, end func(why error)) (stop func()) {
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+	if trust == nil || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return func() {}
 	}
 	pause := func() time.Duration {
@@ -158,16 +157,6 @@ func whileTrusted(trust func(*tls.ConnectionState) error, r *http.Request, end f
 		}
 	}()
 	return sync.OnceFunc(func() { close(stopped) })
-}
-
-var errExpired = errors.New("the client's certificate has expired: connect again with a new one")
-
-// unexpired is Options.Trust of a server whose authorities do not change.
-func unexpired(s *tls.ConnectionState) error {
-	if !time.Now().Before(s.PeerCertificates[0].NotAfter) {
-		return errExpired
-	}
-	return nil
 }
 
 // Run waits for the context to end, then ends the open streams in order:

@@ -41,7 +41,7 @@ type Options struct {
 	// error closes the WebSocket with 4403. nil: callers that were admitted may stay.
 	Connect func(ctx context.Context, payload map[string]any) error
 	// Trust returns why the client certificate of an open connection is not trusted now, for the client, in
-	// at most 100 bytes. It must not block. nil: each certificate is trusted until it expires.
+	// at most 100 bytes. It must not block. nil: a stream stays as long as its connection.
 	Trust func(*tls.ConnectionState) error
 }
 
@@ -79,9 +79,6 @@ func New(schema graphql.ExecutableSchema, options Options) *Handler {
 	options.Limits, options.Streams = options.Limits.withDefaults(), options.Streams.withDefaults()
 	if options.Log == nil {
 		options.Log = slog.Default()
-	}
-	if options.Trust == nil {
-		options.Trust = unexpired
 	}
 	known := newDocuments(options.Limits)
 	exec := executor.New(schema)

@@ -423,7 +423,12 @@ func TestBG18StreamsEndWithTheCertificate(t *testing.T) {
 
 func streamsEndWithTheCertificate(t *testing.T) {
 	schema := newFakeSchema(t)
-	handler := transport.New(schema, transport.Options{Log: slog.New(slog.DiscardHandler)})
+	handler := transport.New(schema, transport.Options{Log: slog.New(slog.DiscardHandler), Trust: func(s *tls.ConnectionState) error {
+		if !time.Now().Before(s.PeerCertificates[0].NotAfter) {
+			return errors.New("the certificate has expired")
+		}
+		return nil
+	}})
 	const holds = 10 * time.Second
 	server := startInMemory(t, &httptest.Server{Config: &http.Server{Handler: certified(handler, "ann", holds)}})
 	began := time.Now()

@@ -40,7 +40,7 @@ type Options struct {
 	Credentials *CredentialStore
 	// Forget has the identity of a cluster that is not an object learnt again; nil: none is kept.
 	Forget   func(context.Context, federation.ClusterID) error
-	Kinds    map[federation.Provider]Kind
+	Kinds    Kinds
 	Hub      federation.ClusterID
 	Patience time.Duration // how long a look may take, and how long an answer waits; 0: 10 s
 	Now      func() time.Time
@@ -48,7 +48,8 @@ type Options struct {
 
 // Kind is what is known of clusters of one provider.
 type Kind struct {
-	Look Looker // nil: they are attached unseen
+	Access Access // nil: none is attached by a request
+	Look   Looker // nil: they are attached unseen
 	// Identified: their UID lasts, and is kept with the credentials.
 	Identified bool
 }
@@ -120,7 +121,7 @@ func (c *Clusters) Attach(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	defer leave()
-	wrong := append(r.check(), c.takenAliases(r)...)
+	wrong := append(c.check(r), c.takenAliases(r)...)
 	report, leave, err := c.look(ctx, r, false)
 	if err != nil {
 		return Result{}, err
@@ -179,7 +180,7 @@ func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	defer leave()
-	wrong := append(r.check(), c.notOurs(r.ID)...)
+	wrong := append(c.check(r), c.notOurs(r.ID)...)
 	if o, found := c.object(r.ID); found && len(wrong) == 0 {
 		if now := providerOf(o); now != r.Provider {
 			wrong = append(wrong, apply.Error{

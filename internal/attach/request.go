@@ -5,6 +5,9 @@
 package attach
 
 import (
+	"slices"
+	"strings"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/kube"
@@ -53,13 +56,56 @@ const (
 )
 
 // check returns what is wrong with the request by itself.
-func (r Request) check() []apply.Error {
+func (c *Clusters) check(r Request) []apply.Error {
 	var wrong []apply.Error
 	if err := kube.ValidateClusterID(string(r.ID)); err != nil {
 		wrong = append(wrong, apply.Error{Code: InvalidClusterID, Field: "clusterID", Message: err.Error()})
 	}
 	if r.Provider == "" {
-		wrong = append(wrong, apply.Error{Code: apply.InvalidRequest, Field: "kubernetes", Message: "give either kubernetes or consul"})
+		names := c.o.Kinds.sections()
+		wrong = append(wrong, apply.Error{
+			Code: apply.InvalidRequest, Field: strings.Join(names[:min(1, len(names))], ""), Message: "give exactly one of " + strings.Join(names, " and "),
+		})
 	}
 	return wrong
+}
+
+// Access splits what a request says about a cluster into the section of the Cluster object and the credentials.
+// Texts of the section that are empty unset what an attached cluster has.
+type Access func(input map[string]any) (section map[string]any, credentials map[string]string)
+
+// Kinds are those of all providers.
+type Kinds map[federation.Provider]Kind
+
+// sections are those that requests may have, sorted.
+func (k Kinds) sections() (names []string) {
+	for p, of := range k {
+		if of.Access != nil {
+			names = append(names, sectionOf(p))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func sectionOf(p federation.Provider) string { return strings.ToLower(string(p)) }
+
+// Request is what the sections of an input ask for. Without a section, or with several, it has no provider.
+func (k Kinds) Request(id federation.ClusterID, input map[string]any) Request {
+	var requests []Request
+	for p, of := range k {
+		if section, given := input[sectionOf(p)].(map[string]any); given && of.Access != nil {
+			r := Request{ID: id, Provider: p, Credentials: Credentials{Values: map[string]kube.Secret{}}}
+			var credentials map[string]string
+			r.Section, credentials = of.Access(section)
+			for name, value := range credentials {
+				r.Credentials.Values[name] = kube.NewSecret(value)
+			}
+			requests = append(requests, r)
+		}
+	}
+	if len(requests) != 1 {
+		return Request{ID: id}
+	}
+	return requests[0]
 }

@@ -1,9 +1,10 @@
 package attach
 
-import "strings"
+import "maps"
 
 // spec is that of the object of a cluster that is attached.
 func (r Request) spec() map[string]any {
+	maps.DeleteFunc(r.Section, func(_ string, value any) bool { return value == "" })
 	spec := r.place()
 	if r.Network != "" {
 		spec["network"] = string(r.Network)
@@ -25,7 +26,7 @@ func (r Request) spec() map[string]any {
 func (r Request) place() map[string]any {
 	spec := map[string]any{"provider": string(r.Provider)}
 	if len(r.Section) > 0 {
-		spec[strings.ToLower(string(r.Provider))] = r.Section
+		spec[sectionOf(r.Provider)] = r.Section
 	}
 	return spec
 }

@@ -42,7 +42,20 @@ type Opener struct {
 
 // Kind is that of Consul datacenters.
 func (o Opener) Kind() provider.Kind {
-	return provider.Kind{Provider: federation.Consul, HasSection: true, Open: o.open, Look: o.look}
+	return provider.Kind{Provider: federation.Consul, HasSection: true, Open: o.open, Access: accessOf, Look: o.look}
+}
+
+// accessOf leaves the datacenter as it is where none is given.
+func accessOf(input map[string]any) (section map[string]any, credentials map[string]string) {
+	section, credentials = map[string]any{"address": input["address"]}, map[string]string{}
+	if datacenter, _ := input["datacenter"].(string); datacenter != "" {
+		section["datacenter"] = datacenter
+	}
+	secure, _ := input["tls"].(map[string]any)
+	for name, of := range map[string]map[string]any{"token": input, "ca": secure, "cert": secure, "key": secure} {
+		credentials[name], _ = of[name].(string)
+	}
+	return section, credentials
 }
 
 func (o Opener) open(c provider.Cluster) (registries.Registry, error) {

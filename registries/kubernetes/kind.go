@@ -72,8 +72,15 @@ func (o Opener) Kind() provider.Kind {
 	return provider.Kind{
 		Provider: federation.Kubernetes, HasSection: true, Identified: true, NeedsCredentials: true,
 		File: func(section any) string { return section.(*Section).Kubeconfig },
-		Open: o.open, Look: o.look,
+		Open: o.open, Access: accessOf, Look: o.look,
 	}
+}
+
+// accessOf names the context also where none is given: the one before is another kubeconfig's.
+func accessOf(input map[string]any) (section map[string]any, credentials map[string]string) {
+	context, _ := input["context"].(string)
+	kubeconfig, _ := input[kubeconfigValue].(string)
+	return map[string]any{"context": context}, map[string]string{kubeconfigValue: kubeconfig}
 }
 
 // open reads the kubeconfig whenever a registry is made: rotation makes a new one when

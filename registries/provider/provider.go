@@ -34,9 +34,10 @@ type Kind struct {
 	File func(section any) string
 	// Open makes a registry; it does not block.
 	Open func(Cluster) (registries.Registry, error)
-	// Look looks at a cluster before it is attached; nil: it cannot be attached by a
-	// request.
-	Look attach.Looker
+	// Access reads requests that attach a cluster, and Look looks at the cluster before;
+	// nil: none is attached by a request.
+	Access attach.Access
+	Look   attach.Looker
 }
 
 // Cluster is one cluster to open.

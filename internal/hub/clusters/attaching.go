@@ -2,38 +2,41 @@ package clusters
 
 import (
 	"context"
+	"encoding/json"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/internal/attach"
-	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/metrics"
 )
 
 // Attaching is what GraphQL attaches clusters with.
 type Attaching struct {
 	clusters *attach.Clusters
+	kinds    attach.Kinds
 	counts   *metrics.Clusters
 }
 
 // Attach is part of graph.Clusters.
 func (a Attaching) Attach(ctx context.Context, in model.AttachClusterInput, author string) ([]apply.Finding, []apply.Error, error) {
-	r := requestOf(in.ClusterID, in.Kubernetes, in.Consul)
+	r, err := a.request(in.ClusterID, in)
+	if err != nil {
+		return nil, nil, err
+	}
 	r.Network, r.Precedence, r.Aliases = federation.NetworkID(deref(in.NetworkID)), in.Precedence, in.Aliases
 	r.DryRun, r.Author = deref(in.DryRun), author
-	if r.Section["context"] == "" {
-		r.Section = nil
-	}
 	result, err := a.clusters.Attach(ctx, r)
 	a.count("attach", r.DryRun, result.Errors, err)
 	return result.Findings, result.Errors, err
 }
 
-// Rotate is part of graph.Clusters. It names the context of a kubeconfig also where it has
-// none: the one before is another kubeconfig's.
+// Rotate is part of graph.Clusters.
 func (a Attaching) Rotate(ctx context.Context, in model.RotateClusterInput, author string) ([]apply.Finding, []apply.Error, error) {
-	r := requestOf(in.ClusterID, in.Kubernetes, in.Consul)
+	r, err := a.request(in.ClusterID, in)
+	if err != nil {
+		return nil, nil, err
+	}
 	r.DryRun, r.Author = deref(in.DryRun), author
 	result, err := a.clusters.Rotate(ctx, r)
 	a.count("rotate", r.DryRun, result.Errors, err)
@@ -66,26 +69,17 @@ func (a Attaching) count(action string, dryRun bool, refused []apply.Error, err 
 	}
 }
 
-// requestOf translates the inputs of kinds: one of them, or the request has no provider.
-func requestOf(id string, k *model.KubernetesAccessInput, c *model.ConsulAccessInput) attach.Request {
-	r := attach.Request{ID: federation.ClusterID(id)}
-	switch {
-	case k != nil && c == nil:
-		r.Provider, r.Section = federation.Kubernetes, map[string]any{"context": deref(k.Context)}
-		r.Credentials.Values = map[string]kube.Secret{"kubeconfig": kube.NewSecret(k.Kubeconfig)}
-	case c != nil && k == nil:
-		r.Provider, r.Section = federation.Consul, map[string]any{"address": c.Address}
-		if c.Datacenter != nil && *c.Datacenter != "" {
-			r.Section["datacenter"] = *c.Datacenter
-		}
-		r.Credentials.Values = map[string]kube.Secret{"token": kube.NewSecret(deref(c.Token))}
-		if c.TLS != nil {
-			for name, value := range map[string]*string{"ca": c.TLS.Ca, "cert": c.TLS.Cert, "key": c.TLS.Key} {
-				r.Credentials.Values[name] = kube.NewSecret(deref(value))
-			}
-		}
+// request is what the sections of an input ask for; each kind reads its own.
+func (a Attaching) request(id string, input any) (attach.Request, error) {
+	data, err := json.Marshal(input)
+	if err != nil {
+		return attach.Request{}, err
 	}
-	return r
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return attach.Request{}, err
+	}
+	return a.kinds.Request(federation.ClusterID(id), fields), nil
 }
 
 // deref is the zero value for nil.

@@ -122,10 +122,11 @@ func (c *Clusters) Objects(m *mesh.Mesh, keys *seal.Keys) Attaching {
 		Claim: objectClusters{c.make, credentials, c.o.Metrics.Clusters}.claim,
 	})
 	c.Run["sealing"] = (&sealing{keys: keys, credentials: credentials, logger: c.o.Logger}).run
+	kinds := c.make.Attached()
 	return Attaching{attach.New(attach.Options{
 		Engine: m.Engine, Views: m.Views, Snapshots: c.o.Snapshots, Registries: c.Supervisor, Plans: plans{c.reconciler},
-		Credentials: credentials, Forget: c.make.known.forget, Hub: c.o.Settings.ClusterID, Kinds: c.make.Attached(),
-	}), c.o.Metrics.Clusters}
+		Credentials: credentials, Forget: c.make.known.forget, Hub: c.o.Settings.ClusterID, Kinds: kinds,
+	}), kinds, c.o.Metrics.Clusters}
 }
 
 // plans are those of the reconciler, as attach.Clusters reads them.

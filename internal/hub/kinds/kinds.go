@@ -94,10 +94,10 @@ func (h Hub) Of(p federation.Provider) (provider.Kind, error) {
 }
 
 // Attached are the kinds as requests attach clusters of them.
-func (h Hub) Attached() map[federation.Provider]attach.Kind {
-	all := map[federation.Provider]attach.Kind{}
+func (h Hub) Attached() attach.Kinds {
+	all := attach.Kinds{}
 	for _, k := range All(h) {
-		all[k.Provider] = attach.Kind{Look: k.Look, Identified: k.Identified}
+		all[k.Provider] = attach.Kind{Access: k.Access, Look: k.Look, Identified: k.Identified}
 	}
 	return all
 }

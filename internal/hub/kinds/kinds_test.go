@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"maps"
+	"reflect"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
@@ -43,5 +45,49 @@ func TestEveryKindHasItsSection(t *testing.T) {
 		if (Cluster{}).Section(k.Provider) != nil {
 			t.Errorf("provider %s has a section in an empty config", k.Provider)
 		}
+	}
+}
+
+// TestRequestsAttachByTheirSections: each kind reads its own section. None, and several, are of no provider.
+func TestRequestsAttachByTheirSections(t *testing.T) {
+	type values = map[string]any
+	cluster := values{"kubeconfig": "K", "context": "c"}
+	datacenter := values{"address": "A", "token": "T", "datacenter": "dc", "tls": values{"ca": "CA", "cert": "CERT", "key": "KEY"}}
+	for name, test := range map[string]struct {
+		input       values
+		provider    federation.Provider
+		section     values
+		credentials map[string]string
+	}{
+		"Kubernetes": {values{"kubernetes": cluster, "consul": nil}, federation.Kubernetes, values{"context": "c"}, map[string]string{"kubeconfig": "K"}},
+		"without a context": {
+			values{"kubernetes": values{"kubeconfig": "K"}}, federation.Kubernetes, values{"context": ""}, map[string]string{"kubeconfig": "K"},
+		},
+		"Consul": {
+			values{"clusterID": "c1", "consul": datacenter}, federation.Consul, values{"address": "A", "datacenter": "dc"},
+			map[string]string{"token": "T", "ca": "CA", "cert": "CERT", "key": "KEY"},
+		},
+		"an address alone": {
+			values{"consul": values{"address": "A"}}, federation.Consul, values{"address": "A"},
+			map[string]string{"token": "", "ca": "", "cert": "", "key": ""},
+		},
+		"none":                           {values{"clusterID": "c1"}, "", nil, nil},
+		"both":                           {values{"kubernetes": cluster, "consul": datacenter}, "", nil, nil},
+		"one that nobody attaches":       {values{"external": values{"x": "y"}}, "", nil, nil},
+		"one that is attached by a file": {values{"mock": values{"x": "y"}}, "", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Hub{}.Attached().Request("c1", test.input)
+			var credentials map[string]string
+			for key, value := range r.Credentials.Values {
+				if credentials == nil {
+					credentials = map[string]string{}
+				}
+				credentials[key] = value.Reveal()
+			}
+			if r.ID != "c1" || r.Provider != test.provider || !reflect.DeepEqual(r.Section, test.section) || !maps.Equal(credentials, test.credentials) {
+				t.Errorf("the request is %+v with %v", r, credentials)
+			}
+		})
 	}
 }

@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"fmt"
-	"slices"
 
 	networking "istio.io/api/networking/v1"
 
@@ -41,24 +40,8 @@ type workload struct {
 	vain  []resource.Reason // what a Sidecar says in vain
 }
 
-// workloadOf has the ports of the workload, and which services have them if the proxies count.
+// workloadOf has the ports of the workload's services, or those that a Sidecar lists.
 func workloadOf(v *facet.View) workload {
-	w := portsOf(v)
-	if !v.Facet.Stats {
-		return w
-	}
-	for _, i := range instances(v) {
-		p, known := w.ports[i.Number]
-		if known && i.Port.Protocol.Transport() == federation.TransportTCP && !slices.Contains(p.services, i.Service.Key) {
-			p.services = append(p.services, i.Service.Key)
-			w.ports[i.Number] = p
-		}
-	}
-	return w
-}
-
-// portsOf are the ports of the workload's services, or those that a Sidecar lists.
-func portsOf(v *facet.View) workload {
 	o := node.SidecarIn(v.Facet, v.Reader)
 	if o == nil {
 		return workload{ports: portsOfServices(v)}
@@ -81,6 +64,10 @@ func portsOf(v *facet.View) workload {
 // listed has the ports of the Sidecar; on others everything passes as it is.
 func listed(v *facet.View, o *federation.Object, spec *networking.Sidecar) workload {
 	w := workload{ports: map[uint16]port{}}
+	var ofServices map[uint16]port
+	if v.Facet.Stats {
+		ofServices = portsOfServices(v)
+	}
 	for i, in := range spec.GetIngress() {
 		p := port{protocol: listenerProtocol(v, in), by: o, ingress: in, limits: in.GetConnectionPool(), bound: bound(v.Facet, in)}
 		if p.limits == nil {
@@ -104,6 +91,7 @@ func listed(v *facet.View, o *federation.Object, spec *networking.Sidecar) workl
 		if in.GetBind() != "" && !p.bound {
 			say("has no bind where connections are redirected to the proxy: they come to every address")
 		}
+		p.services = ofServices[number].services
 		w.ports[number] = p
 	}
 	return w

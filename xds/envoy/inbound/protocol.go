@@ -1,6 +1,8 @@
 package inbound
 
 import (
+	"slices"
+
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
@@ -21,17 +23,21 @@ const (
 
 // portsOfServices are what the workload speaks on the ports of its services. A port
 // that serves a service of another protocol too is left alone, and so is one that
-// only the platform's probes use.
+// only the platform's probes use. They have their services if the proxies count.
 func portsOfServices(v *facet.View) map[uint16]port {
 	ports := map[uint16]port{}
 	for _, i := range instances(v) {
 		if i.Port.Protocol.Transport() != federation.TransportTCP || i.Number == 0 || i.Number == resource.InboundPort {
 			continue
 		}
-		said := protocolOf(v, i.Port)
-		if still, known := ports[i.Number]; !known || said < still.protocol {
-			ports[i.Number] = port{protocol: said}
+		p, known := ports[i.Number]
+		if said := protocolOf(v, i.Port); !known || said < p.protocol {
+			p.protocol = said
 		}
+		if v.Facet.Stats && !slices.Contains(p.services, i.Service.Key) {
+			p.services = append(p.services, i.Service.Key)
+		}
+		ports[i.Number] = p
 	}
 	return ports
 }
