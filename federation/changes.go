@@ -56,6 +56,7 @@ type ChangeSet struct {
 	Objects   []ObjectChange
 	Networks  []NetworkID
 	KeySets   []KeySource
+	Problems  []ProblemSubject // with what clusters have other problems
 	Settings  bool
 	Labels    bool // the set of ProxyLabels
 }
@@ -64,7 +65,7 @@ type ChangeSet struct {
 func (c ChangeSet) Empty() bool {
 	return !c.All && !c.Settings && !c.Labels && len(c.Services) == 0 && len(c.Clusters) == 0 && len(c.Addresses) == 0 &&
 		len(c.Objects) == 0 && len(c.Networks) == 0 &&
-		len(c.KeySets) == 0
+		len(c.KeySets) == 0 && len(c.Problems) == 0
 }
 
 // Reasons are those of everything in the set (seeds 33–41: "full" is any of
@@ -130,6 +131,8 @@ func (c *ChangeSet) name(s *Snapshot, kind entryKind, entries []string) {
 		c.Networks = listed(entries, func(key string) NetworkID { return NetworkID(key) })
 	case keySetEntry:
 		c.KeySets = listed(entries, keySourceOf)
+	case problemEntry:
+		c.Problems = listed(entries, problemSubjectOf)
 	case settingEntry:
 		c.Settings = true
 	case labelsEntry:

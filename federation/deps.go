@@ -24,6 +24,7 @@ type Deps struct {
 	Sets     few.Set[ObjectSet]
 	Networks few.Set[NetworkID]
 	KeySets  few.Set[KeySource]
+	Problems few.Set[ProblemSubject]
 	Settings bool
 	Labels   bool // the set of proxies' labels that decide about objects
 	AllSpecs bool // the specs of all services, of those that may come too
@@ -37,6 +38,7 @@ func Restart(r *Reader) {
 		Services: d.Services.Emptied(), Ports: d.Ports.Emptied(), VIPs: d.VIPs.Emptied(), Hostnames: d.Hostnames.Emptied(),
 		Addresses: d.Addresses.Emptied(), Anywhere: d.Anywhere.Emptied(), Clusters: d.Clusters.Emptied(), Objects: d.Objects.Emptied(),
 		Names: d.Names.Emptied(), Hosts: d.Hosts.Emptied(), Sets: d.Sets.Emptied(), Networks: d.Networks.Emptied(), KeySets: d.KeySets.Emptied(),
+		Problems: d.Problems.Emptied(),
 	}
 }
 
@@ -69,6 +71,7 @@ func (d Deps) With(more Deps) (all Deps, grown bool) {
 	grown = unite(&d.Sets, more.Sets) || grown
 	grown = unite(&d.Networks, more.Networks) || grown
 	grown = unite(&d.KeySets, more.KeySets) || grown
+	grown = unite(&d.Problems, more.Problems) || grown
 	grown = raise(&d.Settings, more.Settings) || grown
 	grown = raise(&d.Labels, more.Labels) || grown
 	grown = raise(&d.AllSpecs, more.AllSpecs) || grown

@@ -18,6 +18,7 @@ const (
 	networkEntry entryKind = "n"
 	labelsEntry  entryKind = "l"
 	keySetEntry  entryKind = "k"
+	problemEntry entryKind = "p"
 )
 
 // record names what one version changed.

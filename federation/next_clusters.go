@@ -11,6 +11,7 @@ import (
 type clustersTxn struct {
 	btree.Txn[*Cluster]
 	problems btree.Txn[Problem]
+	about    btree.Txn[struct{}]
 	before   clusterIndex
 	renamed  bool // aliases of clusters changed
 	networks *networksTxn
@@ -18,11 +19,11 @@ type clustersTxn struct {
 }
 
 func (x clusterIndex) txn() clustersTxn {
-	return clustersTxn{Txn: x.byID.Txn(), problems: x.problems.Txn(), before: x}
+	return clustersTxn{Txn: x.byID.Txn(), problems: x.problems.Txn(), about: x.about.Txn(), before: x}
 }
 
 func (x *clustersTxn) commit() clusterIndex {
-	out := clusterIndex{byID: x.Commit(), problems: x.problems.Commit(), named: x.before.named}
+	out := clusterIndex{byID: x.Commit(), problems: x.problems.Commit(), about: x.about.Commit(), named: x.before.named}
 	if x.renamed {
 		out.named = nameClusters(out.byID)
 	}
@@ -163,6 +164,16 @@ func (x *clustersTxn) setProblem(source ShardKey, origin, name string, now *Prob
 		if !had {
 			x.count(source, func(c *Cluster) { c.Problems++ })
 		}
+	}
+	if had {
+		of := ProblemSubject{source.Cluster, old.Object}.prefix()
+		x.about.Delete(of + at)
+		x.changes.record(problemEntry, of)
+	}
+	if now != nil {
+		of := ProblemSubject{source.Cluster, now.Object}.prefix()
+		x.about.Set(of+at, struct{}{})
+		x.changes.record(problemEntry, of)
 	}
 	x.changes.record(clusterEntry, string(source.Cluster))
 }

@@ -2,7 +2,10 @@ package federation
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
+
+	"isthmus.dev/isthmus/internal/few"
 )
 
 // Codes of problems that several rooms report.
@@ -55,4 +58,30 @@ func Quote(value string) string {
 		cut--
 	}
 	return fmt.Sprintf("%q (cut)", value[:cut])
+}
+
+// ProblemSubject is a thing of a cluster as problems name it: a Problem.Object.
+type ProblemSubject struct {
+	Cluster ClusterID
+	Object  string
+}
+
+func (p ProblemSubject) prefix() string { return clusterPrefix(p.Cluster) + p.Object + nul }
+
+func problemSubjectOf(prefix string) ProblemSubject {
+	cluster, object, _ := strings.Cut(prefix, nul)
+	return ProblemSubject{Cluster: ClusterID(cluster), Object: strings.TrimSuffix(object, nul)}
+}
+
+// ReadProblems returns those of the Problems of a cluster that are about the object, noted.
+func ReadProblems(r *Reader, of ProblemSubject) (found []Problem) {
+	few.Add(&r.deps.Problems, of)
+	prefix, problems := of.prefix(), &r.snapshot.clusters.problems
+	r.snapshot.clusters.about.WalkPrefix(prefix, func(k string, _ struct{}) bool {
+		if p, is := problems.Get(k[len(prefix):]); is && p.Object == of.Object { // else the text of another one begins so
+			found = append(found, p)
+		}
+		return false
+	})
+	return found
 }

@@ -42,6 +42,7 @@ type workloadIndex struct {
 type clusterIndex struct {
 	byID     btree.Map[*Cluster]
 	problems btree.Map[Problem]   // shard, origin, name
+	about    btree.Map[struct{}]  // cluster, object, and the key of a problem with it
 	named    map[string]ClusterID // clusters by alias; empty: several have it
 }
 

@@ -36,6 +36,9 @@ func (x *Index[N]) Affected(c federation.ChangeSet, s *federation.Snapshot) []N 
 	for _, from := range c.KeySets {
 		found = collect(found, x.keySets[from])
 	}
+	for _, of := range c.Problems {
+		found = collect(found, x.problems[of])
+	}
 	if c.Settings {
 		found = collect(found, x.settings)
 	}

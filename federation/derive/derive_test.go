@@ -139,6 +139,10 @@ var reads = map[string]func(*reader) string{
 		other, _ := federation.ReadKeySet(r, federation.KeySource{URI: "https://a.x", OpenID: true})
 		return fmt.Sprint(set, tried, other)
 	},
+	"Problems": func(r *reader) string {
+		return fmt.Sprint(federation.ReadProblems(r, federation.ProblemSubject{Cluster: "c1", Object: "Rule r1"}),
+			federation.ReadProblems(r, federation.ProblemSubject{Cluster: "c1"}))
+	},
 	"Network": func(r *reader) string {
 		n, _ := r.Network("n1")
 		return network(n)

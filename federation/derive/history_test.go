@@ -50,7 +50,7 @@ func drawShard(t *rapid.T) *federation.Shard {
 func drawEdit(t *rapid.T) federation.Edit {
 	source := federation.ShardKey{Cluster: rapid.SampledFrom(clusterID).Draw(t, "cluster"), Provider: federation.Kubernetes}
 	e := federation.Edit{Source: source}
-	switch rapid.IntRange(0, 8).Draw(t, "what") {
+	switch rapid.IntRange(0, 9).Draw(t, "what") {
 	case 0, 1:
 		e.Services.Set = map[federation.ServiceKey]*federation.Shard{drawKey(t): drawShard(t)}
 	case 2:
@@ -78,10 +78,25 @@ func drawEdit(t *rapid.T) federation.Edit {
 		if rapid.IntRange(0, 3).Draw(t, "keys gone") == 0 {
 			e.KeySets = federation.Delta[federation.KeySource, federation.KeySet]{Gone: []federation.KeySource{from}}
 		}
+	case 7:
+		e.Problems = drawProblems(t)
 	default:
 		e.Source, e.Objects = federation.ShardKey{Provider: federation.Operator}, drawObject(t)
 	}
 	return e
+}
+
+// drawProblems has texts of objects that begin with that of another.
+func drawProblems(t *rapid.T) (d federation.Delta[string, federation.Problem]) {
+	name := rapid.SampledFrom([]string{"one", "two"}).Draw(t, "problem")
+	if d.Full = rapid.IntRange(0, 3).Draw(t, "complete") == 0; d.Full && rapid.Bool().Draw(t, "none") {
+		return d
+	}
+	d.Set = map[string]federation.Problem{name: {
+		Object: rapid.SampledFrom([]string{"Rule r1", "Rule r1\x00", "Rule r1\x00c1", "Rule", ""}).Draw(t, "problem of"),
+		Code:   rapid.SampledFrom([]string{"A", "B"}).Draw(t, "code"),
+	}}
+	return d
 }
 
 func drawWorkload(t *rapid.T) (d federation.Delta[federation.WorkloadKey, *federation.Workload]) {

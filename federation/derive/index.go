@@ -35,6 +35,7 @@ type readers[N comparable] struct {
 	sets      sets[federation.ObjectSet, N]
 	networks  sets[federation.NetworkID, N]
 	keySets   sets[federation.KeySource, N]
+	problems  sets[federation.ProblemSubject, N]
 	settings  few.Set[N]
 	labels    few.Set[N]
 	specs     few.Set[N] // of all services
@@ -47,7 +48,7 @@ func NewIndex[N comparable]() *Index[N] {
 		hostnames: sets[federation.Hostname, N]{}, addresses: sets[federation.AddressKey, N]{}, anywhere: sets[netip.Addr, N]{},
 		clusters: sets[federation.ClusterID, N]{}, objects: sets[federation.ObjectKey, N]{}, named: sets[federation.ObjectName, N]{},
 		hosts: sets[federation.ObjectName, N]{}, sets: sets[federation.ObjectSet, N]{}, networks: sets[federation.NetworkID, N]{},
-		keySets: sets[federation.KeySource, N]{},
+		keySets: sets[federation.KeySource, N]{}, problems: sets[federation.ProblemSubject, N]{},
 	}}
 }
 
@@ -129,6 +130,7 @@ func (x *Index[N]) Replace(name N, old, now federation.Deps) {
 	x.sets.replace(name, old.Sets, now.Sets)
 	x.networks.replace(name, old.Networks, now.Networks)
 	x.keySets.replace(name, old.KeySets, now.KeySets)
+	x.problems.replace(name, old.Problems, now.Problems)
 	replaceFlag(&x.settings, name, now.Settings)
 	replaceFlag(&x.labels, name, now.Labels)
 	replaceFlag(&x.specs, name, now.AllSpecs)

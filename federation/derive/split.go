@@ -13,7 +13,7 @@ import (
 func Split(d federation.Deps) (own, common federation.Deps) {
 	own = federation.Deps{
 		Services: d.Services, VIPs: d.VIPs, Hostnames: d.Hostnames, Addresses: d.Addresses,
-		Anywhere: d.Anywhere, Hosts: d.Hosts, KeySets: d.KeySets,
+		Anywhere: d.Anywhere, Hosts: d.Hosts, KeySets: d.KeySets, Problems: d.Problems,
 	}
 	common = federation.Deps{
 		Ports: d.Ports, Clusters: d.Clusters, Sets: d.Sets, Networks: d.Networks, Settings: d.Settings, Labels: d.Labels, AllSpecs: d.AllSpecs,

@@ -27,9 +27,9 @@ type counting struct {
 	asked map[string]int // by name of the object
 }
 
-func (c *counting) News(*federation.Snapshot) wanted.News { return wanted.News{} }
+func (c *counting) News() wanted.News { return wanted.News{} }
 
-func (c *counting) Findings(_ *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
+func (c *counting) Findings(r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked[key.Name]++

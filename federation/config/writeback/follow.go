@@ -14,50 +14,36 @@ import (
 // follow finds the objects whose status may be another one after a change: from what each was
 // computed from.
 type follow struct {
-	at     uint64 // version of the snapshot up to which changes were looked at
-	hubs   int    // that ran beside this one
-	index  *derive.Index[ref]
-	notes  map[ref]notes
-	titles map[string]map[ref]struct{} // as problems name objects
-	open   map[ref]struct{}            // that proxies have not accepted, or refuse
-	idle   map[ref]struct{}            // Gateways of which no proxy has anything
+	at    uint64 // version of the snapshot up to which changes were looked at
+	hubs  int    // that ran beside this one
+	index *derive.Index[ref]
+	notes map[ref]notes
+	open  map[ref]struct{} // that proxies have not accepted, or refuse
+	idle  map[ref]struct{} // Gateways of which no proxy has anything
 }
 
 // notes are what the status of an object was computed from.
 type notes struct {
 	read       federation.Deps
-	key        federation.ObjectKey // as configuration
-	secrets    []string             // titles of Secrets
-	followed   []func()             // functions that stop following the Secrets
+	followed   []func() // functions that stop following the Secrets
 	open, idle bool
 }
 
 func newFollow() *follow {
 	return &follow{
-		index: derive.NewIndex[ref](), notes: map[ref]notes{}, titles: map[string]map[ref]struct{}{},
-		open: map[ref]struct{}{}, idle: map[ref]struct{}{},
+		index: derive.NewIndex[ref](), notes: map[ref]notes{}, open: map[ref]struct{}{}, idle: map[ref]struct{}{},
 	}
 }
 
 // note takes up what the status of an object was computed from.
 func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
-	before, known := f.notes[at]
-	now.key, now.idle = key, now.idle && gatewayapi.Translates(key.Of())
+	before := f.notes[at]
+	now.idle = now.idle && gatewayapi.Translates(key.Of())
 	f.index.Replace(at, before.read, now.read)
 	f.notes[at] = now
 	before.release()
 	mark(f.open, at, now.open)
 	mark(f.idle, at, now.idle)
-	if known && before.key == key && slices.Equal(before.secrets, now.secrets) {
-		return
-	}
-	f.untitle(at, before)
-	for _, title := range now.titles() {
-		if f.titles[title] == nil {
-			f.titles[title] = map[ref]struct{}{}
-		}
-		f.titles[title][at] = struct{}{}
-	}
 }
 
 // release stops following the Secrets of the object.
@@ -67,22 +53,9 @@ func (n notes) release() {
 	}
 }
 
-// titles are how problems name the object and its Secrets.
-func (n notes) titles() []string {
-	return append([]string{n.key.Title(), n.key.String()}, n.secrets...)
-}
-
 func mark(set map[ref]struct{}, at ref, is bool) {
 	if delete(set, at); is {
 		set[at] = struct{}{}
-	}
-}
-
-func (f *follow) untitle(at ref, before notes) {
-	for _, title := range before.titles() {
-		if delete(f.titles[title], at); len(f.titles[title]) == 0 {
-			delete(f.titles, title)
-		}
 	}
 }
 
@@ -94,7 +67,6 @@ func (f *follow) forget(at ref) {
 	}
 	f.index.Replace(at, before.read, federation.Deps{})
 	before.release()
-	f.untitle(at, before)
 	delete(f.notes, at)
 	delete(f.open, at)
 	delete(f.idle, at)
@@ -112,7 +84,7 @@ func (f *follow) end() *follow {
 // cost is that of what changed.
 func (t *turn) touch() {
 	w, l, f := t.w, t.look, t.w.follow
-	changes, news := l.snapshot.ChangesSince(f.at), w.parts.Proxies.News(l.snapshot)
+	changes, news := l.snapshot.ChangesSince(f.at), w.parts.Proxies.News()
 	hubs := l.mesh.OtherHubs
 	news.Members, f.hubs, f.at = news.Members || hubs != f.hubs, hubs, l.snapshot.Version()
 	if changes.All || news.All {
@@ -140,9 +112,6 @@ func (f *follow) told(news wanted.News, to map[ref]struct{}) {
 	}
 	for _, key := range news.Services {
 		add(to, slices.Values(f.index.OfService(key)))
-	}
-	for _, title := range news.Titles {
-		add(to, maps.Keys(f.titles[title]))
 	}
 	if news.Moved {
 		add(to, maps.Keys(f.open))

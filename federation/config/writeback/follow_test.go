@@ -1,28 +1,34 @@
 package writeback
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/writeback/wanted"
 )
 
 // TestG53ProblemsOfSecretsNameTheirGateways: of a problem with a Secret, the objects are looked at
 // whose listeners refer to it, as long as they do.
 func TestG53ProblemsOfSecretsNameTheirGateways(t *testing.T) {
-	f := newFollow()
+	f, mesh := newFollow(), federation.NewAggregate(nil)
+	hub := mesh.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
+	hub.Update(federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready}})
 	gateway := func(name string) federation.ObjectKey {
 		return federation.ObjectKey{Group: "gateway.networking.k8s.io", Kind: "Gateway", Namespace: "shop", Name: name}
 	}
 	refer := func(name string, secrets ...string) {
-		f.note(ref{"c1", gateway(name)}, gateway(name), notes{secrets: secrets})
+		r := mesh.Latest().Read()
+		for _, secret := range append(secrets, gateway(name).Title()) {
+			federation.ReadProblems(r, federation.ProblemSubject{Cluster: "hub", Object: secret})
+		}
+		f.note(ref{"c1", gateway(name)}, gateway(name), notes{read: r.Deps()})
 	}
 	affected := func(title string) (names []string) {
-		found := map[ref]struct{}{}
-		f.told(wanted.News{Titles: []string{title}}, found)
-		for at := range maps.Keys(found) {
+		before := mesh.Latest().Version()
+		for _, problem := range []federation.Problem{{Object: title, Code: "A"}, {Object: title, Code: "B"}} {
+			hub.Update(federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{title: problem}}})
+		}
+		for _, at := range f.index.Affected(mesh.Latest().ChangesSince(before), mesh.Latest()) {
 			names = append(names, at.key.Name)
 		}
 		slices.Sort(names)

@@ -49,12 +49,10 @@ func (w *Writer) look() look {
 func (l look) at(proxies Proxies, of *notes) look {
 	l.mesh.Read = l.snapshot.Read().For(federation.AnyCluster)
 	l.mesh.Read.Mesh() // says what is covered
-	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.snapshot, l.mesh.Read, key) }
+	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.mesh.Read, key) }
 	l.mesh.MissingSecret = func(cluster federation.ClusterID, secret gatewayapi.Secret) string {
 		of.followed = append(of.followed, proxies.Follow(cluster, secret))
-		why, title := proxies.MissingSecret(l.snapshot, cluster, secret)
-		of.secrets = append(of.secrets, title)
-		return why
+		return proxies.MissingSecret(l.mesh.Read, cluster, secret)
 	}
 	l.mesh.Delivered = func(keys ...federation.ObjectKey) (wanted.Delivery, bool) {
 		d, known := proxies.Delivered(keys...)

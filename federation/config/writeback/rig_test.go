@@ -86,7 +86,7 @@ func (p *proxies) Changed() <-chan struct{} {
 
 func (*proxies) OtherHubs() int { return 0 }
 
-func (p *proxies) News(*federation.Snapshot) wanted.News {
+func (p *proxies) News() wanted.News {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.told
@@ -94,7 +94,7 @@ func (p *proxies) News(*federation.Snapshot) wanted.News {
 	return wanted.News{All: all}
 }
 
-func (p *proxies) Findings(_ *federation.Snapshot, _ *federation.Reader, key federation.ObjectKey) []wanted.Finding {
+func (p *proxies) Findings(_ *federation.Reader, key federation.ObjectKey) []wanted.Finding {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.findings[key.Name]
@@ -118,14 +118,14 @@ func (p *proxies) follows(title string) int {
 	return p.followed[title]
 }
 
-func (p *proxies) MissingSecret(_ *federation.Snapshot, cluster federation.ClusterID, secret gatewayapi.Secret) (why, title string) {
+func (p *proxies) MissingSecret(_ *federation.Reader, cluster federation.ClusterID, secret gatewayapi.Secret) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	title = string(cluster) + "/" + secret.Namespace + "/" + secret.Name
+	title := string(cluster) + "/" + secret.Namespace + "/" + secret.Name
 	if p.followed[title] == 0 {
-		return "", title
+		return ""
 	}
-	return p.missing[title], title
+	return p.missing[title]
 }
 
 func (p *proxies) Delivered(...federation.ObjectKey) (wanted.Delivery, bool) {

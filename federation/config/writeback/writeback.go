@@ -60,16 +60,16 @@ type Proxies interface {
 	// Changed is closed when the answers of the others may be different.
 	Changed() <-chan struct{}
 	// News are what is different since they were asked for last; one reader asks.
-	News(s *federation.Snapshot) wanted.News
-	// Findings are those of an object of the snapshot, which is read by the reader.
-	Findings(s *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) []wanted.Finding
+	News() wanted.News
+	// Findings are those of an object of the snapshot that is read.
+	Findings(r *federation.Reader, key federation.ObjectKey) []wanted.Finding
 	Delivered(keys ...federation.ObjectKey) (wanted.Delivery, bool)
 	OtherHubs() int
 	// Follow has the hub look for a Secret until done is called, whether proxies need it or not.
 	Follow(cluster federation.ClusterID, secret gatewayapi.Secret) (done func())
-	// MissingSecret says why gateways of the cluster lack a Secret that is followed ("": they do
-	// not, or it is not known), and of what the News name the title when that may be different.
-	MissingSecret(s *federation.Snapshot, cluster federation.ClusterID, secret gatewayapi.Secret) (why, title string)
+	// MissingSecret says why gateways of the cluster lack a Secret that is followed; "": they do
+	// not, or it is not known.
+	MissingSecret(r *federation.Reader, cluster federation.ClusterID, secret gatewayapi.Secret) (why string)
 }
 
 // Limits of one round, and of one cluster.

@@ -3,7 +3,6 @@ package status
 import (
 	"slices"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/writeback/wanted"
 	"isthmus.dev/isthmus/federation/fleet"
 )
@@ -12,33 +11,14 @@ import (
 type heard struct {
 	fleet    uint64
 	refusals map[fleet.Key]string // of the streams that are served
-	problems map[string][]federation.Problem
 }
 
 // News is part of writeback.Proxies. A proxy that refuses something else may do so because of
 // any object: all are news then.
-func (w Written) News(s *federation.Snapshot) (n wanted.News) {
+func (w Written) News() (n wanted.News) {
 	n.Objects, n.Services = w.Reasons()
-	now := w.Objects.index.all(s, w.Objects.Hub)
-	n.Titles = differing(w.last.problems, now)
-	w.last.problems = now
 	w.last.follow(w.Fleet.Latest(), &n)
 	return n
-}
-
-// differing are the objects that do not have the same problems in both.
-func differing(before, now map[string][]federation.Problem) (titles []string) {
-	for title, of := range now {
-		if !slices.Equal(before[title], of) {
-			titles = append(titles, title)
-		}
-	}
-	for title := range before {
-		if _, stays := now[title]; !stays {
-			titles = append(titles, title)
-		}
-	}
-	return titles
 }
 
 // follow takes up what changed in the fleet.

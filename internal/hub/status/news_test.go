@@ -17,24 +17,15 @@ func (c *changed) since() ([]federation.ObjectKey, []federation.ServiceKey) {
 	return c.objects, nil
 }
 
-// TestG61NewsNameWhatChanged: of a problem, a reason and an acknowledgement the objects are news
+// TestG61NewsNameWhatChanged: of a reason and an acknowledgement the objects are news
 // that they are about; of a refusal, all.
 func TestG61NewsNameWhatChanged(t *testing.T) {
-	mesh, writer := withProblems(3)
 	proxies, reasons := fleet.New(), &changed{}
 	w := Written{Objects: &Objects{Hub: "hub", Proxies: noReasons{}}, Fleet: proxies, Reasons: reasons.since, last: &heard{}}
-	news := func() wanted.News { return w.News(mesh.Latest()) }
-	if n := news(); len(n.Titles) != 3 {
-		t.Errorf("at first the titles are %q", n.Titles)
-	}
-	title := objectOf(1).Title()
-	writer.Update(federation.Edit{Problems: federation.Delta[string,
-		federation.Problem]{Set: map[string]federation.Problem{title: {Code: "OTHER", Object: title}}}})
-	if n := news(); !slices.Equal(n.Titles, []string{title}) || n.All || n.Moved {
-		t.Errorf("after another problem the news are %+v", n)
-	}
+	news := func() wanted.News { return w.News() }
+	news()
 	reasons.objects = []federation.ObjectKey{objectOf(2)}
-	if n := news(); !slices.Equal(n.Objects, []federation.ObjectKey{objectOf(2)}) || n.All || len(n.Titles) > 0 {
+	if n := news(); !slices.Equal(n.Objects, []federation.ObjectKey{objectOf(2)}) || n.All || n.Moved {
 		t.Errorf("after another reason the news are %+v", n)
 	}
 	const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
@@ -52,7 +43,7 @@ func TestG61NewsNameWhatChanged(t *testing.T) {
 	if n := news(); !n.All {
 		t.Errorf("after a refusal the news are %+v", n)
 	}
-	if n := news(); n.All || n.Moved || n.Members || len(n.Titles)+len(n.Objects) > 0 {
+	if n := news(); n.All || n.Moved || n.Members || len(n.Objects) > 0 {
 		t.Errorf("without a change the news are %+v", n)
 	}
 	stream.Close()

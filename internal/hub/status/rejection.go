@@ -27,7 +27,7 @@ type rejection struct{ part, text string }
 
 // rejections say which proxies reject what was made from the object, and why: one finding
 // for each part and error.
-func (s *Objects) rejections(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+func (s *Objects) rejections(r *federation.Reader, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
 	if !proxies.Refused() {
 		return nil // as nearly always: who gets what of the object need not be found out
 	}
@@ -46,7 +46,7 @@ func (s *Objects) rejections(snapshot *federation.Snapshot, proxies *fleet.Value
 	for _, one := range slices.SortedFunc(maps.Keys(nodes),
 		func(a, b rejection) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.text, b.text)) }) {
 		found = append(found, apply.Finding{
-			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]), Field: fieldSaid(snapshot, key, one.text),
+			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]), Field: fieldSaid(r, key, one.text),
 		})
 	}
 	return found
@@ -64,8 +64,8 @@ func (r rejection) message(nodes []string) string {
 
 // fieldSaid is the field of the object whose value the text repeats; empty if none or
 // several could be meant. Only values that cannot be words of a sentence count.
-func fieldSaid(snapshot *federation.Snapshot, key federation.ObjectKey, text string) string {
-	o, ok := snapshot.Object(key)
+func fieldSaid(r *federation.Reader, key federation.ObjectKey, text string) string {
+	o, ok := r.Object(key)
 	if !ok {
 		return ""
 	}

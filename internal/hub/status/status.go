@@ -3,6 +3,8 @@
 package status
 
 import (
+	"slices"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	configkind "isthmus.dev/isthmus/federation/config/kind"
@@ -25,12 +27,25 @@ type Objects struct {
 		ServiceReasons(key federation.ServiceKey) []envoy.Reason
 		Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected
 	}
+}
 
-	index problems
+// problems are what the hub's cluster has to say about the thing that problems call so.
+func (s *Objects) problems(r *federation.Reader, title string) []federation.Problem {
+	return federation.ReadProblems(r, federation.ProblemSubject{Cluster: s.Hub, Object: title})
+}
+
+// ofObject are the problems with the object. Two groups have a kind Gateway: some name the
+// group, too.
+func (s *Objects) ofObject(r *federation.Reader, key federation.ObjectKey) []federation.Problem {
+	return slices.Concat(s.problems(r, key.Title()), s.problems(r, key.String()))
 }
 
 // NotHonoured says which fields of the object have no effect in the snapshot.
 func (s *Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Object) []model.NotHonoured {
+	return s.notHonoured(snapshot.Read(), o)
+}
+
+func (s *Objects) notHonoured(r *federation.Reader, o *federation.Object) []model.NotHonoured {
 	found := []model.NotHonoured{}
 	for _, f := range envoy.NotHonoured(o) {
 		path := "spec." + f.Path
@@ -39,7 +54,7 @@ func (s *Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Objec
 		}
 		found = append(found, model.NotHonoured{Field: path, Reason: f.Reason})
 	}
-	for _, p := range s.index.of(snapshot, s.Hub, o.Key) {
+	for _, p := range s.ofObject(r, o.Key) {
 		if p.Code == notHonoured {
 			found = append(found, model.NotHonoured{Field: p.Field, Reason: p.Message})
 		}
@@ -49,23 +64,21 @@ func (s *Objects) NotHonoured(snapshot *federation.Snapshot, o *federation.Objec
 
 // Findings are the other problems with the object.
 func (s *Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
-	return s.findings(snapshot, snapshot.Read(), proxies, key)
+	return s.findings(snapshot.Read(), proxies, key)
 }
 
-// findings are Findings of the snapshot that the reader reads.
-func (s *Objects) findings(snapshot *federation.Snapshot, r *federation.Reader, proxies *fleet.Value,
-	key federation.ObjectKey,
-) []apply.Finding {
+// findings are Findings of the snapshot that is read.
+func (s *Objects) findings(r *federation.Reader, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
 	found := append([]apply.Finding{}, apply.References(r, key)...)
-	for _, p := range s.index.of(snapshot, s.Hub, key) {
+	for _, p := range s.ofObject(r, key) {
 		if p.Code != notHonoured {
 			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})
 		}
 	}
-	for _, why := range s.reasons(snapshot, r, key) {
+	for _, why := range s.reasons(r, key) {
 		found = append(found, apply.Finding{Code: why.Code, Severity: apply.Warning, Message: why.Message, Key: key, Related: why.Related})
 	}
-	return append(found, s.rejections(snapshot, proxies, key)...)
+	return append(found, s.rejections(r, proxies, key)...)
 }
 
 // ServiceFindings are those of a service of a registry, and of one that an object
@@ -80,11 +93,11 @@ func (s *Objects) ServiceFindings(snapshot *federation.Snapshot, key federation.
 
 // reasons are why connected proxies do not have all of the object, or of the
 // services of a ServiceEntry.
-func (s *Objects) reasons(snapshot *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) []envoy.Reason {
+func (s *Objects) reasons(r *federation.Reader, key federation.ObjectKey) []envoy.Reason {
 	found := s.Proxies.Reasons(key)
-	if o, ok := snapshot.Object(key); ok {
+	if o, ok := r.Object(key); ok {
 		if key.Of() == node.EnvoyFilterKind {
-			found = envoyfilter.Found(o, snapshot.Mesh(), found)
+			found = envoyfilter.Found(o, r.Mesh(), found)
 		}
 		if key.Of() == configkind.ServiceEntry {
 			for _, host := range o.Names {

@@ -37,13 +37,13 @@ func (w Written) Changed() <-chan struct{} { return w.Fleet.Latest().Superseded(
 func (w Written) OtherHubs() int { return w.Others() }
 
 // Findings is part of writeback.Proxies.
-func (w Written) Findings(s *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
+func (w Written) Findings(r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
 	if o, exists := r.Object(key); exists {
-		for _, n := range w.Objects.NotHonoured(s, o) {
+		for _, n := range w.Objects.notHonoured(r, o) {
 			all = append(all, wanted.Finding{Code: notHonoured, Field: n.Field, Message: n.Reason})
 		}
 	}
-	for _, f := range w.Objects.findings(s, r, w.Fleet.Latest(), key) {
+	for _, f := range w.Objects.findings(r, w.Fleet.Latest(), key) {
 		all = append(all, wanted.Finding{Code: f.Code, Field: f.Field, Message: f.Message, Error: f.Severity != apply.Warning})
 	}
 	return all
@@ -59,19 +59,18 @@ func refOf(cluster federation.ClusterID, s gatewayapi.Secret) identity.Ref {
 }
 
 // MissingSecret is part of writeback.Proxies.
-func (w Written) MissingSecret(s *federation.Snapshot, cluster federation.ClusterID, secret gatewayapi.Secret) (why, title string) {
-	title = refOf(cluster, secret).Title()
+func (w Written) MissingSecret(r *federation.Reader, cluster federation.ClusterID, secret gatewayapi.Secret) (why string) {
 	var missing bool
 	var texts []string
-	for _, p := range w.Objects.index.all(s, w.Objects.Hub)[title] {
+	for _, p := range w.Objects.problems(r, refOf(cluster, secret).Title()) {
 		missing = missing || p.Code == identity.ProblemMissing
 		texts = append(texts, p.Message)
 	}
 	if !missing {
-		return "", title
+		return ""
 	}
 	slices.Sort(texts)
-	return strings.Join(texts, "; "), title
+	return strings.Join(texts, "; ")
 }
 
 // Delivered is part of writeback.Proxies.

@@ -26,7 +26,6 @@ type News struct {
 	All      bool // of every object
 	Objects  []federation.ObjectKey
 	Services []federation.ServiceKey // of the objects that read them
-	Titles   []string                // of the objects of which problems speak so
 	Moved    bool                    // of those that proxies have not accepted
 	Members  bool                    // of those that no proxy gets
 }
