@@ -9,6 +9,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -46,6 +47,30 @@ func spoilListener(do func(*listenerv3.Listener)) func(proto.Message) {
 
 func spoilRoutes(do func(*routev3.RouteConfiguration)) func(proto.Message) {
 	return func(m proto.Message) { do(m.(*routev3.RouteConfiguration)) }
+}
+
+// spoilRoute has the first route that leads to a cluster.
+func spoilRoute(do func(*routev3.Route)) func(proto.Message) {
+	return spoilRoutes(func(c *routev3.RouteConfiguration) {
+		for _, host := range c.GetVirtualHosts() {
+			for _, r := range host.GetRoutes() {
+				if r.GetRoute() != nil {
+					do(r)
+					return
+				}
+			}
+		}
+	})
+}
+
+func named(host string) *endpointv3.ClusterLoadAssignment {
+	return &endpointv3.ClusterLoadAssignment{ClusterName: webCluster, Endpoints: []*endpointv3.LocalityLbEndpoints{{
+		LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+				Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 80},
+			}}},
+		}}}},
+	}}}
 }
 
 const webCluster = "outbound|80||web.shop.svc.cluster.local"
@@ -124,6 +149,55 @@ var spoils = map[string]spoil{
 	})},
 	"packed filter": {envoy.ListenerType, "virtualInbound", "StatPrefix", true, spoilListener(func(l *listenerv3.Listener) {
 		l.GetDefaultFilterChain().GetFilters()[0].GetTypedConfig().Value = nil
+	})},
+	"chains that overlap": {envoy.ListenerType, "virtualInbound", "server name", true, spoilListener(func(l *listenerv3.Listener) {
+		for _, names := range [][]string{{"a.com", "b.com"}, {"b.com", "c.com"}} {
+			chain := proto.Clone(l.GetDefaultFilterChain()).(*listenerv3.FilterChain)
+			chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: names}
+			l.FilterChains = append(l.FilterChains, chain)
+		}
+	})},
+	"chains of one block": {envoy.ListenerType, "virtualInbound", "10.0.0.0/8", true, spoilListener(func(l *listenerv3.Listener) {
+		for _, from := range []string{"10.0.0.0", "10.1.2.3"} {
+			chain := proto.Clone(l.GetDefaultFilterChain()).(*listenerv3.FilterChain)
+			chain.FilterChainMatch = &listenerv3.FilterChainMatch{
+				PrefixRanges: []*corev3.CidrRange{{AddressPrefix: from, PrefixLen: wrapperspb.UInt32(8)}},
+			}
+			l.FilterChains = append(l.FilterChains, chain)
+		}
+	})},
+	"a wildcard within a name": {envoy.ListenerType, "virtualInbound", "wildcard", true, spoilListener(func(l *listenerv3.Listener) {
+		chain := proto.Clone(l.GetDefaultFilterChain()).(*listenerv3.FilterChain)
+		chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: []string{"a*.com"}}
+		l.FilterChains = append(l.FilterChains, chain)
+	})},
+	"weights without a sum": {envoy.RouteType, "80", "weights", true, spoilRoute(func(r *routev3.Route) {
+		r.GetRoute().ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: &routev3.WeightedCluster{
+			Clusters: []*routev3.WeightedCluster_ClusterWeight{{Name: webCluster, Weight: wrapperspb.UInt32(0)}},
+		}}
+	})},
+	"weights with too large a sum": {envoy.RouteType, "80", "weights", true, spoilRoute(func(r *routev3.Route) {
+		most := &routev3.WeightedCluster_ClusterWeight{Name: webCluster, Weight: wrapperspb.UInt32(1<<32 - 1)}
+		r.GetRoute().ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: &routev3.WeightedCluster{
+			Clusters: []*routev3.WeightedCluster_ClusterWeight{most, most},
+		}}
+	})},
+	"an expression that is not one": {envoy.RouteType, "80", "regular expression", true, spoilRoute(func(r *routev3.Route) {
+		r.GetMatch().PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: "a("}}
+	})},
+	"a name in a STATIC cluster": {envoy.ClusterType, webCluster, "no IP address", true, spoilCluster(func(c *clusterv3.Cluster) {
+		c.EdsClusterConfig, c.ClusterDiscoveryType = nil, &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+		c.LoadAssignment = named("backend.example.com")
+	})},
+	"a name twice in a chain": {envoy.ListenerType, "virtualInbound", "same match", true, spoilListener(func(l *listenerv3.Listener) {
+		chain := proto.Clone(l.GetDefaultFilterChain()).(*listenerv3.FilterChain)
+		chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: []string{"a.com", "a.com"}}
+		l.FilterChains = append(l.FilterChains, chain)
+	})},
+	"the name of all servers": {envoy.ListenerType, "virtualInbound", "wildcard", true, spoilListener(func(l *listenerv3.Listener) {
+		chain := proto.Clone(l.GetDefaultFilterChain()).(*listenerv3.FilterChain)
+		chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: []string{"*"}}
+		l.FilterChains = append(l.FilterChains, chain)
 	})},
 	"domain twice": {envoy.RouteType, "80", "twice", true, spoilRoutes(func(c *routev3.RouteConfiguration) {
 		h := c.GetVirtualHosts()[0]

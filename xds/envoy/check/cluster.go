@@ -2,8 +2,10 @@ package check
 
 import (
 	"fmt"
+	"net/netip"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
@@ -35,8 +37,27 @@ func validateDiscovery(c *clusterv3.Cluster) error {
 			return fmt.Errorf("load_assignment: a LOGICAL_DNS cluster needs one endpoint, this has %d", n)
 		}
 		return validateAssignment(local, onlySockets)
+	case clusterv3.Cluster_STATIC:
+		return validateStatic(local)
 	case clusterv3.Cluster_STRICT_DNS:
 		return validateAssignment(local, onlySockets)
+	}
+	return nil
+}
+
+// validateStatic demands addresses that Envoy need not resolve.
+func validateStatic(a *endpointv3.ClusterLoadAssignment) error {
+	for i, group := range a.GetEndpoints() {
+		for j, e := range group.GetLbEndpoints() {
+			socket := e.GetEndpoint().GetAddress().GetSocketAddress()
+			if socket == nil || socket.GetResolverName() != "" {
+				continue
+			}
+			if _, err := netip.ParseAddr(socket.GetAddress()); err != nil {
+				return fmt.Errorf("load_assignment: endpoints[%d]: lb_endpoints[%d]: %q is no IP address; a cluster of names has the type STRICT_DNS",
+					i, j, socket.GetAddress())
+			}
+		}
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	"google.golang.org/protobuf/proto"
 )
 
 // onlyAddresses is for endpoints that are not resolved.
@@ -151,31 +150,15 @@ func validateListener(l *listenerv3.Listener) error {
 	if len(chains) == 0 {
 		return fmt.Errorf("filter_chains: there is none")
 	}
-	return validateChains(l.GetFilterChains(), chains)
-}
-
-func validateChains(matched, all []*listenerv3.FilterChain) error {
-	for i, chain := range all {
+	for i, chain := range chains {
 		if len(chain.GetFilters()) == 0 {
 			return fmt.Errorf("filter_chains[%d]: there is no filter", i)
 		}
 	}
-	for i, chain := range matched {
-		sameMatch := func(other *listenerv3.FilterChain) bool {
-			return proto.Equal(orEmpty(other.GetFilterChainMatch()), orEmpty(chain.GetFilterChainMatch()))
-		}
-		if slices.IndexFunc(matched, sameMatch) != i {
-			return fmt.Errorf("filter_chains[%d]: an earlier chain has the same match", i)
-		}
+	if l.GetFilterChainMatcher() != nil {
+		return nil // it chooses, and not what the chains match
 	}
-	return nil
-}
-
-func orEmpty(m *listenerv3.FilterChainMatch) *listenerv3.FilterChainMatch {
-	if m == nil {
-		return &listenerv3.FilterChainMatch{}
-	}
-	return m
+	return validateMatches(l.GetFilterChains())
 }
 
 func validateRoutes(c *routev3.RouteConfiguration) error {

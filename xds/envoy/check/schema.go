@@ -3,9 +3,12 @@ package check
 import (
 	"fmt"
 	"math"
+	"regexp/syntax"
 	"sync"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -57,12 +60,19 @@ func (c schemaCheck) unpack(packed *anypb.Any) error {
 	return c.message(inner)
 }
 
-// walk finds the packed messages and durations; a part that is in several places
+// walk finds the messages that have rules of their own; a part that is in several places
 // is looked at once.
 func (c schemaCheck) walk(m protoreflect.Message) error {
-	ways := waysFrom(m.Descriptor())
-	if len(ways) > 0 {
-		return c.follow(m, ways)
+	if err := c.rule(m); err != nil {
+		return err
+	}
+	return c.follow(m, waysFrom(m.Descriptor()))
+}
+
+// rule checks what the generated rules do not say of the message itself.
+func (c schemaCheck) rule(m protoreflect.Message) error {
+	if !hasRule(m.Descriptor().FullName()) {
+		return nil
 	}
 	switch part := m.Interface().(type) {
 	case *anypb.Any:
@@ -72,11 +82,41 @@ func (c schemaCheck) walk(m protoreflect.Message) error {
 			return fmt.Errorf("a duration of %d seconds and %d nanoseconds is less than nothing, or more than Envoy can count",
 				part.GetSeconds(), part.GetNanos())
 		}
+	case *matcherv3.RegexMatcher:
+		if _, err := syntax.Parse(part.GetRegex(), syntax.Perl); err != nil {
+			return fmt.Errorf("the regular expression %q is not RE2: %w", part.GetRegex(), err)
+		}
+	case *routev3.WeightedCluster:
+		return validateWeights(part)
 	}
 	return nil
 }
 
+// validateWeights demands a sum by which requests can be shared.
+func validateWeights(c *routev3.WeightedCluster) error {
+	sum := uint64(0)
+	for _, cluster := range c.GetClusters() {
+		sum += uint64(cluster.GetWeight().GetValue())
+	}
+	if sum == 0 || sum > math.MaxUint32 {
+		return fmt.Errorf("weighted_clusters: the weights add up to %d, which is not in 1 to 2³²−1", sum)
+	}
+	return nil
+}
+
+// hasRule reports whether messages of the type have rules beyond the generated ones.
+func hasRule(name protoreflect.FullName) bool {
+	switch name {
+	case "google.protobuf.Any", "google.protobuf.Duration", "envoy.type.matcher.v3.RegexMatcher", "envoy.config.route.v3.WeightedCluster":
+		return true
+	}
+	return false
+}
+
 func (c schemaCheck) follow(m protoreflect.Message, ways []protoreflect.FieldDescriptor) error {
+	if len(ways) == 0 {
+		return nil
+	}
 	part := m.Interface()
 	if c.seen[part] {
 		return nil
@@ -114,7 +154,7 @@ func (c schemaCheck) field(field protoreflect.FieldDescriptor, v protoreflect.Va
 // knownWays remembers waysFrom: descriptors never change.
 var knownWays sync.Map //nolint:gochecknoglobals // by protoreflect.MessageDescriptor
 
-// waysFrom are the fields by which packed messages and durations can be reached;
+// waysFrom are the fields by which messages with rules of their own can be reached;
 // most of a resource needs no look.
 func waysFrom(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	if known, ok := knownWays.Load(d); ok {
@@ -133,8 +173,7 @@ func waysFrom(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 
 // leads reports whether messages of the type are, or may hold, what is looked at.
 func leads(d protoreflect.MessageDescriptor, been map[protoreflect.FullName]bool) bool {
-	switch d.FullName() {
-	case "google.protobuf.Any", "google.protobuf.Duration":
+	if hasRule(d.FullName()) {
 		return true
 	}
 	if been[d.FullName()] {

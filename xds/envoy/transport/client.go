@@ -130,12 +130,16 @@ func nameMatcher(name string) *matcherv3.StringMatcher {
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}}
 }
 
+// sanType is the type that a name has by its form. Envoy compares names of one type, where Istio has it try all.
 func sanType(name string) tlsv3.SubjectAltNameMatcher_SanType {
-	if strings.Contains(name, "://") {
-		return tlsv3.SubjectAltNameMatcher_URI
-	}
-	if _, err := netip.ParseAddr(name); err == nil {
+	_, notIP := netip.ParseAddr(name)
+	switch {
+	case notIP == nil:
 		return tlsv3.SubjectAltNameMatcher_IP_ADDRESS
+	case strings.Contains(name, ":"):
+		return tlsv3.SubjectAltNameMatcher_URI
+	case strings.Contains(name, "@"):
+		return tlsv3.SubjectAltNameMatcher_EMAIL
 	}
 	return tlsv3.SubjectAltNameMatcher_DNS
 }
