@@ -36,7 +36,7 @@ const (
 // up again behind the last cursor; where the hub does not know that, the whole
 // picture comes once more.
 func (c *Client) Follow(ctx context.Context, what Following, take func(Event) error) error {
-	f := &follower{client: c, what: what, take: take, cursor: what.After}
+	f := &changeStream{client: c, what: what, take: take, cursor: what.After}
 	pauses := retry.Backoff{First: firstRetry, Longest: lastRetry}
 	for {
 		f.partial, f.progress = false, false
@@ -70,7 +70,7 @@ func Passes(err error) bool {
 	return errors.As(err, &unreachable) || code == "UNAVAILABLE" || code == "RATE_LIMITED"
 }
 
-type follower struct {
+type changeStream struct {
 	client   *Client
 	what     Following
 	take     func(Event) error
@@ -80,7 +80,7 @@ type follower struct {
 }
 
 // once follows one stream to its end.
-func (f *follower) once(ctx context.Context) error {
+func (f *changeStream) once(ctx context.Context) error {
 	variables := struct {
 		After   *string       `json:"after"`
 		Filter  *ChangeFilter `json:"filter"`

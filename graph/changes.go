@@ -18,7 +18,7 @@ type subscription struct{ *resolver }
 // reader that is slow or that comes back gets what is left of all changes.
 func (s subscription) Changes(ctx context.Context, after *string, filter *model.ChangeFilter) (<-chan model.Change, error) {
 	events := make(chan model.Change)
-	f := &follower{resolver: s.resolver, send: func(change model.Change) bool {
+	f := &changeFeed{resolver: s.resolver, send: func(change model.Change) bool {
 		select {
 		case events <- change:
 			return true
@@ -38,8 +38,8 @@ func (s subscription) Changes(ctx context.Context, after *string, filter *model.
 	return events, nil
 }
 
-// follower is one subscription.
-type follower struct {
+// changeFeed is one subscription to changes.
+type changeFeed struct {
 	*resolver
 	send   func(model.Change) (more bool)
 	has    subscriptionState // what the subscriber has
@@ -50,7 +50,7 @@ type follower struct {
 	again   time.Time // when statuses may be looked at again; zero: when something changes
 }
 
-func (f *follower) run(ctx context.Context, after string, what following) {
+func (f *changeFeed) run(ctx context.Context, after string, what following) {
 	if what.status {
 		defer f.statuses.follow(what.scope())()
 	}
@@ -66,7 +66,7 @@ func (f *follower) run(ctx context.Context, after string, what following) {
 
 // wait returns when there may be something to tell; more is false when the context
 // ends first.
-func (f *follower) wait(ctx context.Context, what following) (more bool) {
+func (f *changeFeed) wait(ctx context.Context, what following) (more bool) {
 	var fleetMoved <-chan struct{}
 	if what.status || what.proxies {
 		fleetMoved = f.fleet.Superseded()
@@ -88,7 +88,7 @@ func (f *follower) wait(ctx context.Context, what following) (more bool) {
 }
 
 // resume goes on behind the cursor, if it is known or nothing has changed since.
-func (f *follower) resume(after string, what following) bool {
+func (f *changeFeed) resume(after string, what following) bool {
 	if after == "" || what.proxies {
 		return false
 	}
@@ -113,12 +113,12 @@ func (f *follower) resume(after string, what following) bool {
 	return true
 }
 
-func (f *follower) whole(what following) subscriptionState {
+func (f *changeFeed) whole(what following) subscriptionState {
 	return subscriptionState{following: what, snapshot: f.Snapshots.Latest(), show: f.cluster}
 }
 
 // resync sends the whole state.
-func (f *follower) resync(what following) (more bool) {
+func (f *changeFeed) resync(what following) (more bool) {
 	f.fleet = f.Fleet.Latest()
 	f.has = f.whole(what)
 	if what.status {
@@ -148,7 +148,7 @@ func (f *follower) resync(what following) (more bool) {
 }
 
 // step sends what changed since what the subscriber has.
-func (f *follower) step(what following) (more bool) {
+func (f *changeFeed) step(what following) (more bool) {
 	next, change, ok := f.has.next(f.Snapshots.Latest())
 	if !ok {
 		return f.resync(what)
@@ -176,10 +176,10 @@ func (f *follower) step(what following) (more bool) {
 }
 
 // now is the moment of an event, as the hub shows times.
-func (f *follower) now() time.Time { return f.Now().UTC() }
+func (f *changeFeed) now() time.Time { return f.Now().UTC() }
 
 // name gives the change the cursor of what the subscriber has with it.
-func (f *follower) name(change *model.Change) {
+func (f *changeFeed) name(change *model.Change) {
 	cursor := f.subscriptions.cursor(f.has, f.Config.Epoch)
 	f.subscriptions.keep(cursor, f.has)
 	f.cursor, change.Cursor = cursor, &cursor

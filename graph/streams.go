@@ -27,7 +27,7 @@ func (p *subscriptionState) proxy(action model.ChangeAction, of *fleet.Proxy) mo
 }
 
 // nextStreams are the changes of the streams that the subscriber has.
-func (f *follower) nextStreams(before *fleet.Value, now subscriptionState) []model.ProxyChange {
+func (f *changeFeed) nextStreams(before *fleet.Value, now subscriptionState) []model.ProxyChange {
 	changes := f.fleet.ChangesSince(before.Version())
 	changed, gone := changes.Changed, changes.Gone
 	if changes.All { // many streams ended since

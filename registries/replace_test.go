@@ -94,7 +94,7 @@ func TestF49WrongNewCredentialsLeaveTheOldOnesWorking(t *testing.T) {
 			}
 			sink.Update(set("change-"+strings.ToLower(name), registrytest.Shard(1, 1)))
 			if _, ok := h.Latest().Service(registrytest.Key("change-" + strings.ToLower(name))); !ok {
-				t.Errorf("%s: the old registry is not heard any more", name)
+				t.Errorf("%s: the old registry does not count any more", name)
 			}
 		}
 		h.Attach(cluster("c1", "old", old))

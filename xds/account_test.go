@@ -98,7 +98,7 @@ func TestR07UnansweredResponses(t *testing.T) {
 		d.set(service("web", i+1))
 		d.after(defaultTiming.unanswered)
 	}
-	sub := d.session.subs[envoy.EndpointType]
+	sub := d.state.subs[envoy.EndpointType]
 	resources, removed := 0, 0
 	for _, f := range sub.responses.unanswered {
 		resources, removed = resources+len(f.resources), removed+len(f.removed)
@@ -106,7 +106,7 @@ func TestR07UnansweredResponses(t *testing.T) {
 	if len(sub.responses.unanswered) > maxInflight || resources > 2*maxInflight || removed > 2*maxInflight {
 		t.Errorf("%d responses are kept with %d resources and %d removals", len(sub.responses.unanswered), resources, removed)
 	}
-	if n := len(d.session.names.numbers); n > 20 {
+	if n := len(d.state.names.numbers); n > 20 {
 		t.Errorf("%d names are kept", n)
 	}
 }

@@ -67,7 +67,7 @@ func BenchmarkDetach(b *testing.B) {
 				for range 3 {
 					d.accept()
 				}
-				if n := d.session.subs[envoy.ClusterType].client.live; n != 0 {
+				if n := d.state.subs[envoy.ClusterType].client.live; n != 0 {
 					b.Fatalf("%d clusters are left", n)
 				}
 			}
@@ -80,20 +80,20 @@ func BenchmarkFirstConfiguration(b *testing.B) {
 	for _, services := range []int{250, 500} {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			d, _ := detachDrive(b, services)
-			first := d.session
+			first := d.state
 			endpoints := request{kind: envoy.EndpointType}
 			for i := range services {
 				endpoints.names = append(endpoints.names, fmt.Sprintf("outbound|9000||s%d.shop.svc.cluster.local", i))
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				d.session = &session{
+				d.state = &streamState{
 					delta: true, timing: first.timing, latest: first.latest, open: first.open, reopen: first.reopen, prefix: "m",
 					count: first.count, answered: first.answered, subs: map[envoy.Type]*subscription{}, warming: map[string]struct{}{},
 					shared: first.shared, names: first.names,
 				}
 				d.start(request{kind: envoy.ClusterType}, endpoints, request{kind: envoy.ListenerType})
-				d.session.close()
+				d.state.close()
 			}
 		})
 	}

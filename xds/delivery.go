@@ -64,7 +64,7 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // deliver returns the next response of the type, or when to look again.
-func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Time) {
+func (s *streamState) deliver(sub *subscription, now time.Time) (*response, time.Time) {
 	if len(sub.queue.pending) == 0 && !sub.reply {
 		return nil, time.Time{}
 	}
@@ -97,7 +97,7 @@ func (s *session) deliver(sub *subscription, now time.Time) (*response, time.Tim
 
 // gather decides on every name that may be decided on now. What is settled or
 // goes into the batch is pending no more.
-func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
+func (s *streamState) gather(sub *subscription, free bool, now time.Time) batch {
 	var b batch
 	s.needs = needs{}
 	sub.prepare(!free)
@@ -135,7 +135,7 @@ func (s *session) gather(sub *subscription, free bool, now time.Time) batch {
 // chunk leaves for later responses what is too much for one. Of secrets that is
 // more than one: Envoy refuses a response as a whole, and one whose files are
 // missing is not to keep the others from it.
-func (s *session) chunk(sub *subscription, b *batch) {
+func (s *streamState) chunk(sub *subscription, b *batch) {
 	sortResources(b.changed)
 	if sub.whole() {
 		return
@@ -154,7 +154,7 @@ func (s *session) chunk(sub *subscription, b *batch) {
 
 // guard holds back a set without any service after one that had some: it needs a
 // second proof, which is a later snapshot or time.
-func (s *session) guard(sub *subscription, b *batch, now time.Time) {
+func (s *streamState) guard(sub *subscription, b *batch, now time.Time) {
 	stays := func(r *resource) bool { return !r.fixed }
 	gone := 0
 	for _, name := range b.removed {
@@ -177,7 +177,7 @@ func (s *session) guard(sub *subscription, b *batch, now time.Time) {
 }
 
 // send makes the response and notes what it tells the client.
-func (s *session) send(sub *subscription, b batch, now time.Time) *response {
+func (s *streamState) send(sub *subscription, b batch, now time.Time) *response {
 	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
 	makeRoom(sub.client.slots, len(b.changed))
 	for _, r := range b.changed {
@@ -215,7 +215,7 @@ func (s *session) send(sub *subscription, b batch, now time.Time) *response {
 // parents notes what the client will want (again) because it gets the
 // resources: the endpoints of a cluster go unasked, since a delta client waits
 // for them without a word.
-func (s *session) parents(sub *subscription, changed []*resource, now time.Time) {
+func (s *streamState) parents(sub *subscription, changed []*resource, now time.Time) {
 	eds, rds, sds := s.subs[envoy.EndpointType], s.subs[envoy.RouteType], s.subs[envoy.SecretType]
 	if eds == nil && sub.kind == envoy.ClusterType && len(s.warming) == 0 {
 		s.warming = make(map[string]struct{}, len(changed))

@@ -9,12 +9,12 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// drive is a session with a clock that only the test moves.
+// drive is a stream with a clock that only the test moves.
 type drive struct {
 	t         testing.TB
 	aggregate *federation.Aggregate
 	writer    *federation.Writer
-	session   *session
+	state     *streamState
 	now       time.Time
 	events    map[Event]int
 }
@@ -34,7 +34,7 @@ func newDrive(t testing.TB, delta bool, n envoy.Node) *drive {
 		}
 		return sources
 	}
-	d.session = &session{
+	d.state = &streamState{
 		delta: delta, timing: defaultTiming, latest: d.aggregate.Latest, open: open,
 		reopen: func(envoy.Type) []source { return nil }, prefix: "n",
 		count: func(e Event, _ envoy.Type) { d.events[e]++ }, answered: func(envoy.Type, time.Duration) {}, subs: map[envoy.Type]*subscription{},
@@ -63,12 +63,12 @@ func (d *drive) set(services ...serviceDelta) {
 	for _, s := range services {
 		d.writer.Update(federation.Edit{Services: s})
 	}
-	d.session.collect(d.aggregate.Latest(), d.now)
+	d.state.collect(d.aggregate.Latest(), d.now)
 }
 
 // ask sends the request and returns the answers.
 func (d *drive) ask(r request) []*response {
-	d.session.handle(r, d.now)
+	d.state.handle(r, d.now)
 	return d.due()
 }
 
@@ -76,7 +76,7 @@ func (d *drive) ask(r request) []*response {
 func (d *drive) due() []*response {
 	var all []*response
 	for {
-		r, _ := d.session.next(d.now)
+		r, _ := d.state.next(d.now)
 		if r == nil {
 			return all
 		}
@@ -90,9 +90,9 @@ func (d *drive) after(wait time.Duration) []*response {
 	return d.due()
 }
 
-// wakes is how long the session wants to be left alone; 0: until told.
+// wakes is how long the stream wants to be left alone; 0: until told.
 func (d *drive) wakes() time.Duration {
-	r, at := d.session.next(d.now)
+	r, at := d.state.next(d.now)
 	if r != nil {
 		d.t.Fatalf("%s goes now", r.kind)
 	}
@@ -114,7 +114,7 @@ func (d *drive) nack(r *response, text string) []*response {
 
 func (d *drive) answer(r *response) request {
 	q := request{kind: r.kind, nonce: r.nonce}
-	if sub := d.session.subs[r.kind]; !d.session.delta {
+	if sub := d.state.subs[r.kind]; !d.state.delta {
 		for name := range sub.client.slots.allNamed() {
 			q.names = append(q.names, name)
 		}
@@ -126,7 +126,7 @@ func (d *drive) answer(r *response) request {
 func (d *drive) start(requests ...request) {
 	d.t.Helper()
 	for _, q := range requests {
-		d.session.handle(q, d.now)
+		d.state.handle(q, d.now)
 		d.accept()
 	}
 }

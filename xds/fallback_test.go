@@ -72,14 +72,14 @@ func TestR05BadVirtualHostsAreFoundAmongMany(t *testing.T) {
 		if p.refusals > 8*bad {
 			t.Errorf("%d refusals for %d bad hosts among %d", p.refusals, bad, good+bad)
 		}
-		if sync := p.session.subs[envoy.RouteType].sync; sync.State != fleet.Nacked || sync.LastError != "no" {
+		if sync := p.state.subs[envoy.RouteType].sync; sync.State != fleet.Nacked || sync.LastError != "no" {
 			t.Errorf("the type is %s: %q", sync.State, sync.LastError)
 		}
 		for i := range bad {
 			p.set(gone(fmt.Sprintf("bad%d", i)))
 		}
 		p.take(p.after(defaultTiming.pace))
-		if sub := p.session.subs[envoy.RouteType]; sub.sync.State != fleet.Synced || !sub.nacks.repair.idle() {
+		if sub := p.state.subs[envoy.RouteType]; sub.sync.State != fleet.Synced || !sub.nacks.repair.idle() {
 			t.Errorf("after the bad ones are gone, the type is %s", sub.sync.State)
 		}
 	})

@@ -58,10 +58,10 @@ func fuzzStep(d *drive, step byte, sent []*response) []*response {
 		}
 	case 3:
 		q.names = names[arg%5 : min(5, arg%5+arg%3)]
-		if d.session.delta {
+		if d.state.delta {
 			q.unsubscribe = names[arg%3 : arg%3+arg%2]
 			q.initial = map[string]string{names[arg%5]: "1"}
-		} else if sub := d.session.subs[q.kind]; sub != nil {
+		} else if sub := d.state.subs[q.kind]; sub != nil {
 			q.nonce = sub.responses.lastNonce
 		}
 	}
@@ -82,7 +82,7 @@ func checkResponse(t *testing.T, d *drive, r *response) {
 		}
 		seen[name] = true
 	}
-	sub := d.session.subs[r.kind]
+	sub := d.state.subs[r.kind]
 	var sum digest
 	live := 0
 	for _, e := range sub.client.slots.all() {

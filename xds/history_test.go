@@ -17,17 +17,17 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// follower is a stream without a connection, and a client that asks for what its
+// testStream is a stream without a connection, and a client that asks for what its
 // resources refer to and accepts everything.
-type follower struct {
+type testStream struct {
 	*stream
 	now   time.Time
 	asked map[envoy.Type][]string
 	heard func(*response) // each response that comes; nil: nobody looks
 }
 
-func newFollower(s *Server, n envoy.Node) *follower {
-	f := &follower{
+func newTestStream(s *Server, n envoy.Node) *testStream {
+	f := &testStream{
 		stream: &stream{
 			server: s, client: xdsClient{server: s, node: n, log: slog.New(slog.DiscardHandler), trusted: true},
 			wire: wire{delta: true}, held: map[envoy.Type][]groupKey{},
@@ -38,28 +38,28 @@ func newFollower(s *Server, n envoy.Node) *follower {
 	if s.options.Secrets != nil {
 		f.renewed = s.options.Secrets.Changed()
 	}
-	f.session = f.newSession()
-	f.session.handle(request{kind: envoy.ClusterType}, f.now)
-	f.session.handle(request{kind: envoy.ListenerType}, f.now)
+	f.state = f.newState()
+	f.state.handle(request{kind: envoy.ClusterType}, f.now)
+	f.state.handle(request{kind: envoy.ListenerType}, f.now)
 	return f
 }
 
 // follow takes everything that there is in the latest snapshot.
-func (f *follower) follow() {
+func (f *testStream) follow() {
 	select {
 	case <-f.renewed:
 		f.renew(f.now)
 	default:
 	}
-	f.session.collect(f.session.latest(), f.now)
+	f.state.collect(f.state.latest(), f.now)
 	for more := true; more; {
 		more = f.subscribe()
 		for range 3 { // past what waits for an answer or for its time
-			for r, _ := f.session.next(f.now); r != nil; r, _ = f.session.next(f.now) {
+			for r, _ := f.state.next(f.now); r != nil; r, _ = f.state.next(f.now) {
 				if f.heard != nil {
 					f.heard(r)
 				}
-				f.session.handle(request{kind: r.kind, nonce: r.nonce}, f.now)
+				f.state.handle(request{kind: r.kind, nonce: r.nonce}, f.now)
 				f.subscribe()
 				more = true
 			}
@@ -69,10 +69,10 @@ func (f *follower) follow() {
 }
 
 // subscribe asks by name for what the clusters and listeners refer to.
-func (f *follower) subscribe() (changed bool) {
+func (f *testStream) subscribe() (changed bool) {
 	wanted := map[envoy.Type]map[string]bool{envoy.EndpointType: {}, envoy.RouteType: {}, envoy.SecretType: {}}
 	for _, kind := range []envoy.Type{envoy.ClusterType, envoy.ListenerType} {
-		for _, r := range f.session.subs[kind].client.resources() {
+		for _, r := range f.state.subs[kind].client.resources() {
 			for to, names := range map[envoy.Type][]string{
 				envoy.EndpointType: r.refs.assignments, envoy.RouteType: r.refs.routes,
 				envoy.SecretType: r.refs.secrets,
@@ -98,7 +98,7 @@ func (f *follower) subscribe() (changed bool) {
 		}
 		f.asked[kind] = now
 		if len(r.names)+len(r.unsubscribe) > 0 {
-			f.session.handle(r, f.now)
+			f.state.handle(r, f.now)
 			changed = true
 		}
 	}
@@ -106,9 +106,9 @@ func (f *follower) subscribe() (changed bool) {
 }
 
 // has is everything that the client was told to have, with its versions.
-func (f *follower) has() map[string]string {
+func (f *testStream) has() map[string]string {
 	all := map[string]string{}
-	for kind, sub := range f.session.subs {
+	for kind, sub := range f.state.subs {
 		for _, r := range sub.client.resources() {
 			all[string(kind)+" "+r.name] = r.version
 		}
@@ -145,9 +145,9 @@ func TestR32StreamsHaveWhatNewStreamsGet(t *testing.T) {
 		operator.Update(clusterIn("n1"))
 		operator.Update(servingGateway())
 		registry.Update(federation.Edit{Services: service("a", 1)})
-		var open []*follower
+		var open []*testStream
 		for _, n := range nodes {
-			open = append(open, newFollower(s, n))
+			open = append(open, newTestStream(s, n))
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			drawStep(t, operator, registry, v)
@@ -156,7 +156,7 @@ func TestR32StreamsHaveWhatNewStreamsGet(t *testing.T) {
 			}
 		}
 		for i, f := range open {
-			fresh := newFollower(s, nodes[i])
+			fresh := newTestStream(s, nodes[i])
 			fresh.follow()
 			if got, want := f.has(), fresh.has(); !maps.Equal(got, want) {
 				t.Fatalf("node %d has\n%s\na new stream gets\n%s", i, lines(got), lines(want))
@@ -346,7 +346,7 @@ func TestR32RoutersFollowTheirClustersNetwork(t *testing.T) {
 	a.Open(source1).Update(federation.Edit{Services: service("web", 1)})
 	n := routerNode(t)
 	n.RouterMode, n.Network, n.Namespace, n.Name = envoy.SNIDNAT, "n2", "istio-system", "gw.istio-system"
-	f := newFollower(New(Options{Snapshots: a, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler)}), n)
+	f := newTestStream(New(Options{Snapshots: a, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler)}), n)
 	f.follow()
 	passes := string(envoy.ClusterType) + " outbound_.80_._.web.shop.svc.cluster.local"
 	if _, serves := f.has()[passes]; serves {

@@ -161,7 +161,7 @@ func TestX01RefusedEndpointsThatAreWantedNoMoreAreForgiven(t *testing.T) {
 			r = repair
 			d.none(d.ack(r))
 		}
-		sub := d.session.subs[envoy.EndpointType]
+		sub := d.state.subs[envoy.EndpointType]
 		if sub.sync.State != fleet.Nacked {
 			t.Fatalf("state is %s", sub.sync.State)
 		}
@@ -191,7 +191,7 @@ func TestX02RefusedContentThatIsGoneIsForgiven(t *testing.T) {
 		for _, r := range again {
 			d.none(d.ack(r))
 		}
-		if sub := d.session.subs[envoy.ClusterType]; sub.sync.State != fleet.Synced || sub.sync.LastError != "" {
+		if sub := d.state.subs[envoy.ClusterType]; sub.sync.State != fleet.Synced || sub.sync.LastError != "" {
 			t.Errorf("state is %s: %s", sub.sync.State, sub.sync.LastError)
 		}
 	})

@@ -20,23 +20,23 @@ func TestR62StreamsKeepLittleOfAResource(t *testing.T) {
 		all.Set[key(fmt.Sprint("s", i))] = httpShard(1)
 	}
 	d.set(all)
-	first := *d.session
+	first := *d.state
 	names := func() (all []string) {
 		for i := range services {
 			all = append(all, strings.Clone(cluster(fmt.Sprint("s", i))))
 		}
 		return all
 	}
-	connect := func(i int) *session {
+	connect := func(i int) *streamState {
 		s := first
-		d.session, s.subs, s.warming, s.snapshot, s.prefix = &s, map[envoy.Type]*subscription{}, map[string]struct{}{}, 0, fmt.Sprint("n", i)
+		d.state, s.subs, s.warming, s.snapshot, s.prefix = &s, map[envoy.Type]*subscription{}, map[string]struct{}{}, 0, fmt.Sprint("n", i)
 		d.start(request{kind: envoy.ClusterType}, request{kind: envoy.EndpointType, names: names()})
 		for _, sub := range s.subs {
 			sub.client.slots.told() // as the fleet has it
 		}
 		return &s
 	}
-	kept := []*session{connect(0)} // builds everything
+	kept := []*streamState{connect(0)} // builds everything
 	before := heap()
 	for i := range streams {
 		kept = append(kept, connect(i+1))

@@ -17,7 +17,7 @@ type verdict struct {
 }
 
 // judge decides on one name that is looked at.
-func (s *session) judge(sub *subscription, name string, w trigger) verdict {
+func (s *streamState) judge(sub *subscription, name string, w trigger) verdict {
 	target, e := sub.desired(name), sub.client.slots.get(name)
 	if target != nil {
 		return s.judgePresent(sub, target, e, w)
@@ -37,7 +37,7 @@ func (s *session) judge(sub *subscription, name string, w trigger) verdict {
 	return v
 }
 
-func (s *session) judgePresent(sub *subscription, target *resource, e entry, w trigger) verdict {
+func (s *streamState) judgePresent(sub *subscription, target *resource, e entry, w trigger) verdict {
 	switch {
 	case !target.hasBody():
 		return verdict{}
@@ -60,7 +60,7 @@ func (s *session) judgePresent(sub *subscription, target *resource, e entry, w t
 
 // needsNewCluster reports whether the listener or route refers to a cluster that the
 // client has not accepted yet, but is going to get.
-func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
+func (s *streamState) needsNewCluster(sub *subscription, r *resource) bool {
 	cds := s.subs[envoy.ClusterType]
 	if cds == nil || sub.kind != envoy.ListenerType && sub.kind != envoy.RouteType {
 		return false
@@ -81,7 +81,7 @@ func (s *session) needsNewCluster(sub *subscription, r *resource) bool {
 // stillNeeded reports whether a resource that is gone must stay with the client
 // for now: a cluster while the client may still use it, endpoints while their
 // cluster stays.
-func (s *session) stillNeeded(sub *subscription, r *resource, w trigger) (held bool, until time.Time) {
+func (s *streamState) stillNeeded(sub *subscription, r *resource, w trigger) (held bool, until time.Time) {
 	switch sub.kind {
 	case envoy.ClusterType:
 		until = w.since.Add(s.timing.removal)
@@ -107,7 +107,7 @@ type needs struct {
 	retained map[string]struct{} // names of endpoints
 }
 
-func (s *session) usage(referrer *subscription) usage {
+func (s *streamState) usage(referrer *subscription) usage {
 	u, known := s.needs.usages[referrer.kind]
 	if !known {
 		if s.needs.usages == nil {
@@ -121,7 +121,7 @@ func (s *session) usage(referrer *subscription) usage {
 
 // retains reports whether a cluster stays with the client only because it may still
 // be used, and that its endpoints have this name.
-func (s *session) retains(assignment string) bool {
+func (s *streamState) retains(assignment string) bool {
 	if s.needs.retained == nil {
 		s.needs.retained = s.retained()
 	}
@@ -129,7 +129,7 @@ func (s *session) retains(assignment string) bool {
 	return retained
 }
 
-func (s *session) retained() map[string]struct{} {
+func (s *streamState) retained() map[string]struct{} {
 	names := map[string]struct{}{}
 	cds := s.subs[envoy.ClusterType]
 	if cds == nil {

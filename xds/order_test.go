@@ -39,7 +39,7 @@ func TestX24FirstResponsesGoInOrderWhateverWasAskedFirst(t *testing.T) {
 		d := newDrive(t, delta, sidecarNode(t))
 		d.set(service("web", 1))
 		for _, q := range slices.Backward(everyType) {
-			d.session.handle(q, d.now)
+			d.state.handle(q, d.now)
 		}
 		if got := kinds(d.due()); !slices.Equal(got, envoyOrder) {
 			t.Errorf("got %v", got)
@@ -74,7 +74,7 @@ func TestX29EndpointsDoNotWaitForClusters(t *testing.T) {
 		d.set(service("new", 2))
 		d.one(d.due(), envoy.ClusterType)
 		names := []string{cluster("web"), cluster("new")}
-		r := d.one(d.ask(request{kind: envoy.EndpointType, names: names, nonce: d.session.subs[envoy.EndpointType].responses.lastNonce}),
+		r := d.one(d.ask(request{kind: envoy.EndpointType, names: names, nonce: d.state.subs[envoy.EndpointType].responses.lastNonce}),
 			envoy.EndpointType)
 		if !r.has(cluster("new")) {
 			t.Error("the endpoints of the new cluster are missing")
@@ -102,7 +102,7 @@ func TestX27EndpointsGoUnaskedAfterTheirCluster(t *testing.T) {
 
 func TestX28RepeatedRequestIsAnsweredAfterTheClusterWasSent(t *testing.T) {
 	d := fullDrive(t, false)
-	eds := d.session.subs[envoy.EndpointType]
+	eds := d.state.subs[envoy.EndpointType]
 	repeat := func() request {
 		return request{kind: envoy.EndpointType, names: []string{cluster("web")}, nonce: eds.responses.lastNonce}
 	}
@@ -121,7 +121,7 @@ func TestX28RepeatedRequestIsAnsweredAfterTheClusterWasSent(t *testing.T) {
 func TestX30RoutesAreAnsweredForARecreatedListener(t *testing.T) {
 	t.Run("sotw", func(t *testing.T) {
 		d := fullDrive(t, false)
-		rds := d.session.subs[envoy.RouteType]
+		rds := d.state.subs[envoy.RouteType]
 		d.none(d.ask(request{kind: envoy.RouteType, nonce: rds.responses.lastNonce}))
 		d.one(d.ask(request{kind: envoy.RouteType, names: []string{"80"}, nonce: rds.responses.lastNonce}), envoy.RouteType)
 	})

@@ -123,7 +123,7 @@ func TestX34SlowClientGetsTheLastStateOnly(t *testing.T) {
 			d.set(service("web", 1, 2, 10+i))
 		}
 		d.set(service("web", 7))
-		if n := len(d.session.subs[envoy.EndpointType].queue.pending); n != 1 {
+		if n := len(d.state.subs[envoy.EndpointType].queue.pending); n != 1 {
 			t.Errorf("%d names wait", n)
 		}
 		d.now = d.now.Add(time.Second / 2)
@@ -148,7 +148,7 @@ func TestX43UnsubscribeWhileAPushIsInFlight(t *testing.T) {
 	})
 	t.Run("sotw", func(t *testing.T) {
 		d := endpointDrive(t, false)
-		old := d.session.subs[envoy.EndpointType].responses.lastNonce
+		old := d.state.subs[envoy.EndpointType].responses.lastNonce
 		d.set(service("web", 1, 2))
 		r := d.one(d.due(), envoy.EndpointType)
 		d.none(d.ask(request{kind: envoy.EndpointType, nonce: old})) // stale: sent before the push came

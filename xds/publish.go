@@ -17,7 +17,7 @@ const maxOpen = 256
 // changed, and of which snapshot it knows what it is to get.
 func (st *stream) publish() {
 	clear(st.changed)
-	for kind, sub := range st.session.subs {
+	for kind, sub := range st.state.subs {
 		if !sub.changed && !sub.queue.grown && !sub.client.slots.moved || sub.sync.State == fleet.NotRequested {
 			continue
 		}
@@ -29,10 +29,10 @@ func (st *stream) publish() {
 		st.noteUntraced(kind, now)
 		st.published[kind], st.changed[string(kind)] = now, now
 	}
-	if len(st.changed) == 0 && st.served && st.upTo == st.session.snapshot {
+	if len(st.changed) == 0 && st.served && st.upTo == st.state.snapshot {
 		return
 	}
-	st.served, st.upTo = true, st.session.snapshot
+	st.served, st.upTo = true, st.state.snapshot
 	st.report.Deliver(st.upTo, st.changed)
 }
 

@@ -58,7 +58,7 @@ func TestRoutesWaitForAClusterThatIsBackFromRemoval(t *testing.T) {
 		d.set(gone("brief"))
 		d.one(d.ack(d.one(d.due(), envoy.RouteType)), envoy.ClusterType) // the removal: no answer comes
 		d.set(service("brief", 2))
-		back := d.one(d.after(d.session.timing.unanswered), envoy.ClusterType)
+		back := d.one(d.after(d.state.timing.unanswered), envoy.ClusterType)
 		if !back.has(cluster("brief")) {
 			t.Fatal("the cluster is not back")
 		}

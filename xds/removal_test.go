@@ -36,15 +36,15 @@ func deleteTheOnlyGateway(t *testing.T, delta bool, server *networking.Server) {
 	d.objects(federation.Delta[federation.ObjectKey,
 		*federation.Object]{Set: map[federation.ObjectKey]*federation.Object{gateway.Key: gateway}})
 	d.start(request{kind: envoy.ClusterType}, request{kind: envoy.ListenerType}, request{kind: envoy.RouteType, names: []string{"http.8081"}})
-	if len(d.session.subs[envoy.ListenerType].client.resources()) == 0 {
+	if len(d.state.subs[envoy.ListenerType].client.resources()) == 0 {
 		t.Fatal("the proxy has no listener of the Gateway")
 	}
 	d.objects(federation.Delta[federation.ObjectKey, *federation.Object]{Gone: []federation.ObjectKey{gateway.Key}})
 	d.accept()
-	if left := d.session.subs[envoy.ListenerType].client.resources(); len(left) > 0 || d.events[EmptyHeld] > 0 {
+	if left := d.state.subs[envoy.ListenerType].client.resources(); len(left) > 0 || d.events[EmptyHeld] > 0 {
 		t.Errorf("%d listeners are left; %d sets were held", len(left), d.events[EmptyHeld])
 	}
-	for kind, sub := range d.session.subs {
+	for kind, sub := range d.state.subs {
 		if len(sub.queue.pending) > 0 {
 			t.Errorf("%s: %d names wait", kind, len(sub.queue.pending))
 		}
@@ -66,7 +66,7 @@ func gatewayNode(t testing.TB) envoy.Node {
 
 func (d *drive) objects(objects federation.Delta[federation.ObjectKey, *federation.Object]) {
 	d.writer.Update(federation.Edit{Objects: objects})
-	d.session.collect(d.aggregate.Latest(), d.now)
+	d.state.collect(d.aggregate.Latest(), d.now)
 }
 
 // TestR36AnEnvoyLosesItsOnlyGatewayAtOnce: a real Envoy with several listeners and

@@ -60,8 +60,8 @@ func (st *stream) close() {
 	}
 	st.registered.leave()
 	st.server.views.Forget(&st.client.node)
-	if st.session != nil {
-		st.session.close()
+	if st.state != nil {
+		st.state.close()
 	}
 	if st.variant != nil {
 		st.client.account.release(*st.variant)

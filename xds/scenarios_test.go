@@ -24,10 +24,10 @@ func TestScenarios(t *testing.T) {
 			compared++
 		}
 		server := New(Options{Snapshots: s.Aggregate, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler)})
-		var open []*follower
+		var open []*testStream
 		var sent strings.Builder
 		for _, proxy := range s.Proxies {
-			f := newFollower(server, nodeOf(t, proxy))
+			f := newTestStream(server, nodeOf(t, proxy))
 			defer f.close()
 			f.heard = func(r *response) { sent.WriteString(linesOf(proxy.Name, r)) }
 			open = append(open, f)

@@ -101,7 +101,7 @@ func (st *stream) renew(now time.Time) {
 	if st.roots != nil {
 		st.roots.recheck = true
 	}
-	st.session.renew(now)
+	st.state.renew(now)
 }
 
 // lateResource is a resource whose bytes are fetched when it is sent.

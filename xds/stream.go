@@ -17,17 +17,17 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// stream joins a session with a gRPC stream. The handler's own goroutine drives the
-// session.
+// stream joins the state of a stream with gRPC. The handler's own goroutine drives
+// it.
 type stream struct {
 	server *Server
 	client xdsClient
 	wire   wire
 
-	view    *envoy.View // of the node, as the session's snapshot has it
+	view    *envoy.View // of the node, as the snapshot of the state has it
 	variant *envoy.Variant
 	excess  error // why the stream may not go on with the view that it has
-	session *session
+	state   *streamState
 	report  *fleet.Stream
 	held    map[envoy.Type][]groupKey
 
@@ -134,7 +134,7 @@ func (st *stream) noteMode() {
 	if st.client.node.RouterMode != envoy.SNIDNAT {
 		return
 	}
-	if err := envoy.Serves(st.client.node, st.session.latest()); err != nil {
+	if err := envoy.Serves(st.client.node, st.state.latest()); err != nil {
 		st.server.options.Metrics.Count(NotServing, "")
 		st.client.provoke("a router in sni-dnat mode passes nothing on", slog.Any("err", err))
 	}
@@ -147,7 +147,7 @@ func (st *stream) greet(m message) error {
 	if err := st.client.meet(m.node); err != nil {
 		return err
 	}
-	if st.session = st.newSession(); st.excess != nil {
+	if st.state = st.newState(); st.excess != nil {
 		return st.excess
 	}
 	st.report = st.server.options.Fleet.Connect(proxyOf(st.client.node, st.wire.delta))
@@ -155,13 +155,13 @@ func (st *stream) greet(m message) error {
 	return nil
 }
 
-func (st *stream) newSession() *session {
+func (st *stream) newState() *streamState {
 	var random [5]byte
 	rand.Read(random[:])
 	name := hex.EncodeToString(random[:])
 	st.view = st.server.views.Get(st.server.options.Snapshots.Latest(), &st.client.node)
 	st.vary()
-	return &session{
+	return &streamState{
 		moved: st.moved, nacked: st.logNack,
 		delta: st.wire.delta, timing: *st.server.options.timing, latest: st.server.options.Snapshots.Latest, open: st.open, reopen: st.reopen,
 		count: st.server.options.Metrics.Count, answered: st.server.options.Metrics.Answered,
@@ -250,7 +250,7 @@ func (st *stream) take(m message) error {
 	if m.kind == envoy.HealthType {
 		return st.registered.reportHealth(&st.client, m.request)
 	}
-	sub, asked := st.session.handle(m.request, time.Now())
+	sub, asked := st.state.handle(m.request, time.Now())
 	if sub != nil && sub.client.slots.excess != nil {
 		return sub.client.slots.excess
 	}
@@ -305,18 +305,18 @@ func (st *stream) loop(ctx context.Context) error {
 	defer timer.Stop()
 	var sendLimit time.Time // zero: nothing is being sent
 	for {
-		snapshot, now := st.session.latest(), time.Now()
+		snapshot, now := st.state.latest(), time.Now()
 		if err := st.client.stillAdmitted(now); err != nil {
 			return err
 		}
-		st.session.collect(snapshot, now)
+		st.state.collect(snapshot, now)
 		if err := unserved(st, snapshot); err != nil {
 			return err
 		}
 		wake := sendLimit
 		if sendLimit.IsZero() {
 			var r *response
-			r, wake = st.session.next(now)
+			r, wake = st.state.next(now)
 			st.publish() // a proxy has nothing of which the fleet does not know that it was sent
 			if r != nil {
 				if err := st.push(ctx, r, now); err != nil {

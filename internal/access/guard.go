@@ -61,7 +61,7 @@ func New(o Options) *Guard {
 // Identify tells who opened the connection of a gRPC call: by its certificate,
 // by the token in its metadata, or by both, which must agree (S8). It may ask a
 // cluster. Its errors are gRPC statuses for the caller.
-func (g *Guard) Identify(ctx context.Context) (Identity, error) {
+func (g *Guard) Identify(ctx context.Context) (Caller, error) {
 	proof, by, err := g.identify(ctx)
 	if err == nil {
 		err = g.o.Denied.check(proof.Workload.String())
@@ -75,46 +75,46 @@ func (g *Guard) Identify(ctx context.Context) (Identity, error) {
 		return proof, nil
 	case errors.Is(err, errThrottled):
 		g.o.Metrics.Proof(by, Throttled)
-		return Identity{}, status.Error(codes.ResourceExhausted, err.Error())
+		return Caller{}, status.Error(codes.ResourceExhausted, err.Error())
 	}
 	no := refusal{}
 	if !errors.As(err, &no) {
 		g.o.Metrics.Proof(by, Unproven)
 		g.log.Warn(source.Of(addressOf(ctx)), "a caller cannot be authenticated now", slog.String("address", source.Text(addressOf(ctx))),
 			slog.Any("err", err))
-		return Identity{}, status.Error(codes.Unavailable, err.Error())
+		return Caller{}, status.Error(codes.Unavailable, err.Error())
 	}
 	g.o.Metrics.Proof(by, Refused)
 	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("address", source.Text(addressOf(ctx))),
 		slog.String("method", string(by)), slog.Any("err", err))
-	return Identity{}, status.Error(codes.Unauthenticated, err.Error())
+	return Caller{}, status.Error(codes.Unauthenticated, err.Error())
 }
 
-func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
+func (g *Guard) identify(ctx context.Context) (Caller, Method, error) {
 	certified, has, err := g.byCertificate(ctx)
 	if err != nil {
-		return Identity{}, ByCertificate, err
+		return Caller{}, ByCertificate, err
 	}
 	shown, err := credentialsOf(ctx)
 	switch {
 	case err != nil:
-		return Identity{}, ByToken, err
+		return Caller{}, ByToken, err
 	case shown.token == "" && has:
 		return certified, ByCertificate, nil
 	case shown.token == "":
-		return Identity{}, ByNothing,
+		return Caller{}, ByNothing,
 			refusal{"show a client certificate of the mesh, or a service account token with the cluster that made it (metadata authorization and clusterid)"}
 	}
 	cluster, err := g.clusterOf(shown)
 	if err != nil {
-		return Identity{}, ByToken, err
+		return Caller{}, ByToken, err
 	}
 	tokened, err := g.byToken(ctx, cluster, shown.token)
 	if err != nil || !has {
 		return tokened, ByToken, err
 	}
 	if certified.Workload != tokened.Workload || len(certified.Clusters) > 0 && !certified.of(cluster) {
-		return Identity{}, ByToken, refusal{"the client certificate and the token are of different workloads"}
+		return Caller{}, ByToken, refusal{"the client certificate and the token are of different workloads"}
 	}
 	tokened.Certified = true
 	byToken := tokened.again
@@ -126,16 +126,16 @@ func (g *Guard) identify(ctx context.Context) (Identity, Method, error) {
 }
 
 // byCertificate tells whose certificate the connection has, if it has one.
-func (g *Guard) byCertificate(ctx context.Context) (Identity, bool, error) {
+func (g *Guard) byCertificate(ctx context.Context) (Caller, bool, error) {
 	secure, is := tlsOf(ctx)
 	if !is || len(secure.State.PeerCertificates) == 0 {
-		return Identity{}, false, nil
+		return Caller{}, false, nil
 	}
 	proof, err := g.o.Certificates.Verify(secure.State.PeerCertificates)
 	if err != nil {
-		return Identity{}, false, refusal{err.Error()}
+		return Caller{}, false, refusal{err.Error()}
 	}
-	i := Identity{
+	i := Caller{
 		Workload: proof.Workload, Clusters: proof.Clusters, Ends: proof.Ends, Proven: proof.Proven,
 		Datacenter: proof.Datacenter, Address: addressOf(ctx), Certified: true,
 	}
@@ -158,17 +158,17 @@ func (g *Guard) certifiesStill(presented []*x509.Certificate, w authority.Worklo
 	return nil
 }
 
-func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, bearer Token) (Identity, error) {
+func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, bearer Token) (Caller, error) {
 	if _, secure := tlsOf(ctx); !secure {
-		return Identity{}, refusal{"a token is taken over TLS only"}
+		return Caller{}, refusal{"a token is taken over TLS only"}
 	}
 	found, err := g.o.Tokens.check(ctx, addressOf(ctx), cluster, bearer)
 	if err != nil {
-		return Identity{}, err
+		return Caller{}, err
 	}
 	w, err := authority.NewWorkload(g.o.Clusters.AttachState(cluster).TrustDomain, found.Namespace, found.Name)
 	if err != nil {
-		return Identity{}, refusal{err.Error()}
+		return Caller{}, refusal{err.Error()}
 	}
 	again := func(federation.ClusterID) error {
 		if err := g.o.Tokens.still(cluster, bearer); err != nil {
@@ -176,7 +176,7 @@ func (g *Guard) byToken(ctx context.Context, cluster federation.ClusterID, beare
 		}
 		return nil
 	}
-	return Identity{
+	return Caller{
 		Workload: w, Clusters: []federation.ClusterID{cluster}, Pod: found.Pod, Ends: found.Ends,
 		Datacenter: found.datacenter, Address: addressOf(ctx), again: again,
 	}, nil

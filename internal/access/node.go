@@ -32,7 +32,7 @@ type Workloads interface {
 // again (F84): a certificate with the roots as they are now, a token as its cluster
 // judged it last. The error is the reason, fit for the caller (S18). It does not
 // block.
-func (g *Guard) Allow(i Identity, n Node) error {
+func (g *Guard) Allow(i Caller, n Node) error {
 	if err := g.o.Denied.check(i.Workload.String()); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (g *Guard) Allow(i Identity, n Node) error {
 }
 
 // Still checks what the caller proved again (F84), for one that is no node. It does not block.
-func (g *Guard) Still(i Identity) error {
+func (g *Guard) Still(i Caller) error {
 	if err := g.o.Denied.check(i.Workload.String()); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (g *Guard) Still(i Identity) error {
 
 // ownsAddresses checks that every address of the node is its own. With one of another
 // workload beside it, the node could impersonate that workload (S18, R04).
-func (g *Guard) ownsAddresses(i Identity, n Node) error {
+func (g *Guard) ownsAddresses(i Caller, n Node) error {
 	own := i.Workload.Namespace + "/" + i.Workload.ServiceAccount
 	for _, address := range n.Addresses {
 		if accounts := g.o.Workloads.AccountsAt(n.Cluster, address); len(accounts) > 0 && !slices.Contains(accounts, own) {
@@ -75,7 +75,7 @@ func (g *Guard) ownsAddresses(i Identity, n Node) error {
 
 // CertificateCluster is the cluster for which the caller may have a certificate; the error is
 // the reason why it may have none, fit for the caller.
-func (g *Guard) CertificateCluster(i Identity) (federation.ClusterID, error) {
+func (g *Guard) CertificateCluster(i Caller) (federation.ClusterID, error) {
 	cluster, one := i.Cluster()
 	if !one {
 		return "", fmt.Errorf("it is not proven of which cluster %s is: show a token of that cluster", i.Workload)
@@ -89,7 +89,7 @@ func (g *Guard) CertificateCluster(i Identity) (federation.ClusterID, error) {
 // renewed only where that workload is (R12). What a registry knew last counts while
 // its cluster cannot be reached: else an outage of an API server would end the
 // certificates of proxies that are well.
-func (g *Guard) LastProof(i Identity, cluster federation.ClusterID) time.Time {
+func (g *Guard) LastProof(i Caller, cluster federation.ClusterID) time.Time {
 	own := i.Workload.Namespace + "/" + i.Workload.ServiceAccount
 	if i.Proven.IsZero() || i.Address.IsValid() && slices.Contains(g.o.Workloads.AccountsAt(cluster, i.Address), own) {
 		return time.Now()
@@ -105,7 +105,7 @@ func noCluster(said federation.ClusterID) error {
 
 // belongs checks that the cluster exists, and that its workloads have identities
 // of the caller's trust domain.
-func (g *Guard) belongs(i Identity, cluster federation.ClusterID) error {
+func (g *Guard) belongs(i Caller, cluster federation.ClusterID) error {
 	attached := g.o.Clusters.AttachState(cluster)
 	switch {
 	case !attached.Attached && cluster != g.o.Hub:
@@ -117,7 +117,7 @@ func (g *Guard) belongs(i Identity, cluster federation.ClusterID) error {
 }
 
 // mayBe compares what the node says with what was proven.
-func (i Identity) mayBe(n Node) error {
+func (i Caller) mayBe(n Node) error {
 	w := i.Workload
 	switch {
 	case n.Cluster == "":

@@ -18,8 +18,8 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 		"c1": {Attached: true}, "c2": {Attached: true},
 		"foreign": {Attached: true, TrustDomain: "other.example"},
 	})
-	of := func(clusters ...federation.ClusterID) Identity {
-		return Identity{Workload: workload("shop", "web"), Clusters: clusters}
+	of := func(clusters ...federation.ClusterID) Caller {
+		return Caller{Workload: workload("shop", "web"), Clusters: clusters}
 	}
 	const own, other = "10.0.0.7", "10.0.0.8"
 	at := func(address string, accounts ...string) map[string][]string {
@@ -32,7 +32,7 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 	bound := of("c1")
 	bound.Pod = "web-1"
 	for name, c := range map[string]struct {
-		identity Identity
+		identity Caller
 		change   func(*Node)
 		accounts map[string][]string // of the workloads at the node's addresses
 		want     string              // of the reason; empty: it is allowed
@@ -83,7 +83,7 @@ func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
 	for want, clusters := range map[string][]federation.ClusterID{
 		"": {"c1"}, "not proven of which": {"c1", "c2"}, "not proven": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
 	} {
-		home, err := w.CertificateCluster(Identity{Workload: workload("shop", "web"), Clusters: clusters})
+		home, err := w.CertificateCluster(Caller{Workload: workload("shop", "web"), Clusters: clusters})
 		if want == "" && (err != nil || home != "c1") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v: %q, %v, want %q", clusters, home, err, want)
 		}

@@ -31,9 +31,9 @@ var (
 
 // NewProfiles reads ClusterProfiles, and the Secrets with their tokens.
 func NewProfiles(o RemoteOptions, of ProfileOptions) *Remotes {
-	return newRemotes(o, Profiles, func(ctx context.Context, v *voice) {
+	return newRemotes(o, Profiles, func(ctx context.Context, v *clusterReader) {
 		if v.cluster.Dynamic() != nil {
-			(&profileReader{voice: v, of: of}).run(ctx)
+			(&profileReader{clusterReader: v, of: of}).run(ctx)
 		}
 	})
 }
@@ -55,7 +55,7 @@ func (t profileToken) size() int64 {
 
 // profileReader follows the ClusterProfiles of one cluster with one client.
 type profileReader struct {
-	*voice
+	*clusterReader
 	of ProfileOptions
 
 	mu       sync.Mutex
@@ -67,7 +67,7 @@ type profileReader struct {
 // ClusterProfiles when it serves them no longer.
 func (f *profileReader) run(ctx context.Context) {
 	pauses := retry.Backoff{First: time.Second, Longest: 30 * time.Second}
-	t := trouble{voice: f.voice, of: aboutProfiles}
+	t := trouble{clusterReader: f.clusterReader, of: aboutProfiles}
 	for ctx.Err() == nil {
 		began := time.Now()
 		at, err := f.look(ctx)
@@ -112,14 +112,14 @@ func (f *profileReader) follow(ctx context.Context, at apischema.GroupVersionRes
 		profiles := listwatch.Of(at.GroupResource().String(), f.cluster.Dynamic().Resource(at).Namespace(f.o.Namespace), f.of.read, profile.size)
 		keep(ctx, f, profiles, part[profile]{
 			key: profile.name, all: &f.profiles, gone: stop,
-			trouble: trouble{voice: f.voice, of: aboutProfiles},
+			trouble: trouble{clusterReader: f.clusterReader, of: aboutProfiles},
 		})
 	})
 	both.Go(func() {
 		tokens := listwatch.Of("secrets", f.cluster.Client().CoreV1().Secrets(f.o.Namespace), readToken, profileToken.size)
 		keep(ctx, f, tokens, part[profileToken]{
 			key: profileToken.name, all: &f.tokens, gone: func() {},
-			trouble: trouble{voice: f.voice, of: aboutTokens},
+			trouble: trouble{clusterReader: f.clusterReader, of: aboutTokens},
 		})
 	})
 }

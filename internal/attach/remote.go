@@ -51,17 +51,17 @@ type RemoteOptions struct {
 type Remotes struct {
 	o    RemoteOptions
 	by   Carrier
-	read func(context.Context, *voice) // until the context ends
+	read func(context.Context, *clusterReader) // until the context ends
 	mu   sync.Mutex
 	// speaks is who is heard of each holder: the latest that has read it.
-	speaks map[federation.ClusterID]uint64
+	active map[federation.ClusterID]uint64
 	known  map[federation.ClusterID]bool // who could ever be read
 	last   uint64
 }
 
-func newRemotes(o RemoteOptions, by Carrier, read func(context.Context, *voice)) *Remotes {
+func newRemotes(o RemoteOptions, by Carrier, read func(context.Context, *clusterReader)) *Remotes {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Remotes{o: o, by: by, read: read, speaks: map[federation.ClusterID]uint64{}, known: map[federation.ClusterID]bool{}}
+	return &Remotes{o: o, by: by, read: read, active: map[federation.ClusterID]uint64{}, known: map[federation.ClusterID]bool{}}
 }
 
 // Follow reads what names clusters in a cluster, while it proves that it is the known one,
@@ -71,21 +71,21 @@ func newRemotes(o RemoteOptions, by Carrier, read func(context.Context, *voice))
 func (r *Remotes) Follow(ctx context.Context, holder federation.ClusterID, cluster *listwatch.Cluster) {
 	r.mu.Lock()
 	r.last++
-	v := &voice{Remotes: r, holder: holder, cluster: cluster, turn: r.last}
+	v := &clusterReader{Remotes: r, holder: holder, cluster: cluster, turn: r.last}
 	r.mu.Unlock()
 	if v.awaitIdentity(ctx) {
 		r.read(ctx, v)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.speaks[holder] == v.turn {
-		delete(r.speaks, holder) // what another client still reads of the cluster counts again
+	if r.active[holder] == v.turn {
+		delete(r.active, holder) // what another client still reads of the cluster counts again
 	}
 }
 
-// voice is one client that reads one cluster. Of several, the latest that has read it is
-// heard.
-type voice struct {
+// clusterReader is one client that reads one cluster. Of several, the latest that has read it
+// counts.
+type clusterReader struct {
 	*Remotes
 	holder  federation.ClusterID
 	cluster *listwatch.Cluster
@@ -94,7 +94,7 @@ type voice struct {
 
 // awaitIdentity waits until it is known who the cluster is. A cluster that is attached
 // under another ID, too, stays unknown and is not asked.
-func (v *voice) awaitIdentity(ctx context.Context) bool {
+func (v *clusterReader) awaitIdentity(ctx context.Context) bool {
 	for {
 		s := v.o.Snapshots.Latest()
 		if c, shown := s.Cluster(v.holder); shown && c.Identity.UID != "" {
@@ -109,22 +109,22 @@ func (v *voice) awaitIdentity(ctx context.Context) bool {
 }
 
 // say tells what is named, unless a later reader was heard already.
-func (v *voice) say(all []Remote) {
+func (v *clusterReader) say(all []Remote) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.speaks[v.holder] > v.turn {
+	if v.active[v.holder] > v.turn {
 		return
 	}
-	v.speaks[v.holder], v.known[v.holder] = v.turn, true
+	v.active[v.holder], v.known[v.holder] = v.turn, true
 	slices.SortFunc(all, func(a, b Remote) int { return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key)) })
 	v.o.To.Named(v.holder, v.by, all)
 }
 
 // complain tells why nothing can be read, unless another reader is heard.
-func (v *voice) complain(why string, refused bool) {
+func (v *clusterReader) complain(why string, refused bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if by := v.speaks[v.holder]; by == 0 || by == v.turn {
+	if by := v.active[v.holder]; by == 0 || by == v.turn {
 		v.o.To.Unreadable(v.holder, v.by, why, refused && !v.known[v.holder])
 	}
 }

@@ -20,12 +20,12 @@ var remoteLimits = federation.Limits{Objects: 100 * remotePage, Pages: 100, Byte
 
 // NewRemotes reads Istio's remote secrets.
 func NewRemotes(o RemoteOptions) *Remotes {
-	return newRemotes(o, Secrets, func(ctx context.Context, v *voice) { (&remoteReader{voice: v}).run(ctx) })
+	return newRemotes(o, Secrets, func(ctx context.Context, v *clusterReader) { (&remoteReader{clusterReader: v}).run(ctx) })
 }
 
 // remoteReader follows the Secrets of one cluster with one client.
 type remoteReader struct {
-	*voice
+	*clusterReader
 	secrets map[listwatch.Key]remoteSecret // nil: never read
 	trouble trouble
 }
@@ -37,7 +37,7 @@ type remoteSecret struct {
 }
 
 func (f *remoteReader) run(ctx context.Context) {
-	f.trouble = trouble{voice: f.voice, of: matter{
+	f.trouble = trouble{clusterReader: f.clusterReader, of: matter{
 		"Secrets that name clusters", "secrets", "deploy/kubernetes/remote-secrets.yaml",
 	}}
 	r := listwatch.Of("secrets", f.cluster.Client().CoreV1().Secrets(f.o.Namespace), readRemote, remoteSecret.size)

@@ -19,7 +19,7 @@ type matter struct {
 
 // trouble is what keeps one client from reading one matter.
 type trouble struct {
-	*voice
+	*clusterReader
 	of         matter
 	complained bool // since all was well
 }

@@ -125,7 +125,7 @@ func (r *rooms) openClusters(context.Context) (err error) {
 	r.clusters, err = clusters.New(clusters.Options{
 		Settings: r.settings, Policy: policy, Dir: r.dir.LastKnownGood(), Snapshots: r.snapshots, Identities: r.identities,
 		Known:   func(id federation.ClusterID) clusters.Record { return r.store.Shared(sharedKnown + string(id)) },
-		Secrets: r.secrets.Kept, Sources: r.mesh.Followers, Owner: r.writer, Ready: func() <-chan struct{} { return r.ready.synced },
+		Secrets: r.secrets.Kept, Sources: r.mesh.Readers, Owner: r.writer, Ready: func() <-chan struct{} { return r.ready.synced },
 		Metrics: r.metrics, Logger: r.logger,
 	})
 	if err != nil {

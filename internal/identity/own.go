@@ -42,13 +42,13 @@ type own struct {
 	changed func() // called when a secret changed
 
 	mu           sync.Mutex
-	follows      map[Ref][]*follower
+	follows      map[Ref][]*subscriber
 	certificates map[Ref]certificate
 	roots        map[string]Secret // by trust domain of the client; empty: not made yet
 }
 
-// follower is a client that follows a secret.
-type follower struct {
+// subscriber is a client that follows a secret.
+type subscriber struct {
 	proven func() time.Time // when it last proved who it is; nil: it does so all the time
 }
 
@@ -63,14 +63,14 @@ type certificate struct {
 func (c certificate) due(now time.Time) bool { return !now.Before(c.renew) || now.Before(c.begins) }
 
 func newOwn(o Options, changed func()) *own {
-	return &own{options: o, changed: changed, follows: map[Ref][]*follower{}, certificates: map[Ref]certificate{}, roots: map[string]Secret{}}
+	return &own{options: o, changed: changed, follows: map[Ref][]*subscriber{}, certificates: map[Ref]certificate{}, roots: map[string]Secret{}}
 }
 
 // follow keeps the secret up to date while a client follows it.
 func (o *own) follow(ref Ref, proven func() time.Time) (done func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	this := &follower{proven}
+	this := &subscriber{proven}
 	o.follows[ref] = append(o.follows[ref], this)
 	if !ref.Authorities && len(o.follows[ref]) == 1 {
 		o.certificates[ref] = o.make(ref)
@@ -78,7 +78,7 @@ func (o *own) follow(ref Ref, proven func() time.Time) (done func()) {
 	return func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.follows[ref] = slices.DeleteFunc(o.follows[ref], func(f *follower) bool { return f == this })
+		o.follows[ref] = slices.DeleteFunc(o.follows[ref], func(f *subscriber) bool { return f == this })
 		if len(o.follows[ref]) == 0 {
 			delete(o.follows, ref)
 			delete(o.certificates, ref)

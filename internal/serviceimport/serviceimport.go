@@ -73,7 +73,7 @@ func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 	case <-ctx.Done():
 		return
 	}
-	f := &follower{
+	f := &importWriter{
 		options: w.o, id: id, log: w.o.Logger.With(slog.String("cluster", string(id))), cluster: cluster, wake: make(chan struct{}, 1),
 		wanted: map[listwatch.Key]Import{}, pauses: retry.Pauses[listwatch.Key]{First: firstPause, Longest: longestPause},
 		missing: map[listwatch.Key]time.Time{}, told: map[listwatch.Key]bool{}, wrote: map[step]string{},

@@ -22,7 +22,7 @@ func title(key listwatch.Key) slog.Attr {
 }
 
 // tell logs, once, that somebody else made the ServiceImport.
-func (f *follower) tell(key listwatch.Key) {
+func (f *importWriter) tell(key listwatch.Key) {
 	if !f.told[key] {
 		f.told[key] = true
 		f.log.Warn("a ServiceImport is left alone: somebody else made it", title(key))
@@ -37,7 +37,7 @@ type step struct {
 
 // pause leaves a ServiceImport alone after it was written: until the hub sees it as it is now,
 // and longer each time that the write fails or somebody undoes it.
-func (f *follower) pause(at step, want *Import, err error) {
+func (f *importWriter) pause(at step, want *Import, err error) {
 	key, wrote := at.key, ""
 	if want != nil {
 		wrote = want.digest()
@@ -95,7 +95,7 @@ func (o Options) count(id federation.ClusterID, failed string) {
 }
 
 // write does it, if the cluster is the known one and nobody else wrote meanwhile.
-func (f *follower) write(ctx context.Context, key listwatch.Key, is found, todo action, want *Import) error {
+func (f *importWriter) write(ctx context.Context, key listwatch.Key, is found, todo action, want *Import) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return f.cluster.Write(ctx, func(ctx context.Context, client dynamic.Interface) error {

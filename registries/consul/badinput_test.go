@@ -74,8 +74,8 @@ func TestBC01ToBC14InARealConsul(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	registerBad(r)
-	heard, _ := registrytest.Start(t, r)
-	v := heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	v := recorder.WaitPhase(t, federation.Ready)
 	want := map[string]string{
 		"good": "10.0.0.1", "ports": "10.0.1.2", "names": "db.example.org", "upper": "10.0.4.4", "tags": "10.0.6.1",
 		"weights": "10.0.7.1 10.0.7.2 10.0.7.3", "reserved": "10.0.8.1", "renamed-to": "10.0.9.1",
@@ -113,12 +113,12 @@ func TestBC01ToBC14InARealConsul(t *testing.T) {
 	if e := v.Services[r.Key("weights")].Endpoints; e[0].Weight != 1 || e[1].Weight != 1 || e[2].Weight != 5 {
 		t.Errorf("the weights -1, 70000 and 5 came as %+v", e)
 	}
-	before := heard.View().Edits
+	before := recorder.View().Edits
 	r.deregister("twice-1")
-	heard.Wait(t, "the one that is left of two names", func(v registrytest.View) bool {
+	recorder.Wait(t, "the one that is left of two names", func(v registrytest.View) bool {
 		return v.Services[r.Key("twice")] != nil && codes(v)["NAME_CONFLICT Service twice"] == 0
 	})
-	if after := heard.View().Edits; after != before+1 && !stopped(heard) {
+	if after := recorder.View().Edits; after != before+1 && !stopped(recorder) {
 		t.Errorf("%d edits for one name that went", after-before)
 	}
 }
@@ -143,8 +143,8 @@ func TestBC04OddNodesTagsAndMetadataOfARealConsul(t *testing.T) {
 		"isthmus_dev-unhealthy", "yes", "kubernetes_io-service-name", "other", "namespace", "kube-system",
 		"service-account", "admin", "hostname", "other.example.com", "external", ""))
 	r.register("six", "six", "fd00::7", 80)
-	heard, _ := registrytest.Start(t, r)
-	v := heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	v := recorder.WaitPhase(t, federation.Ready)
 	workloads := map[string]bool{}
 	for _, e := range v.Services[r.Key("nodes")].Endpoints {
 		workloads[e.Workload] = true
@@ -186,8 +186,8 @@ func TestVirtualAddressesOfARealConsul(t *testing.T) {
 			"Output": strings.Repeat("o", 100_000),
 		}},
 	})
-	heard, _ := registrytest.Start(t, r)
-	v := heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	v := recorder.WaitPhase(t, federation.Ready)
 	if s := v.Services[r.Key("tagged")]; s == nil || len(s.VIPs) != 1 || s.VIPs[0].String() != "10.96.0.9/32" {
 		t.Errorf("the service with a virtual address is %+v", s)
 	}
@@ -207,11 +207,11 @@ func TestBC13ServicesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{MaxServices: 5})
 	r.fill("web", 8)
-	heard, _ := registrytest.Start(t, r)
-	v := heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	v := recorder.WaitPhase(t, federation.Ready)
 	if len(v.Services) != 5 || v.Services[r.Key("web-004")] == nil || codes(v)["LIMIT Service catalogue"] != 1 {
 		t.Errorf("%d services and %v, want the first five and a problem", len(v.Services), codes(v))
 	}
 	r.Delete(t, "web-000")
-	heard.Wait(t, "the next service to take the free place", func(v registrytest.View) bool { return v.Services[r.Key("web-005")] != nil })
+	recorder.Wait(t, "the next service to take the free place", func(v registrytest.View) bool { return v.Services[r.Key("web-005")] != nil })
 }

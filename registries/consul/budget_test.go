@@ -62,21 +62,21 @@ func TestR06AnswersWithoutEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			heard := heardOf(t, registry)
+			recorder := heardOf(t, registry)
 			refused := func(v registrytest.View) bool { return strings.Contains(v.Status.Message, test.says) }
-			if v := heard.Wait(t, "the first answer to be refused", refused); v.Status.Phase != federation.Failed || v.Edits != 0 {
+			if v := recorder.Wait(t, "the first answer to be refused", refused); v.Status.Phase != federation.Failed || v.Edits != 0 {
 				t.Errorf("after %d edits it is %+v", v.Edits, v.Status)
 			}
 			s.set(101, s.web("10.0.0.1"))
-			heard.WaitPhase(t, federation.Ready)
+			recorder.WaitPhase(t, federation.Ready)
 			s.set(102, test.flood)
-			v := heard.Wait(t, "a later answer to be refused", refused)
+			v := recorder.Wait(t, "a later answer to be refused", refused)
 			if v.Status.Phase != federation.Stale || !webAt("10.0.0.1")(v) {
 				t.Errorf("it is %+v, with %v", v.Status, v.Services)
 			}
 			s.set(103, s.web("10.0.0.2"))
-			heard.Wait(t, "the next good answer", webAt("10.0.0.2"))
-			heard.WaitPhase(t, federation.Ready)
+			recorder.Wait(t, "the next good answer", webAt("10.0.0.2"))
+			recorder.WaitPhase(t, federation.Ready)
 		})
 	}
 }
@@ -150,16 +150,16 @@ func TestR06WhatIsMadeOfAnswersIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			heard := answering(t, federation.Limits{Bytes: test.limit}, test.services, test.answer)
-			v := heard.Wait(t, "the end of the sync", func(v registrytest.View) bool {
+			recorder := answering(t, federation.Limits{Bytes: test.limit}, test.services, test.answer)
+			v := recorder.Wait(t, "the end of the sync", func(v registrytest.View) bool {
 				return v.Status.Phase == federation.Failed || v.Status.Phase == federation.Ready
 			})
 			if want := fmt.Sprintf("more than %d bytes, its limit", test.limit); v.Status.Phase != federation.Failed ||
 				!strings.Contains(v.Status.Message, want) {
 				t.Errorf("it is %+v with %d services, want that it says %q", v.Status, len(v.Services), want)
 			}
-			heard = answering(t, federation.Limits{Bytes: 4 * test.limit}, 1, func(name string) string { return instancesOf(name, 200, "a", "b") })
-			heard.WaitPhase(t, federation.Ready)
+			recorder = answering(t, federation.Limits{Bytes: 4 * test.limit}, 1, func(name string) string { return instancesOf(name, 200, "a", "b") })
+			recorder.WaitPhase(t, federation.Ready)
 		})
 	}
 }
@@ -193,8 +193,8 @@ func TestR06ACatalogueWithoutEndFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := heardOf(t, registry)
-	v := heard.Wait(t, "the catalogue to be refused", func(v registrytest.View) bool {
+	recorder := heardOf(t, registry)
+	v := recorder.Wait(t, "the catalogue to be refused", func(v registrytest.View) bool {
 		return strings.Contains(v.Status.Message, "the answer to /v1/catalog/services is larger than 64 MiB")
 	})
 	if v.Status.Phase != federation.Failed || v.Edits != 0 {
@@ -206,7 +206,7 @@ func TestR06ACatalogueWithoutEndFails(t *testing.T) {
 	}
 	mu.Unlock()
 	ends.Store(true)
-	heard.WaitPhase(t, federation.Ready)
+	recorder.WaitPhase(t, federation.Ready)
 	mu.Lock()
 	defer mu.Unlock()
 	if last.Bytes > 1<<20 || last.Objects == 0 {
@@ -217,18 +217,18 @@ func TestR06ACatalogueWithoutEndFails(t *testing.T) {
 // heardOf runs the registry until the test ends, and records what it says.
 func heardOf(t *testing.T, registry *Registry) *registrytest.Recorder {
 	t.Helper()
-	heard := &registrytest.Recorder{}
+	recorder := &registrytest.Recorder{}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- registry.Run(ctx, heard) }()
+	go func() { done <- registry.Run(ctx, recorder) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		heard.Check(t)
+		recorder.Check(t)
 	})
-	return heard
+	return recorder
 }
 
 // TestR06OnlyFollowedNamesAreKept: a list may have millions of names, and is kept as long as it is followed.

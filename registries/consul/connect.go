@@ -26,7 +26,7 @@ const maxRoots = 16
 
 // connectRoots verify the certificates of Connect of one Consul.
 type connectRoots struct {
-	identity      identity
+	identity      datacenterIdentity
 	trustDomain   string
 	roots         []*x509.Certificate
 	intermediates []*x509.Certificate

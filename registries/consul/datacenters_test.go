@@ -20,8 +20,8 @@ func TestU50DatacentersHaveAnyNameThatConsulTakes(t *testing.T) {
 			t.Parallel()
 			r := startRig(t, testbed.ConsulOptions{Datacenter: name}, Options{})
 			r.fill("web", 1)
-			heard, stop := registrytest.Start(t, r)
-			v := heard.WaitPhase(t, federation.Ready)
+			recorder, stop := registrytest.Start(t, r)
+			v := recorder.WaitPhase(t, federation.Ready)
 			if len(v.Services) != 1 || len(v.Problems) != 0 || !strings.HasPrefix(v.Identity.UID, name+"/") {
 				t.Fatalf("%s: %d services, problems %v", v.Identity.UID, len(v.Services), v.Problems)
 			}

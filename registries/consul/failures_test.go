@@ -63,9 +63,9 @@ func TestF40AServiceThatCannotBeReadIsReported(t *testing.T) {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server := newPaced(300)
-					heard := startPaced(t, server)
+					recorder := startPaced(t, server)
 					server.set(func(p *paced) { p.broken, p.breaks = healthPath+name, c.answer; p.changes[p.broken]++ })
-					v := heard.Wait(t, "a problem", func(v registrytest.View) bool { return len(v.Problems) > 0 })
+					v := recorder.Wait(t, "a problem", func(v registrytest.View) bool { return len(v.Problems) > 0 })
 					for _, p := range v.Problems {
 						if p.Code != "UNREADABLE" || p.Object != "Service "+name || !strings.Contains(p.Message, c.says) {
 							t.Errorf("the problem is %+v, want one of %s that says %q", p, name, c.says)
@@ -75,15 +75,15 @@ func TestF40AServiceThatCannotBeReadIsReported(t *testing.T) {
 						t.Errorf("of %d services, %s is not as before, and the cluster is %s", len(v.Services), name, v.Status.Phase)
 					}
 					server.set(func(p *paced) { p.changes[healthPath+"web-001"]++ })
-					v = heard.Wait(t, "a change of another service", addressIs("web-001", "10.0.0.2"))
+					v = recorder.Wait(t, "a change of another service", addressIs("web-001", "10.0.0.2"))
 					if want := "144 of 300 services followed live, the rest within 10s"; !strings.HasPrefix(v.Status.Message, want) {
 						t.Errorf("the status says %q, want %q", v.Status.Message, want)
 					}
-					if len(heard.Statuses()) > 4 {
-						t.Errorf("the statuses were %+v, want that only the service is reported", heard.Statuses())
+					if len(recorder.Statuses()) > 4 {
+						t.Errorf("the statuses were %+v, want that only the service is reported", recorder.Statuses())
 					}
 					server.set(func(p *paced) { p.broken = "" })
-					heard.Wait(t, "the end of the problem", func(v registrytest.View) bool {
+					recorder.Wait(t, "the end of the problem", func(v registrytest.View) bool {
 						return len(v.Problems) == 0 && addressIs(name, "10.0.0.2")(v)
 					})
 				})
@@ -98,14 +98,14 @@ func TestF40AListThatCannotBeReadIsReported(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newPaced(3)
-				heard := startPaced(t, server)
+				recorder := startPaced(t, server)
 				server.set(func(p *paced) { p.broken, p.breaks = servicesPath, c.answer; p.changes[p.broken]++ })
-				v := heard.WaitPhase(t, federation.Stale)
+				v := recorder.WaitPhase(t, federation.Stale)
 				if !strings.Contains(v.Status.Message, c.says) || len(v.Services) != 3 {
 					t.Errorf("the status of %d services says %q, want %q", len(v.Services), v.Status.Message, c.says)
 				}
 				server.set(func(p *paced) { p.broken = "" })
-				heard.WaitPhase(t, federation.Ready)
+				recorder.WaitPhase(t, federation.Ready)
 			})
 		})
 	}
@@ -117,10 +117,10 @@ func TestF40ALeaderThatIsMissingIsNamed(t *testing.T) {
 	for voteless, says := range map[bool]string{true: "its servers have no leader", false: "no answer within 4s"} {
 		synctest.Test(t, func(t *testing.T) {
 			server := newPaced(3)
-			heard := startPaced(t, server)
+			recorder := startPaced(t, server)
 			began := time.Now()
 			server.set(func(p *paced) { p.silent, p.voteless = true, voteless })
-			v := heard.WaitPhase(t, federation.Stale)
+			v := recorder.WaitPhase(t, federation.Stale)
 			if !strings.Contains(v.Status.Message, says) {
 				t.Errorf("a silent Consul that says that it has no leader (%t) is %q, want %q", voteless, v.Status.Message, says)
 			}
@@ -128,7 +128,7 @@ func TestF40ALeaderThatIsMissingIsNamed(t *testing.T) {
 				t.Errorf("the silence was reported after %s", took)
 			}
 			server.set(func(p *paced) { p.silent = false })
-			heard.WaitPhase(t, federation.Ready)
+			recorder.WaitPhase(t, federation.Ready)
 		})
 	}
 }

@@ -46,13 +46,13 @@ func TestR84ANarrowedPolicyNamesWhatIsHidden(t *testing.T) {
 	c := &staleCounter{rig: r}
 	r.fill("web", 7)
 	r.fill("other", 1)
-	heard, _ := registrytest.Start(t, c)
-	heard.WaitPhase(t, federation.Ready)
-	heard.Always(never(r, "web-000", "web-006", "other-000"))
-	edits := heard.View().Edits
+	recorder, _ := registrytest.Start(t, c)
+	recorder.WaitPhase(t, federation.Ready)
+	recorder.Always(never(r, "web-000", "web-006", "other-000"))
+	edits := recorder.View().Edits
 	p.set(noWebRules)
 	before := r.asked(CountCanary)
-	v := staleBy(t, heard, "hidden")
+	v := staleBy(t, recorder, "hidden")
 	if !strings.Contains(v.Status.Message, `hidden from it: "web-000", "web-001", "web-002", "web-003", "web-004" and 2 more`) ||
 		strings.Contains(v.Status.Message, "other") {
 		t.Errorf("the status says %q", v.Status.Message)
@@ -60,9 +60,9 @@ func TestR84ANarrowedPolicyNamesWhatIsHidden(t *testing.T) {
 	if sent, round := int(c.proofs.Load())-before, 1+len(tables); sent > 2*round {
 		t.Errorf("%d requests of proofs were sent before it showed; one proof has %d", sent, round)
 	}
-	if v.Edits != edits && !stopped(heard) {
+	if v.Edits != edits && !stopped(recorder) {
 		t.Errorf("%d edits of a token that does not see everything", v.Edits-edits)
 	}
 	p.set(readAllRules)
-	heard.WaitPhase(t, federation.Ready)
+	recorder.WaitPhase(t, federation.Ready)
 }

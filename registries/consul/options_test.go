@@ -72,7 +72,7 @@ func TestHostnamesAndNamespaces(t *testing.T) {
 }
 
 func TestIdentitiesOfOneConsulShareAServer(t *testing.T) {
-	parse := func(s string) identity {
+	parse := func(s string) datacenterIdentity {
 		id, err := parseIdentity(s)
 		if err != nil {
 			t.Fatal(err)

@@ -166,22 +166,22 @@ func startPaced(t *testing.T, server *paced) *registrytest.Recorder {
 		t.Fatal(err)
 	}
 	registry.client.http.Transport = server
-	heard := heardOf(t, registry)
-	heard.WaitPhase(t, federation.Ready)
-	return heard
+	recorder := heardOf(t, registry)
+	recorder.WaitPhase(t, federation.Ready)
+	return recorder
 }
 
 func TestF67ServicesWithoutALongPollAreSeenWithin10s(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newPaced(300)
-		heard := startPaced(t, server)
-		if got, want := heard.View().Status.Message, "144 of 300 services followed live, the rest within 10s"; got != want {
+		recorder := startPaced(t, server)
+		if got, want := recorder.View().Status.Message, "144 of 300 services followed live, the rest within 10s"; got != want {
 			t.Errorf("the status says %q, want %q", got, want)
 		}
 		for _, name := range []string{"web-299", "web-144", "web-222"} {
 			began := time.Now()
 			server.set(func(p *paced) { p.changes[healthPath+name]++ })
-			heard.Wait(t, name, addressIs(name, "10.0.0.2"))
+			recorder.Wait(t, name, addressIs(name, "10.0.0.2"))
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("%s: seen after %v, want 10 s at most", name, took)
 			}
@@ -195,16 +195,16 @@ func TestServiceThatGetsALongPollIsReadAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const name = "web-144" // the first one without a long poll
 		server := newPaced(300)
-		heard := startPaced(t, server)
+		recorder := startPaced(t, server)
 		server.set(func(p *paced) { p.changes[healthPath+name]++ })
-		heard.Wait(t, "its change", addressIs(name, "10.0.0.2"))
+		recorder.Wait(t, "its change", addressIs(name, "10.0.0.2"))
 		server.set(func(p *paced) {
 			p.changes[healthPath+name]++
 			p.address[healthPath+name] = 1
 			p.first, p.changes["/v1/catalog/services"] = 1, 1
 		})
-		heard.Wait(t, "the end of web-000", func(v registrytest.View) bool { return len(v.Services) == 299 })
-		heard.Wait(t, "the address as it was at first", addressIs(name, "10.0.0.1"))
+		recorder.Wait(t, "the end of web-000", func(v registrytest.View) bool { return len(v.Services) == 299 })
+		recorder.Wait(t, "the address as it was at first", addressIs(name, "10.0.0.1"))
 	})
 }
 
@@ -216,18 +216,18 @@ func TestF68SilenceIsNoticedIn15sAndTheReturnIn5s(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newPaced(3)
-				heard := startPaced(t, server)
+				recorder := startPaced(t, server)
 				for _, outage := range []time.Duration{time.Second, time.Minute, time.Hour} {
 					server.set(fault)
 					began := time.Now()
-					heard.WaitPhase(t, federation.Stale)
+					recorder.WaitPhase(t, federation.Stale)
 					if took := time.Since(began); took > 15*time.Second {
 						t.Errorf("STALE after %v, want 15 s at most", took)
 					}
 					retry.Sleep(t.Context(), outage)
 					server.set(func(p *paced) { p.silent, p.refuse = false, false })
 					back := time.Now()
-					heard.WaitPhase(t, federation.Ready)
+					recorder.WaitPhase(t, federation.Ready)
 					limit := 5 * time.Second
 					if name == "silent" {
 						limit += requestTimeout // of the request that is lost on its way
@@ -236,7 +236,7 @@ func TestF68SilenceIsNoticedIn15sAndTheReturnIn5s(t *testing.T) {
 						t.Errorf("after %v: READY after %v, want %v at most", outage, took, limit)
 					}
 				}
-				if n := heard.View().Edits; n != 4 {
+				if n := recorder.View().Edits; n != 4 {
 					t.Errorf("%d edits, want the full one of each sync", n)
 				}
 			})
@@ -250,7 +250,7 @@ func TestF68LongPollsDoNotStayWithAFrozenLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newPaced(4)
 		server.first, server.leader = 1, "10.0.0.101:8300"
-		heard := startPaced(t, server)
+		recorder := startPaced(t, server)
 		synctest.Wait() // the long polls are under way
 		server.set(func(p *paced) {
 			p.leader = "10.0.0.102:8300"
@@ -258,14 +258,14 @@ func TestF68LongPollsDoNotStayWithAFrozenLeader(t *testing.T) {
 			p.changes[healthPath+"web-001"]++
 		})
 		began := time.Now()
-		heard.Wait(t, "a changed service", addressIs("web-001", "10.0.0.2"))
-		heard.Wait(t, "a new service", addressIs("web-000", "10.0.0.1"))
+		recorder.Wait(t, "a changed service", addressIs("web-001", "10.0.0.2"))
+		recorder.Wait(t, "a new service", addressIs("web-000", "10.0.0.1"))
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("seen after %v, want 10 s at most", took)
 		}
-		edits := heard.View().Edits
+		edits := recorder.View().Edits
 		retry.Sleep(t.Context(), time.Minute)
-		if more := heard.View().Edits - edits; more != 0 {
+		if more := recorder.View().Edits - edits; more != 0 {
 			t.Errorf("%d edits without a change, want none", more)
 		}
 	})
@@ -295,17 +295,17 @@ func TestF67SlowAnswersDoNotHoldUpOtherServices(t *testing.T) {
 		t.Run(slow, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newPaced(300)
-				heard := startPaced(t, server)
+				recorder := startPaced(t, server)
 				server.set(func(p *paced) {
 					p.broken, p.breaks = healthPath+slow, func(q *http.Request) *http.Response {
 						return &http.Response{StatusCode: http.StatusOK, Body: byBytes{q.Context().Done()}}
 					}
 				})
-				heard.Wait(t, "a problem", func(v registrytest.View) bool { return len(v.Problems) > 0 })
+				recorder.Wait(t, "a problem", func(v registrytest.View) bool { return len(v.Problems) > 0 })
 				for _, name := range []string{"web-289", "web-144", "web-222"} {
 					began := time.Now()
 					server.set(func(p *paced) { p.changes[healthPath+name]++ })
-					heard.Wait(t, name, addressIs(name, "10.0.0.2"))
+					recorder.Wait(t, name, addressIs(name, "10.0.0.2"))
 					if took := time.Since(began); took > limit {
 						t.Errorf("%s: seen after %v, want %v at most", name, took, limit)
 					}
@@ -319,7 +319,7 @@ func TestF67SlowAnswersDoNotHoldUpOtherServices(t *testing.T) {
 func TestAnAnswerThatMakesProgressIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newPaced(3)
-		heard := startPaced(t, server)
+		recorder := startPaced(t, server)
 		server.set(func(p *paced) {
 			p.broken = healthPath + "web-001"
 			p.changes[p.broken]++
@@ -331,7 +331,7 @@ func TestAnAnswerThatMakesProgressIsWaitedFor(t *testing.T) {
 				}
 			}
 		})
-		heard.Wait(t, "the answer", addressIs("web-001", "10.0.0.9"))
+		recorder.Wait(t, "the answer", addressIs("web-001", "10.0.0.9"))
 	})
 }
 
@@ -385,8 +385,8 @@ func TestR06ADatacenterBeyondItsLimitsIsReadMoreAndMoreRarely(t *testing.T) {
 			t.Fatal(err)
 		}
 		registry.client.http.Transport = server
-		heard := heardOf(t, registry)
-		heard.WaitPhase(t, federation.Failed)
+		recorder := heardOf(t, registry)
+		recorder.WaitPhase(t, federation.Failed)
 		if n := reads.Load(); n > 250+readers {
 			t.Errorf("%d services were read, although 250 are the limit", n)
 		}
@@ -397,6 +397,6 @@ func TestR06ADatacenterBeyondItsLimitsIsReadMoreAndMoreRarely(t *testing.T) {
 		t.Logf("%d tries and %d reads of services within an hour", lists.Load(), reads.Load())
 		server.set(func(p *paced) { p.first = 200 })
 		retry.Sleep(t.Context(), longestLimited*5/4)
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 	})
 }

@@ -189,15 +189,15 @@ func TestR84OnePortOfARealService(t *testing.T) {
 		}
 		r.register("nomadweb", fmt.Sprint("nomadweb-", i), fmt.Sprintf("10.0.0.%d", i+1), 20000+i, map[string]any{"Tags": tags})
 	}
-	heard, _ := registrytest.Start(t, r)
+	recorder, _ := registrytest.Start(t, r)
 	primary := federation.ServiceKey{Hostname: "primary.nomadweb.service.consul"}
-	heard.Wait(t, "the service and that of its tag", func(v registrytest.View) bool {
+	recorder.Wait(t, "the service and that of its tag", func(v registrytest.View) bool {
 		s, tagged := v.Services[r.Key("nomadweb")], v.Services[primary]
 		return s != nil && len(s.Ports) == 1 && s.Ports[0].Number == 80 && len(s.Endpoints) == 4 && len(s.Aliases) == 3 &&
 			tagged != nil && len(tagged.Endpoints) == 1 && tagged.Endpoints[0].Ports[0].Number == 20000
 	})
 	r.register("nomadweb", "nomadweb-0", "10.0.0.1", 20000, map[string]any{"Tags": []string{"live"}})
-	heard.Wait(t, "the end of the tag's service", func(v registrytest.View) bool {
+	recorder.Wait(t, "the end of the tag's service", func(v registrytest.View) bool {
 		return v.Services[primary] == nil && v.Services[r.Key("nomadweb")] != nil
 	})
 }

@@ -21,37 +21,37 @@ const tokenPath = "/v1/acl/token/self"
 // anonymous is the accessor of the token that Consul gives a request without one.
 const anonymous = "00000000-0000-0000-0000-000000000002"
 
-// identity is what tells one Consul from another: its datacenter and the node
+// datacenterIdentity is what tells one Consul from another: its datacenter and the node
 // IDs of its servers. Servers are replaced one by one, so that one common server
 // makes two identities the same Consul.
-type identity struct {
+type datacenterIdentity struct {
 	datacenter string
 	servers    map[string]bool
 }
 
 // parseIdentity reads what String writes; nothing is the unknown identity.
-func parseIdentity(s string) (identity, error) {
+func parseIdentity(s string) (datacenterIdentity, error) {
 	if s == "" {
-		return identity{}, nil
+		return datacenterIdentity{}, nil
 	}
 	dc, ids, ok := strings.Cut(s, "/")
 	if !ok || dc == "" || ids == "" {
-		return identity{}, errors.New("reading the known identity: want DATACENTER/SERVER,SERVER")
+		return datacenterIdentity{}, errors.New("reading the known identity: want DATACENTER/SERVER,SERVER")
 	}
-	id := identity{datacenter: dc, servers: map[string]bool{}}
+	id := datacenterIdentity{datacenter: dc, servers: map[string]bool{}}
 	for server := range strings.SplitSeq(ids, ",") {
 		id.servers[server] = true
 	}
 	return id, nil
 }
 
-func (i identity) String() string {
+func (i datacenterIdentity) String() string {
 	return i.datacenter + "/" + strings.Join(slices.Sorted(maps.Keys(i.servers)), ",")
 }
 
-func (i identity) known() bool { return i.datacenter != "" }
+func (i datacenterIdentity) known() bool { return i.datacenter != "" }
 
-func (i identity) same(o identity) bool {
+func (i datacenterIdentity) same(o datacenterIdentity) bool {
 	if i.datacenter != o.datacenter {
 		return false
 	}
@@ -69,7 +69,7 @@ func (i identity) same(o identity) bool {
 type guard struct {
 	client *client
 	mu     sync.Mutex
-	id     identity
+	id     datacenterIdentity
 	http2  bool
 	proven time.Time // when the last good proof with the token began
 	// highest is the highest index that was seen of each table.
@@ -120,7 +120,7 @@ func (g *guard) check(ctx context.Context, token bool) error {
 }
 
 // identity is the one that was proven last.
-func (g *guard) identity() identity {
+func (g *guard) identity() datacenterIdentity {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.id
@@ -132,24 +132,24 @@ func (g *guard) multiplexed() bool {
 	return g.http2
 }
 
-func (g *guard) canary(ctx context.Context) (identity, error) {
+func (g *guard) canary(ctx context.Context) (datacenterIdentity, error) {
 	var servers []entry
 	a, err := g.client.get(ctx, request{kind: CountCanary, path: "/v1/health/service/" + canaryService, timeout: requestTimeout}, &servers)
 	var odd *unreadable
 	if errors.As(err, &odd) {
-		return identity{}, &refusal{msg: "consul.address does not answer like Consul: " + odd.msg}
+		return datacenterIdentity{}, &refusal{msg: "consul.address does not answer like Consul: " + odd.msg}
 	}
 	if err != nil {
-		return identity{}, g.explain(ctx, err)
+		return datacenterIdentity{}, g.explain(ctx, err)
 	}
 	if a.filtered {
-		return identity{}, noRights()
+		return datacenterIdentity{}, noRights()
 	}
 	if len(servers) == 0 {
-		return identity{}, g.nothing(ctx, a)
+		return datacenterIdentity{}, g.nothing(ctx, a)
 	}
 	g.http2 = a.http2
-	id := identity{servers: map[string]bool{}}
+	id := datacenterIdentity{servers: map[string]bool{}}
 	for _, s := range servers {
 		if s.Node != nil && isID(s.Node.ID, mostID) && isID(s.Node.Datacenter, mostDatacenter) {
 			id.datacenter = s.Node.Datacenter
@@ -158,9 +158,9 @@ func (g *guard) canary(ctx context.Context) (identity, error) {
 	}
 	switch {
 	case !id.known():
-		return identity{}, errors.New("reading consul's own service: its servers have no node ID, or no name of a datacenter")
+		return datacenterIdentity{}, errors.New("reading consul's own service: its servers have no node ID, or no name of a datacenter")
 	case len(id.servers) > maxServers:
-		return identity{}, &refusal{msg: fmt.Sprintf("consul.address does not answer like Consul: it has more than %d servers", maxServers)}
+		return datacenterIdentity{}, &refusal{msg: fmt.Sprintf("consul.address does not answer like Consul: it has more than %d servers", maxServers)}
 	}
 	return id, nil
 }
@@ -239,6 +239,6 @@ func noRights() error {
 }
 
 // edit is how the hub gets the identity.
-func (i identity) edit() *federation.ClusterIdentity {
+func (i datacenterIdentity) edit() *federation.ClusterIdentity {
 	return &federation.ClusterIdentity{UID: i.String()}
 }

@@ -28,8 +28,8 @@ func TestR12PoisonServices(t *testing.T) {
 	r.register("web", "web-1", "10.0.0.1", 80)
 	r.register("later", "later-1", "10.0.0.2", 80)
 	r.register("poison", "poison-1", "10.0.0.3", 80)
-	heard, stop := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
+	recorder, stop := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
 	faulty := func(v registrytest.View, name string) bool {
 		for _, p := range v.Problems {
 			if p.Code == codeFault && p.Object == "Service "+name && strings.Contains(p.Message, "a fault of the hub") {
@@ -44,21 +44,21 @@ func TestR12PoisonServices(t *testing.T) {
 		}
 		return 0
 	}
-	heard.Wait(t, "the services beside the poisoned one, and its problem", func(v registrytest.View) bool {
+	recorder.Wait(t, "the services beside the poisoned one, and its problem", func(v registrytest.View) bool {
 		return endpoints(v, "web") == 1 && endpoints(v, "later") == 1 && endpoints(v, "poison") == 0 && faulty(v, "poison")
 	})
 	on.Store(true)
 	r.register("later", "later-2", "10.0.0.4", 80)
 	r.register("web", "web-2", "10.0.0.5", 80)
-	heard.Wait(t, "changes of others, and what was known of the service", func(v registrytest.View) bool {
+	recorder.Wait(t, "changes of others, and what was known of the service", func(v registrytest.View) bool {
 		return endpoints(v, "web") == 2 && endpoints(v, "later") == 1 && faulty(v, "later")
 	})
 	on.Store(false)
 	r.register("later", "later-3", "10.0.0.6", 80)
-	heard.Wait(t, "the service that heals", func(v registrytest.View) bool { return endpoints(v, "later") == 3 && !faulty(v, "later") })
+	recorder.Wait(t, "the service that heals", func(v registrytest.View) bool { return endpoints(v, "later") == 3 && !faulty(v, "later") })
 	r.deregister("poison-1")
-	heard.Wait(t, "the problem to go with its service", func(v registrytest.View) bool { return !faulty(v, "poison") })
-	for _, s := range heard.Statuses() {
+	recorder.Wait(t, "the problem to go with its service", func(v registrytest.View) bool { return !faulty(v, "poison") })
+	for _, s := range recorder.Statuses() {
 		if s.Phase == federation.Failed {
 			t.Errorf("the cluster was %s: %s", s.Phase, s.Message)
 		}

@@ -40,33 +40,33 @@ func TestR84AServiceThatIsRefusedStopsNoOther(t *testing.T) {
 	for i, name := range []string{"web", "db", "api"} {
 		r.register(name, name+"-1", fmt.Sprintf("10.0.0.%d", i+1), 80)
 	}
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
-	heard.Always(never(r, "web", "db", "api"))
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
+	recorder.Always(never(r, "web", "db", "api"))
 	for i, status := range []int{http.StatusForbidden, http.StatusFound, http.StatusUnauthorized} {
 		way.answer(status, "web")
 		says := fmt.Sprintf("consul answers %d", status)
-		heard.Wait(t, "the problem of the service", func(v registrytest.View) bool { return problemOf(v, "web", says) })
+		recorder.Wait(t, "the problem of the service", func(v registrytest.View) bool { return problemOf(v, "web", says) })
 		r.register("web", fmt.Sprintf("web-1%d", i), fmt.Sprintf("10.0.1.%d", i), 80)
 		r.register("db", fmt.Sprintf("db-1%d", i), fmt.Sprintf("10.0.2.%d", i), 80)
-		v := heard.Wait(t, "a change of another service", func(v registrytest.View) bool { return r.endpoints(v, "db") == i+2 })
+		v := recorder.Wait(t, "a change of another service", func(v registrytest.View) bool { return r.endpoints(v, "db") == i+2 })
 		if !strings.Contains(v.Status.Message, "web ("+says) || r.endpoints(v, "web") != i+1 {
 			t.Errorf("web has %d endpoints and the status says %q, want %d and the service", r.endpoints(v, "web"), v.Status.Message, i+1)
 		}
 		way.answer(0)
-		heard.Wait(t, "the service to heal", func(v registrytest.View) bool { return r.endpoints(v, "web") == i+2 && len(v.Problems) == 0 })
+		recorder.Wait(t, "the service to heal", func(v registrytest.View) bool { return r.endpoints(v, "web") == i+2 && len(v.Problems) == 0 })
 	}
-	for _, s := range heard.Statuses() {
+	for _, s := range recorder.Statuses() {
 		if s.Phase != federation.Syncing && s.Phase != federation.Ready && !isSilence(s) {
 			t.Errorf("one service brought %s: %s", s.Phase, s.Message)
 		}
 	}
 	way.answer(http.StatusForbidden, "web", "db")
-	staleBy(t, heard, "consul answers 403")
+	staleBy(t, recorder, "consul answers 403")
 	r.register("api", "api-2", "10.0.3.1", 80)
-	heard.Wait(t, "the service that is not refused", func(v registrytest.View) bool { return r.endpoints(v, "api") == 2 })
+	recorder.Wait(t, "the service that is not refused", func(v registrytest.View) bool { return r.endpoints(v, "api") == 2 })
 	way.answer(0)
-	heard.Wait(t, "all of it", func(v registrytest.View) bool { return v.Status.Phase == federation.Ready && len(v.Problems) == 0 })
+	recorder.Wait(t, "all of it", func(v registrytest.View) bool { return v.Status.Phase == federation.Ready && len(v.Problems) == 0 })
 }
 
 // TestR84AServiceThatIsRefusedDoesNotFailTheFirstSync: most of Consul is read and served at the start.
@@ -81,13 +81,13 @@ func TestR84AServiceThatIsRefusedDoesNotFailTheFirstSync(t *testing.T) {
 			r.register("web", "web-1", "10.0.0.1", 80)
 			r.register("db", "db-1", "10.0.0.2", 80)
 			way.answer(status, "web")
-			heard, _ := registrytest.Start(t, r)
-			v := heard.WaitPhase(t, federation.Ready)
+			recorder, _ := registrytest.Start(t, r)
+			v := recorder.WaitPhase(t, federation.Ready)
 			if !problemOf(v, "web", fmt.Sprintf("consul answers %d", status)) || r.endpoints(v, "db") != 1 {
 				t.Errorf("db has %d endpoints, and the problems are %v", r.endpoints(v, "db"), v.Problems)
 			}
 			way.answer(0)
-			heard.Wait(t, "the service", func(v registrytest.View) bool { return r.endpoints(v, "web") == 1 && len(v.Problems) == 0 })
+			recorder.Wait(t, "the service", func(v registrytest.View) bool { return r.endpoints(v, "web") == 1 && len(v.Problems) == 0 })
 		})
 	}
 }

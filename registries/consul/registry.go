@@ -49,7 +49,7 @@ type Registry struct {
 	names     *naming
 	accounts  *accounts  // of services; nil: they have none
 	workloads *Workloads // nil: what Consul knows proves nothing
-	expect    identity
+	expect    datacenterIdentity
 	client    *client
 	log       *slog.Logger
 	lastEvent atomic.Int64

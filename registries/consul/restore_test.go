@@ -35,11 +35,11 @@ func snapshotRestoreIsFollowed(t *testing.T) (ended bool) {
 	if saved.Err != nil || saved.Status != http.StatusOK {
 		t.Fatalf("saving a snapshot: %d %v", saved.Status, saved.Err)
 	}
-	heard, _ := registrytest.Start(t, r)
+	recorder, _ := registrytest.Start(t, r)
 	// is waits for the endpoints of db, by address, and that there is no other service.
 	is := func(what string, want map[string]federation.Health) {
 		t.Helper()
-		heard.Wait(t, what, func(v registrytest.View) bool {
+		recorder.Wait(t, what, func(v registrytest.View) bool {
 			s := v.Services[r.Key("db")]
 			if s == nil || len(s.Endpoints) != len(want) || v.Services[r.Key("late")] != nil {
 				return false
@@ -57,7 +57,7 @@ func snapshotRestoreIsFollowed(t *testing.T) (ended bool) {
 
 	r.deregister("db-1")
 	r.register("late", "late-1", "10.0.0.3", 80)
-	heard.Wait(t, "the instances after the snapshot", func(v registrytest.View) bool {
+	recorder.Wait(t, "the instances after the snapshot", func(v registrytest.View) bool {
 		s := v.Services[r.Key("db")]
 		return v.Services[r.Key("late")] != nil && s != nil && len(s.Endpoints) == 1
 	})
@@ -74,7 +74,7 @@ func snapshotRestoreIsFollowed(t *testing.T) (ended bool) {
 		return false
 	}
 	is("the health that was restored", before)
-	for _, s := range heard.Statuses() {
+	for _, s := range recorder.Statuses() {
 		if (s.Phase == federation.Stale || s.Phase == federation.Held) && !isSilence(s) {
 			t.Errorf("a restore brought %s: %s", s.Phase, s.Message)
 		}

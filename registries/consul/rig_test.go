@@ -170,9 +170,9 @@ func (r *rig) revoke(t testing.TB, accessor string) {
 
 // staleBy waits until the registry is STALE for a reason with that word. A machine
 // that stops may bring another reason first.
-func staleBy(t *testing.T, heard *registrytest.Recorder, word string) registrytest.View {
+func staleBy(t *testing.T, recorder *registrytest.Recorder, word string) registrytest.View {
 	t.Helper()
-	return heard.Wait(t, "STALE because of "+word, func(v registrytest.View) bool {
+	return recorder.Wait(t, "STALE because of "+word, func(v registrytest.View) bool {
 		return v.Status.Phase == federation.Stale && strings.Contains(v.Status.Message, word)
 	})
 }
@@ -185,8 +185,8 @@ func isSilence(s federation.RegistryStatus) bool {
 
 // stopped reports whether the machine seems to have stopped for seconds: then the registry
 // reads all again.
-func stopped(heard *registrytest.Recorder) bool {
-	return slices.ContainsFunc(heard.Statuses(), isSilence)
+func stopped(recorder *registrytest.Recorder) bool {
+	return slices.ContainsFunc(recorder.Statuses(), isSilence)
 }
 
 func TestConformance(t *testing.T) {

@@ -91,18 +91,18 @@ func startScripted(t *testing.T) (*scripted, *registrytest.Recorder) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard, ctx := &registrytest.Recorder{}, t.Context()
+	recorder, ctx := &registrytest.Recorder{}, t.Context()
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer close(done)
-		if err := registry.Run(ctx, heard); err != nil {
+		if err := registry.Run(ctx, recorder); err != nil {
 			t.Error(err)
 		}
 	}()
-	t.Cleanup(func() { cancel(); <-done; heard.Check(t) })
-	heard.WaitPhase(t, federation.Ready)
-	return s, heard
+	t.Cleanup(func() { cancel(); <-done; recorder.Check(t) })
+	recorder.WaitPhase(t, federation.Ready)
+	return s, recorder
 }
 
 var webKey = federation.ServiceKey{Hostname: "web.service.consul"}
@@ -116,14 +116,14 @@ func webAt(address string) func(registrytest.View) bool {
 
 func TestF58IndexGoesBack(t *testing.T) {
 	t.Parallel()
-	s, heard := startScripted(t)
+	s, recorder := startScripted(t)
 	s.set(40, s.web("10.0.0.2"))
-	heard.Wait(t, "what Consul says after its index went back", webAt("10.0.0.2"))
-	edits := heard.Edits()
+	recorder.Wait(t, "what Consul says after its index went back", webAt("10.0.0.2"))
+	edits := recorder.Edits()
 	if last := edits[len(edits)-1]; !last.Services.Full || len(last.Services.Set) != 2 {
 		t.Errorf("after the index went back came %+v, want a full edit", last.Services)
 	}
-	for _, state := range heard.Statuses() {
+	for _, state := range recorder.Statuses() {
 		if state.Phase == federation.Stale && !isSilence(state) {
 			t.Errorf("a re-list brought STALE: %s", state.Message)
 		}
@@ -154,8 +154,8 @@ func TestF59F62HotAnswersAreAskedForOnceASecond(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, heard := startScripted(t)
-			edits := heard.View().Edits
+			s, recorder := startScripted(t)
+			edits := recorder.View().Edits
 			s.set(100, func(w http.ResponseWriter, _ *http.Request) {
 				header(w)
 				fmt.Fprintf(w, instanceJSON, "web", "web", "10.0.0.1")
@@ -163,14 +163,14 @@ func TestF59F62HotAnswersAreAskedForOnceASecond(t *testing.T) {
 			before := s.count(webPath)
 			until(t, "the first hot answer", func() bool { return s.count(webPath) > before+1 })
 			gently(t, s, 4)
-			if after := heard.View().Edits; after != edits && !stopped(heard) {
+			if after := recorder.View().Edits; after != edits && !stopped(recorder) {
 				t.Errorf("%d edits without a difference", after-edits)
 			}
 			s.set(101, func(w http.ResponseWriter, _ *http.Request) {
 				header(w)
 				fmt.Fprintf(w, instanceJSON, "web", "web", "10.0.0.9")
 			})
-			heard.Wait(t, "a real change", webAt("10.0.0.9"))
+			recorder.Wait(t, "a real change", webAt("10.0.0.9"))
 		})
 	}
 }
@@ -189,9 +189,9 @@ func TestBC12OddAnswersKeepTheState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, heard := startScripted(t)
+			s, recorder := startScripted(t)
 			s.set(101, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, odd) })
-			v := heard.Wait(t, "the problem of web", func(v registrytest.View) bool { return problemOf(v, "web", "") })
+			v := recorder.Wait(t, "the problem of web", func(v registrytest.View) bool { return problemOf(v, "web", "") })
 			if !webAt("10.0.0.1")(v) || v.Status.Phase != federation.Ready && !isSilence(v.Status) {
 				t.Errorf("an odd answer left %+v and %s", v.Services[webKey], v.Status.Phase)
 			}
@@ -201,7 +201,7 @@ func TestBC12OddAnswersKeepTheState(t *testing.T) {
 				}
 			}
 			s.set(102, s.web("10.0.0.1"))
-			heard.Wait(t, "the end of the problem", func(v registrytest.View) bool { return len(v.Problems) == 0 })
+			recorder.Wait(t, "the end of the problem", func(v registrytest.View) bool { return len(v.Problems) == 0 })
 		})
 	}
 }
@@ -211,9 +211,9 @@ func TestBC12RedirectsAreNotFollowed(t *testing.T) {
 	reached := make(chan struct{}, 10)
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached <- struct{}{} }))
 	defer other.Close()
-	s, heard := startScripted(t)
+	s, recorder := startScripted(t)
 	s.set(101, func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, other.URL, http.StatusFound) })
-	v := heard.Wait(t, "the problem of web, which names the redirect",
+	v := recorder.Wait(t, "the problem of web, which names the redirect",
 		func(v registrytest.View) bool { return problemOf(v, "web", "redirect") })
 	if !webAt("10.0.0.1")(v) || v.Status.Phase != federation.Ready && !isSilence(v.Status) {
 		t.Errorf("a redirect left %+v and %+v", v.Status, v.Services[webKey])
@@ -227,8 +227,8 @@ func TestBC12RedirectsAreNotFollowed(t *testing.T) {
 
 func TestTooManyRequestsAreBackedOff(t *testing.T) {
 	t.Parallel()
-	s, heard := startScripted(t)
-	edits := heard.View().Edits
+	s, recorder := startScripted(t)
+	edits := recorder.View().Edits
 	s.set(101, func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()
 		s.refused = append(s.refused, time.Now())
@@ -246,8 +246,8 @@ func TestTooManyRequestsAreBackedOff(t *testing.T) {
 		t.Errorf("two attempts in %v, although Consul asked for 2 s before each", at[2].Sub(at[0]))
 	}
 	s.set(102, s.web("10.0.0.2"))
-	heard.Wait(t, "the answer after it", webAt("10.0.0.2"))
-	if n := heard.View().Edits - edits; n != 1 && !stopped(heard) {
+	recorder.Wait(t, "the answer after it", webAt("10.0.0.2"))
+	if n := recorder.View().Edits - edits; n != 1 && !stopped(recorder) {
 		t.Errorf("%d edits, want that of the change", n)
 	}
 }

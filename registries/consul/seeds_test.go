@@ -49,9 +49,9 @@ func TestSeed54AnUnchangedCatalogueCostsOneLongPollEach(t *testing.T) {
 	const services, wait, rounds = 20, time.Second, 6
 	r := startRig(t, testbed.ConsulOptions{}, Options{Wait: wait})
 	r.fill("web", services)
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
-	edits, began, before := heard.View().Edits, time.Now(), r.asked(CountHealth, CountServices)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
+	edits, began, before := recorder.View().Edits, time.Now(), r.asked(CountHealth, CountServices)
 	until(t, "some rounds of long polls", func() bool {
 		return r.asked(CountHealth, CountServices)-before >= rounds*(services+1)
 	})
@@ -62,7 +62,7 @@ func TestSeed54AnUnchangedCatalogueCostsOneLongPollEach(t *testing.T) {
 	if n := r.proxy.Accepted(); n > services+readers+reserved {
 		t.Errorf("%d connections were opened for %d services: they are not shared", n, services)
 	}
-	if after := heard.View().Edits; after != edits && !stopped(heard) {
+	if after := recorder.View().Edits; after != edits && !stopped(recorder) {
 		t.Errorf("%d edits about a catalogue that did not change", after-edits)
 	}
 }
@@ -71,14 +71,14 @@ func TestSeed55OneOfAHundredChanges(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", 100)
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
 	r.register("web-042", "web-042", "10.20.0.43", 8080, withTags("version|v2"))
-	heard.Wait(t, "the changed service", r.has("web-042", "version", "v2"))
+	recorder.Wait(t, "the changed service", r.has("web-042", "version", "v2"))
 	r.register("web-007", "web-007", "10.20.0.8", 8080, withTags("version|v3"))
-	heard.Wait(t, "the change after it", r.has("web-007", "version", "v3"))
-	edits := heard.Edits()
-	if stopped(heard) {
+	recorder.Wait(t, "the change after it", r.has("web-007", "version", "v3"))
+	edits := recorder.Edits()
+	if stopped(recorder) {
 		return // both changes may have come with all the rest
 	}
 	if len(edits) != 3 {
@@ -95,12 +95,12 @@ func TestSeed56ConsulDown(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{Persistent: true}, Options{})
 	r.fill("web", 3)
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
-	heard.Always(never(r, "web-000", "web-001", "web-002"))
-	edits := heard.View().Edits
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
+	recorder.Always(never(r, "web-000", "web-001", "web-002"))
+	edits := recorder.View().Edits
 	r.Kill()
-	heard.WaitPhase(t, federation.Stale)
+	recorder.WaitPhase(t, federation.Stale)
 	began, before := time.Now(), r.asked(CountCanary)
 	until(t, "six attempts", func() bool { return r.asked(CountCanary)-before >= 6 })
 	if took := time.Since(began); took < 4*time.Second {
@@ -109,27 +109,27 @@ func TestSeed56ConsulDown(t *testing.T) {
 	if r.asked(CountHealth) > 3*6 {
 		t.Errorf("%d reads of services: a Consul that is down is asked for more than itself", r.asked(CountHealth))
 	}
-	v := heard.View()
+	v := recorder.View()
 	if v.Edits != edits || len(v.Services) != 3 {
 		t.Errorf("%d edits, %d services while Consul is down; want what was known", v.Edits-edits, len(v.Services))
 	}
 	r.Restart()
-	heard.WaitPhase(t, federation.Ready)
+	recorder.WaitPhase(t, federation.Ready)
 }
 
 func TestSeed57TagsReordered(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.register("web", "web", "10.0.0.1", 80, withTags("version|v1", "zone=z", "canary"))
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
 	until(t, "the long poll to be open", func() bool { return r.asked(CountHealth) >= 2 })
 	polls := r.asked(CountHealth)
 	r.register("web", "web", "10.0.0.1", 80, withTags("canary", "version|v1", "zone=z"))
 	until(t, "the poll after the reordered tags", func() bool { return r.asked(CountHealth) > polls })
 	r.register("web", "web", "10.0.0.1", 80, withTags("canary", "version|v2", "zone=z"))
-	heard.Wait(t, "a change of a tag", r.has("web", "version", "v2"))
-	if n := heard.View().Edits; n != 2 && !stopped(heard) {
+	recorder.Wait(t, "a change of a tag", r.has("web", "version", "v2"))
+	if n := recorder.View().Edits; n != 2 && !stopped(recorder) {
 		t.Errorf("%d edits, want the full one and that of the changed tag", n)
 	}
 }
@@ -140,8 +140,8 @@ func TestRequestBudgetOfAHundredChanges(t *testing.T) {
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", services)
 	opened := time.Now()
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
 	until(t, "the long polls to be open", func() bool { return r.asked(CountHealth, CountServices) >= 2*services+2 })
 	began, before := time.Now(), r.asked(CountHealth, CountServices)
 	// On a busy machine polls that change nothing end meanwhile: the first ones 30 s after they were opened.
@@ -149,17 +149,17 @@ func TestRequestBudgetOfAHundredChanges(t *testing.T) {
 	for i := range changes {
 		name := numbered("web", i)
 		r.register(name, name, fmt.Sprintf("10.20.0.%d", i+1), 8080, withTags(fmt.Sprintf("version|v%d", i)))
-		heard.Wait(t, name, r.has(name, "version", fmt.Sprintf("v%d", i)))
+		recorder.Wait(t, name, r.has(name, "version", fmt.Sprintf("v%d", i)))
 	}
 	asked := r.asked(CountHealth, CountServices) - before
-	if asked > changes+changes/10+rounds(0) && !stopped(heard) {
+	if asked > changes+changes/10+rounds(0) && !stopped(recorder) {
 		t.Errorf("%d changes cost %d requests in %v; one each was wanted", changes, asked, time.Since(began))
 	}
 	until(t, "the end of one wait", func() bool { return time.Since(began) > 31*time.Second })
 	asked = r.asked(CountHealth, CountServices) - before
 	t.Logf("%d services and %d changes within one wait: %d requests, canary and token %d", services, changes, asked,
 		r.asked(CountCanary, CountToken))
-	if asked > budget+rounds(1) && !stopped(heard) {
+	if asked > budget+rounds(1) && !stopped(recorder) {
 		t.Errorf("%d services and %d changes cost %d requests within one wait, want at most %d", services, changes, asked, budget)
 	}
 }
@@ -178,14 +178,14 @@ func snapshotRestored(t *testing.T) (ended bool) {
 		t.Fatalf("saving a snapshot: %d %v", saved.Status, saved.Err)
 	}
 	r.fill("new", 30)
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
-	heard.Always(never(r, "old-000", "old-001", "old-002"))
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
+	recorder.Always(never(r, "old-000", "old-001", "old-002"))
 	if !r.restore(t, saved.Body) {
 		return false
 	}
-	heard.Wait(t, "the restored catalogue", func(v registrytest.View) bool { return len(v.Services) == 3 })
-	edits := heard.Edits()
+	recorder.Wait(t, "the restored catalogue", func(v registrytest.View) bool { return len(v.Services) == 3 })
+	edits := recorder.Edits()
 	if last := edits[len(edits)-1]; !last.Services.Full {
 		t.Errorf("a restore that takes 30 of 33 services away came as %+v, want a full edit that the hub can hold", last)
 	}

@@ -22,7 +22,7 @@ type syncer struct {
 	said   federation.RegistryStatus
 	synced bool // a full edit was said
 	polls  int  // requests open at once over HTTP/1; less after a 429
-	proven identity
+	proven datacenterIdentity
 
 	translate *translator
 	listIndex uint64

@@ -82,21 +82,21 @@ func TestF63BC11LostRightsDeleteNothing(t *testing.T) {
 			token, _ := f.read()
 			r.fill("web", 3)
 			r.fill("other", 1)
-			heard, _ := registrytest.Start(t, r)
-			heard.WaitPhase(t, federation.Ready)
-			heard.Always(never(r, "web-000", "web-001", "web-002", "other-000"))
-			edits := heard.View().Edits
+			recorder, _ := registrytest.Start(t, r)
+			recorder.WaitPhase(t, federation.Ready)
+			recorder.Always(never(r, "web-000", "web-001", "web-002", "other-000"))
+			edits := recorder.View().Edits
 			c.lose(t, r, p, accessor, f)
-			v := staleBy(t, heard, "tokenFile") // It says what to do.
+			v := staleBy(t, recorder, "tokenFile") // It says what to do.
 			if strings.Contains(v.Status.Message, token) {
 				t.Errorf("the status says %q", v.Status.Message)
 			}
-			if v.Edits != edits && !stopped(heard) {
+			if v.Edits != edits && !stopped(recorder) {
 				t.Errorf("%d edits of a token without rights", v.Edits-edits)
 			}
 			_, healed, _ := r.newPolicy(t, "healed", readAllRules)
 			f.write(healed)
-			heard.WaitPhase(t, federation.Ready)
+			recorder.WaitPhase(t, federation.Ready)
 		})
 	}
 }
@@ -110,13 +110,13 @@ func TestWrongTokenAtTheStartIsARefusal(t *testing.T) {
 	r.fill("web", 1)
 	for name, token := range map[string]string{"none": "", "unknown": "00000000-1111-2222-3333-444444444444", "poor": poor} {
 		f.write(token)
-		heard, stop := registrytest.Start(t, r)
-		v := heard.WaitPhase(t, federation.Failed)
+		recorder, stop := registrytest.Start(t, r)
+		v := recorder.WaitPhase(t, federation.Failed)
 		if !strings.Contains(v.Status.Message, "tokenFile") || token != "" && strings.Contains(v.Status.Message, token) {
 			t.Errorf("%s: the status says %q, want what to do with tokenFile", name, v.Status.Message)
 		}
 		f.write(good)
-		if v := heard.WaitPhase(t, federation.Ready); v.Services[r.Key("web-000")] == nil {
+		if v := recorder.WaitPhase(t, federation.Ready); v.Services[r.Key("web-000")] == nil {
 			t.Errorf("%s: the right token shows %v", name, v.Services)
 		}
 		stop()
@@ -127,17 +127,17 @@ func TestP21TokenRotation(t *testing.T) {
 	t.Parallel()
 	r, f, _, accessor := startTokenRig(t, "a", time.Second)
 	r.fill("web", 3)
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
 	for _, name := range []string{"b", "c", "d"} {
 		_, next, nextAccessor := r.newPolicy(t, name, readAllRules)
 		f.write(next)
 		r.revoke(t, accessor)
 		accessor = nextAccessor
 		r.register("web-000", "web-000", "10.20.0.1", 8080, withTags("version|"+name))
-		heard.Wait(t, "a change after a rotation", r.has("web-000", "version", name))
+		recorder.Wait(t, "a change after a rotation", r.has("web-000", "version", name))
 	}
-	for _, s := range heard.Statuses() {
+	for _, s := range recorder.Statuses() {
 		if s.Phase != federation.Syncing && s.Phase != federation.Ready && !isSilence(s) {
 			t.Errorf("a rotation brought %s: %s", s.Phase, s.Message)
 		}
@@ -148,11 +148,11 @@ func TestF66AnotherConsulIsHeld(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", 3)
-	heard, stop := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
-	edits := heard.View().Edits
+	recorder, stop := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
+	edits := recorder.View().Edits
 	r.Restart() // in memory: an empty Consul with another server
-	v := heard.WaitPhase(t, federation.Held)
+	v := recorder.WaitPhase(t, federation.Held)
 	if v.Edits != edits || len(v.Services) != 3 || !strings.Contains(v.Status.Message, "another Consul") {
 		t.Errorf("another Consul: %d edits, %d services, %q", v.Edits-edits, len(v.Services), v.Status.Message)
 	}
@@ -169,9 +169,9 @@ func TestF40SilenceOfARealConsul(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{}, Options{})
 	r.fill("web", 3)
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
-	heard.Always(never(r, "web-000"))
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
+	recorder.Always(never(r, "web-000"))
 	for _, silence := range []struct {
 		name       string
 		begin, end func()
@@ -179,13 +179,13 @@ func TestF40SilenceOfARealConsul(t *testing.T) {
 		{"half-open link", r.proxy.Blackhole, r.proxy.Pass},
 		{"frozen server", r.Pause, r.Resume},
 	} {
-		edits := heard.View().Edits
+		edits := recorder.View().Edits
 		silence.begin()
-		if v := heard.WaitPhase(t, federation.Stale); v.Edits != edits || v.Status.Message == "" {
+		if v := recorder.WaitPhase(t, federation.Stale); v.Edits != edits || v.Status.Message == "" {
 			t.Errorf("%s: %d edits, message %q", silence.name, v.Edits-edits, v.Status.Message)
 		}
 		silence.end()
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 	}
 }
 
@@ -234,14 +234,14 @@ func TestF67ThreeHundredServicesOverHTTP(t *testing.T) {
 	m := &meter{}
 	r := startRig(t, testbed.ConsulOptions{}, Options{SweepEvery: 2 * time.Second, Wait: 5 * time.Second, Dial: m.dial})
 	r.fill("web", 300)
-	heard, _ := registrytest.Start(t, r)
-	v := heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	v := recorder.WaitPhase(t, federation.Ready)
 	if want := "144 of 300 services followed live, the rest within 2s"; v.Status.Message != want {
 		t.Errorf("the status says %q, want %q", v.Status.Message, want)
 	}
 	for _, name := range []string{"web-299", "web-000", "web-150"} {
 		r.register(name, name, "10.9.9.9", 8080, withTags("version|v2"))
-		heard.Wait(t, name, r.has(name, "version", "v2"))
+		recorder.Wait(t, name, r.has(name, "version", "v2"))
 	}
 	before := r.asked(CountHealth)
 	until(t, "more rounds", func() bool { return r.asked(CountHealth) > before+900 })
@@ -249,7 +249,7 @@ func TestF67ThreeHundredServicesOverHTTP(t *testing.T) {
 		t.Errorf("%d connections at once, %d in all; want at most 150 that are kept", most, all)
 	}
 	r.deregister("web-299")
-	heard.Wait(t, "a swept service to go", func(v registrytest.View) bool { return v.Services[r.Key("web-299")] == nil })
+	recorder.Wait(t, "a swept service to go", func(v registrytest.View) bool { return v.Services[r.Key("web-299")] == nil })
 }
 
 func TestTLSAndHTTP2ShareConnections(t *testing.T) {
@@ -262,12 +262,12 @@ func TestTLSAndHTTP2ShareConnections(t *testing.T) {
 	pool.AppendCertsFromPEM(r.CA)
 	r.options.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	r.fill("web", 300)
-	heard, stop := registrytest.Start(t, r)
-	if v := heard.WaitPhase(t, federation.Ready); v.Status.Message != "" || len(v.Services) != 300 {
+	recorder, stop := registrytest.Start(t, r)
+	if v := recorder.WaitPhase(t, federation.Ready); v.Status.Message != "" || len(v.Services) != 300 {
 		t.Errorf("%d services, status %q; want 300 that are all followed live", len(v.Services), v.Status.Message)
 	}
 	r.register("web-299", "web-299", "10.9.9.9", 8080, withTags("version|v2"))
-	heard.Wait(t, "a change", r.has("web-299", "version", "v2"))
+	recorder.Wait(t, "a change", r.has("web-299", "version", "v2"))
 	if most, _ := m.seen(); most > 4 {
 		t.Errorf("%d connections for 300 long polls over HTTP/2", most)
 	}
@@ -284,8 +284,8 @@ func TestConsulWithFewerConnections(t *testing.T) {
 	r := startRig(t, testbed.ConsulOptions{Config: map[string]any{"limits": map[string]any{"http_max_conns_per_client": 30}}},
 		Options{SweepEvery: 2 * time.Second})
 	r.fill("web", 60)
-	heard, _ := registrytest.Start(t, r)
-	v := heard.Wait(t, "fewer long polls", func(v registrytest.View) bool {
+	recorder, _ := registrytest.Start(t, r)
+	v := recorder.Wait(t, "fewer long polls", func(v registrytest.View) bool {
 		return v.Status.Phase == federation.Ready && strings.Contains(v.Status.Message, "429")
 	})
 	if len(v.Services) != 60 {
@@ -293,9 +293,9 @@ func TestConsulWithFewerConnections(t *testing.T) {
 	}
 	for _, name := range []string{"web-000", "web-059"} {
 		r.register(name, name, "10.9.9.9", 8080, withTags("version|v2"))
-		heard.Wait(t, name, r.has(name, "version", "v2"))
+		recorder.Wait(t, name, r.has(name, "version", "v2"))
 	}
-	for _, s := range heard.Statuses() {
+	for _, s := range recorder.Statuses() {
 		if (s.Phase == federation.Stale || s.Phase == federation.Failed) && !isSilence(s) {
 			t.Errorf("too many connections brought %s: %s", s.Phase, s.Message)
 		}
@@ -312,13 +312,13 @@ func TestPanicReachesWhoRunsTheRegistry(t *testing.T) {
 			panic("a bug")
 		}
 	}
-	heard, caughtPanic := &registrytest.Recorder{}, make(chan *panicked, 1)
+	recorder, caughtPanic := &registrytest.Recorder{}, make(chan *panicked, 1)
 	limit := time.NewTimer(registrytest.Patience)
 	defer limit.Stop()
 	go func() {
-		caughtPanic <- caught(func() { _ = r.Run(t.Context(), heard) })
+		caughtPanic <- caught(func() { _ = r.Run(t.Context(), recorder) })
 	}()
-	heard.WaitPhase(t, federation.Ready)
+	recorder.WaitPhase(t, federation.Ready)
 	armed.Store(true)
 	select {
 	case p := <-caughtPanic:
@@ -340,11 +340,11 @@ func TestR84ANarrowedTokenShowsAtTheNextProof(t *testing.T) {
 			r, f, _, _ := startTokenRig(t, "hub", 10*time.Minute)
 			_, narrow, _ := r.newPolicy(t, "narrow", rules)
 			r.fill("web", 1)
-			heard, _ := registrytest.Start(t, r)
-			heard.WaitPhase(t, federation.Ready)
-			heard.Always(never(r, "web-000"))
+			recorder, _ := registrytest.Start(t, r)
+			recorder.WaitPhase(t, federation.Ready)
+			recorder.Always(never(r, "web-000"))
 			f.write(narrow)
-			staleBy(t, heard, "tokenFile")
+			staleBy(t, recorder, "tokenFile")
 		})
 	}
 }

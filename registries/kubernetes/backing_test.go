@@ -131,8 +131,8 @@ func TestR80NeverPlainBecauseThePodIsUnknown(t *testing.T) {
 // TestR80AMissingPodBecomesAProblem after a while, by itself, and heals.
 func TestR80AMissingPodBecomesAProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		heard := &registrytest.Recorder{}
-		f := newFollower(New(Options{}), heard)
+		recorder := &registrytest.Recorder{}
+		f := newFollower(New(Options{}), recorder)
 		events := make(chan event, mostEvents)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -146,28 +146,28 @@ func TestR80AMissingPodBecomesAProblem(t *testing.T) {
 		}
 		events <- changed{kind: kindSlices, set: parse(t, endpointsOf(namesPod))}
 		synctest.Wait()
-		if v := heard.View(); len(v.Problems) != 0 {
+		if v := recorder.View(); len(v.Problems) != 0 {
 			t.Errorf("at once: %v", v.Problems)
 		}
 		elapse(podPatience)
 		synctest.Wait()
-		wantProblems(t, federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: heard.View().Problems}}, map[string]string{
+		wantProblems(t, federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: recorder.View().Problems}}, map[string]string{
 			"EndpointSlice shop/s endpoints[0].targetRef": `no running pod "web-1" with the UID "p1"`,
 		})
-		edits := heard.View().Edits
+		edits := recorder.View().Edits
 		elapse(time.Hour)
 		synctest.Wait()
-		if n := heard.View().Edits - edits; n != 0 {
+		if n := recorder.View().Edits - edits; n != 0 {
 			t.Errorf("%d edits though nothing changes", n)
 		}
 		events <- changed{kind: kindPods, set: parse(t, securedPod)}
 		synctest.Wait()
-		if v := heard.View(); len(v.Problems) != 0 {
+		if v := recorder.View(); len(v.Problems) != 0 {
 			t.Errorf("the pod is there: %v", v.Problems)
 		}
 		cancel()
 		<-done
-		heard.Check(t)
+		recorder.Check(t)
 	})
 }
 
@@ -195,8 +195,8 @@ func TestR80RealPodsGoBeforeTheirSlice(t *testing.T) {
 		r.kube.ApplyStatus(pod(i))
 	}
 	r.kube.Apply(slice("web-a", 1, pods))
-	heard, _ := registrytest.Start(t, r)
-	heard.Always(func(v registrytest.View, _ federation.Edit) string {
+	recorder, _ := registrytest.Start(t, r)
+	recorder.Always(func(v registrytest.View, _ federation.Edit) string {
 		if s := v.Services[serviceKey("web")]; s != nil {
 			for i := range s.Endpoints {
 				if !s.Endpoints[i].TakesMutualTLS() || s.Endpoints[i].ServiceAccount == "" {
@@ -211,18 +211,18 @@ func TestR80RealPodsGoBeforeTheirSlice(t *testing.T) {
 			return v.Services[serviceKey("web")] != nil && len(v.Services[serviceKey("web")].Endpoints) == n
 		}
 	}
-	heard.WaitPhase(t, federation.Ready)
-	heard.Wait(t, "the endpoints", endpoints(pods-1))
+	recorder.WaitPhase(t, federation.Ready)
+	recorder.Wait(t, "the endpoints", endpoints(pods-1))
 	r.kube.ApplyStatus(strings.Replace(pod(1), "phase: Running", "phase: Failed", 1))
 	for i := 2; i < pods; i++ {
 		r.kube.Do("DELETE", fmt.Sprintf("/api/v1/namespaces/%s/pods/web-%d?gracePeriodSeconds=0", testNamespace, i), nil)
 	}
-	heard.Wait(t, "the pods to go, and their endpoints to stay",
+	recorder.Wait(t, "the pods to go, and their endpoints to stay",
 		func(v registrytest.View) bool { return len(v.Workloads) == 0 && endpoints(pods-1)(v) })
 	r.kube.Apply(slice("web-b", 50, 51))
 	r.kube.Apply(pod(50))
 	r.kube.ApplyStatus(pod(50))
-	heard.Wait(t, "the endpoint that came before its pod", endpoints(pods))
+	recorder.Wait(t, "the endpoint that came before its pod", endpoints(pods))
 	r.kube.Do("DELETE", "/apis/discovery.k8s.io/v1/namespaces/"+testNamespace+"/endpointslices/web-a", nil)
-	heard.Wait(t, "the endpoints to go with their slice", endpoints(1))
+	recorder.Wait(t, "the endpoints to go with their slice", endpoints(1))
 }

@@ -186,21 +186,21 @@ func (c counted) Status(s federation.RegistryStatus) {
 }
 
 // read runs a registry against the server and returns after its first edit.
-func read(b *testing.B, server *largeServer) (heard counted, stop func()) {
+func read(b *testing.B, server *largeServer) (recorder counted, stop func()) {
 	b.Helper()
 	client, err := clients.New(&rest.Config{Host: "http://cluster.test", Transport: server, QPS: -1})
 	if err != nil {
 		b.Fatal(err)
 	}
-	heard = counted{edits: make(chan struct{}, 100), ready: make(chan struct{})}
+	recorder = counted{edits: make(chan struct{}, 100), ready: make(chan struct{})}
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = New(Options{Cluster: "c1", Client: client, Canary: time.Hour, Logger: slog.New(slog.DiscardHandler)}).Run(ctx, heard)
+		_ = New(Options{Cluster: "c1", Client: client, Canary: time.Hour, Logger: slog.New(slog.DiscardHandler)}).Run(ctx, recorder)
 	}()
-	<-heard.edits
-	return heard, func() { cancel(); <-ended }
+	<-recorder.edits
+	return recorder, func() { cancel(); <-ended }
 }
 
 // BenchmarkRead is from the start of a registry to its first edit.
@@ -220,14 +220,14 @@ func BenchmarkWatchEvent(b *testing.B) {
 	for round := range 100 {
 		events = append(events, append(encoded(b, map[string]any{"type": "MODIFIED", "object": versioned("s7", 7, round+1)}), '\n'))
 	}
-	heard, stop := read(b, server)
+	recorder, stop := read(b, server)
 	defer stop()
-	<-heard.ready
+	<-recorder.ready
 	b.ReportAllocs()
 	round := 0
 	for b.Loop() {
 		server.watch <- events[round%len(events)]
-		<-heard.edits
+		<-recorder.edits
 		round++
 	}
 }

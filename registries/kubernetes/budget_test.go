@@ -107,20 +107,20 @@ func startHostile(t *testing.T, server *hostile, limits federation.Limits, used 
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := &registrytest.Recorder{}
+	recorder := &registrytest.Recorder{}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- New(Options{Cluster: "c1", Client: client, Limits: limits, Used: used}).Run(ctx, heard)
+		done <- New(Options{Cluster: "c1", Client: client, Limits: limits, Used: used}).Run(ctx, recorder)
 	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run says %v", err)
 		}
-		heard.Check(t)
+		recorder.Check(t)
 	})
-	return heard
+	return recorder
 }
 
 // TestR06EndlessLists: a cluster whose list has no end, or more than the cluster
@@ -145,8 +145,8 @@ func TestR06EndlessLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				heard := startHostile(t, test.server, test.limits, func(federation.Usage) {})
-				v := heard.Wait(t, "the list to be refused", func(v registrytest.View) bool { return strings.Contains(v.Status.Message, test.says) })
+				recorder := startHostile(t, test.server, test.limits, func(federation.Usage) {})
+				v := recorder.Wait(t, "the list to be refused", func(v registrytest.View) bool { return strings.Contains(v.Status.Message, test.says) })
 				if test.says[:4] == "more" && v.Status.Phase != federation.Failed || v.Edits != 0 {
 					t.Errorf("after %d edits it is %+v", v.Edits, v.Status)
 				}
@@ -159,7 +159,7 @@ func TestR06EndlessLists(t *testing.T) {
 					}
 					h.pages, h.onPage, h.label = 0, 3, ""
 				})
-				heard.WaitPhase(t, federation.Ready)
+				recorder.WaitPhase(t, federation.Ready)
 			})
 		})
 	}
@@ -172,12 +172,12 @@ func TestR06UsageShowsTheProgressOfAList(t *testing.T) {
 		var mu sync.Mutex
 		var most, last federation.Usage
 		server := &hostile{pages: -1, onPage: 20}
-		heard := startHostile(t, server, federation.Limits{Objects: 1000}, func(used federation.Usage) {
+		recorder := startHostile(t, server, federation.Limits{Objects: 1000}, func(used federation.Usage) {
 			mu.Lock()
 			defer mu.Unlock()
 			most, last = federation.Usage{Objects: max(most.Objects, used.Objects), Bytes: max(most.Bytes, used.Bytes)}, used
 		})
-		heard.Wait(t, "the list to be refused", func(v registrytest.View) bool { return v.Status.Phase == federation.Failed })
+		recorder.Wait(t, "the list to be refused", func(v registrytest.View) bool { return v.Status.Phase == federation.Failed })
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
@@ -197,19 +197,19 @@ func TestR06EndlessWatch(t *testing.T) {
 		var mu sync.Mutex
 		var most federation.Usage
 		server := &hostile{onPage: 30, watched: 500, begin: make(chan struct{})}
-		heard := startHostile(t, server, federation.Limits{Objects: 100}, func(used federation.Usage) {
+		recorder := startHostile(t, server, federation.Limits{Objects: 100}, func(used federation.Usage) {
 			mu.Lock()
 			defer mu.Unlock()
 			most = federation.Usage{Objects: max(most.Objects, used.Objects), Bytes: max(most.Bytes, used.Bytes)}
 		})
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 		close(server.begin)
-		v := heard.Wait(t, "the watch to be refused", func(v registrytest.View) bool { return v.Status.Phase == federation.Stale })
+		v := recorder.Wait(t, "the watch to be refused", func(v registrytest.View) bool { return v.Status.Phase == federation.Stale })
 		if !strings.Contains(v.Status.Message, "more than 100 objects") {
 			t.Errorf("status %+v", v.Status)
 		}
 		server.set(func(h *hostile) { h.watched = 0 })
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 		mu.Lock()
 		defer mu.Unlock()
 		if most.Objects > 100 || most.Objects < 30 || most.Bytes == 0 {

@@ -32,8 +32,8 @@ func offers(s registrytest.Service) func(registrytest.View) bool {
 }
 
 // neverLoses fails the test at its end if a service was away for a moment.
-func neverLoses(heard *registrytest.Recorder, services ...registrytest.Service) {
-	heard.Always(func(v registrytest.View, _ federation.Edit) string {
+func neverLoses(recorder *registrytest.Recorder, services ...registrytest.Service) {
+	recorder.Always(func(v registrytest.View, _ federation.Edit) string {
 		for _, s := range services {
 			if v.Services[serviceKey(s.Name)] == nil || !offers(s)(v) {
 				return s.Name + " was taken away"
@@ -50,10 +50,10 @@ func TestF40FrozenServerAndHalfOpenLink(t *testing.T) {
 	r := newRig(t, testbed.KubeOptions{})
 	a := shop("web", 1)
 	r.Apply(t, a)
-	heard, _ := registrytest.Start(t, r)
-	heard.Wait(t, "the service", offers(a))
-	heard.WaitPhase(t, federation.Ready)
-	neverLoses(heard, a)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.Wait(t, "the service", offers(a))
+	recorder.WaitPhase(t, federation.Ready)
+	neverLoses(recorder, a)
 	for _, fault := range []struct {
 		name        string
 		begin, heal func()
@@ -61,18 +61,18 @@ func TestF40FrozenServerAndHalfOpenLink(t *testing.T) {
 		{"frozen", r.kube.Pause, r.kube.Resume},
 		{"half-open", r.proxy.Blackhole, r.proxy.Pass},
 	} {
-		edits := heard.View().Edits
+		edits := recorder.View().Edits
 		fault.begin()
-		v := heard.WaitPhase(t, federation.Stale)
+		v := recorder.WaitPhase(t, federation.Stale)
 		if v.Edits != edits || v.Status.Message == "" {
 			t.Errorf("%s: %d edits, message %q", fault.name, v.Edits-edits, v.Status.Message)
 		}
 		fault.heal()
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 	}
 	b := shop("later", 2)
 	r.Apply(t, b)
-	heard.Wait(t, "a change after the faults", offers(b))
+	recorder.Wait(t, "a change after the faults", offers(b))
 	if lastEvent, lastSync := r.last.Activity(); lastEvent.IsZero() || lastSync.IsZero() {
 		t.Errorf("last event %v, last sync %v", lastEvent, lastSync)
 	}
@@ -86,14 +86,14 @@ func TestF41ExpiredVersionInsideAWatch(t *testing.T) {
 	a, b := shop("stays", 1), shop("goes", 2)
 	r.Apply(t, a)
 	r.Apply(t, b)
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
-	heard.Wait(t, "both services", func(v registrytest.View) bool { return offers(a)(v) && offers(b)(v) })
-	neverLoses(heard, a)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
+	recorder.Wait(t, "both services", func(v registrytest.View) bool { return offers(a)(v) && offers(b)(v) })
+	neverLoses(recorder, a)
 	version := r.version(t)
-	before := heard.View().Edits
+	before := recorder.View().Edits
 	r.Cut(t)
-	heard.WaitPhase(t, federation.Stale)
+	recorder.WaitPhase(t, federation.Stale)
 	r.Delete(t, b.Name)
 	c := shop("new", 3)
 	r.Apply(t, c)
@@ -104,14 +104,14 @@ func TestF41ExpiredVersionInsideAWatch(t *testing.T) {
 		}
 		return nil
 	})
-	if v := heard.View(); v.Edits != before {
+	if v := recorder.View(); v.Edits != before {
 		t.Errorf("%d edits while the link was cut", v.Edits-before)
 	}
 	r.Mend(t)
-	heard.Wait(t, "what changed meanwhile", func(v registrytest.View) bool { return offers(c)(v) && v.Services[serviceKey(b.Name)] == nil })
-	heard.WaitPhase(t, federation.Ready)
+	recorder.Wait(t, "what changed meanwhile", func(v registrytest.View) bool { return offers(c)(v) && v.Services[serviceKey(b.Name)] == nil })
+	recorder.WaitPhase(t, federation.Ready)
 	relisted := false
-	for _, e := range heard.Edits()[before:] {
+	for _, e := range recorder.Edits()[before:] {
 		relisted = relisted || e.Services.Full
 	}
 	if !relisted {
@@ -171,29 +171,29 @@ func TestF43PartialList(t *testing.T) {
 	}
 	r.reg = func(o *Options) { o.Client, o.PageSize = client, 2 }
 	cut.on.Store(true)
-	heard, _ := registrytest.Start(t, r)
-	v := heard.Wait(t, "trouble with the list", func(v registrytest.View) bool { return strings.Contains(v.Status.Message, "services") })
+	recorder, _ := registrytest.Start(t, r)
+	v := recorder.Wait(t, "trouble with the list", func(v registrytest.View) bool { return strings.Contains(v.Status.Message, "services") })
 	if v.Edits != 0 || v.Status.Phase != federation.Stale {
 		t.Errorf("%d edits, status %+v", v.Edits, v.Status)
 	}
 	cut.on.Store(false)
-	heard.Wait(t, "all services", func(v registrytest.View) bool {
+	recorder.Wait(t, "all services", func(v registrytest.View) bool {
 		return offers(all[0])(v) && offers(all[8])(v)
 	})
-	heard.WaitPhase(t, federation.Ready)
-	neverLoses(heard, all...)
-	before := heard.View().Edits
+	recorder.WaitPhase(t, federation.Ready)
+	neverLoses(recorder, all...)
+	before := recorder.View().Edits
 	cut.on.Store(true)
 	r.last.Relist()
-	v = heard.Wait(t, "trouble with the list again", func(v registrytest.View) bool {
+	v = recorder.Wait(t, "trouble with the list again", func(v registrytest.View) bool {
 		return v.Status.Phase == federation.Stale && strings.Contains(v.Status.Message, "services")
 	})
 	if v.Edits != before {
 		t.Errorf("%d edits from a list that broke off", v.Edits-before)
 	}
 	cut.on.Store(false)
-	heard.WaitPhase(t, federation.Ready)
-	again := heard.Edits()[before:]
+	recorder.WaitPhase(t, federation.Ready)
+	again := recorder.Edits()[before:]
 	if len(again) != 1 || !again[0].Services.Full {
 		t.Errorf("a list asked for again made %d edits, want one that is full", len(again))
 	}
@@ -212,17 +212,17 @@ func TestF45HistoryThatWentBack(t *testing.T) {
 		r.Apply(t, shop("new", 2, 10+i))
 	}
 	r.Apply(t, b)
-	heard, _ := registrytest.Start(t, r)
-	heard.Wait(t, "both services", func(v registrytest.View) bool { return offers(a)(v) && offers(b)(v) })
-	heard.WaitPhase(t, federation.Ready)
-	neverLoses(heard, a)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.Wait(t, "both services", func(v registrytest.View) bool { return offers(a)(v) && offers(b)(v) })
+	recorder.WaitPhase(t, federation.Ready)
+	neverLoses(recorder, a)
 	r.kube.Stop()
 	r.kube.Etcd.Load(backup)
 	r.kube.Restart()
-	heard.Wait(t, "the state of the backup", func(v registrytest.View) bool { return v.Services[serviceKey(b.Name)] == nil })
-	heard.WaitPhase(t, federation.Ready)
+	recorder.Wait(t, "the state of the backup", func(v registrytest.View) bool { return v.Services[serviceKey(b.Name)] == nil })
+	recorder.WaitPhase(t, federation.Ready)
 	r.Apply(t, c)
-	heard.Wait(t, "a change in the new history", offers(c))
+	recorder.Wait(t, "a change in the new history", offers(c))
 }
 
 // TestF47OtherClusterAtTheSameAddress: same address, same credentials, and
@@ -232,12 +232,12 @@ func TestF47OtherClusterAtTheSameAddress(t *testing.T) {
 	r := newRig(t, testbed.KubeOptions{})
 	a := shop("web", 1)
 	r.Apply(t, a)
-	heard, stop := registrytest.Start(t, r)
-	heard.Wait(t, "the service", offers(a))
-	known := heard.WaitPhase(t, federation.Ready).Identity.UID
-	edits := heard.View().Edits
+	recorder, stop := registrytest.Start(t, r)
+	recorder.Wait(t, "the service", offers(a))
+	known := recorder.WaitPhase(t, federation.Ready).Identity.UID
+	edits := recorder.View().Edits
 	r.kube.Replace()
-	v := heard.WaitPhase(t, federation.Held)
+	v := recorder.WaitPhase(t, federation.Held)
 	if v.Edits != edits || !offers(a)(v) {
 		t.Errorf("%d edits by another cluster", v.Edits-edits)
 	}
@@ -274,36 +274,36 @@ func TestF48MissingRights(t *testing.T) {
 	a := shop("web", 1)
 	r.Apply(t, a)
 	r.client = r.connect(t, r.kube.User("reader"))
-	heard, stop := registrytest.Start(t, r)
+	recorder, stop := registrytest.Start(t, r)
 	says := func(phase federation.Phase, part string) {
 		t.Helper()
-		heard.Wait(t, string(phase)+" with "+part, func(v registrytest.View) bool {
+		recorder.Wait(t, string(phase)+" with "+part, func(v registrytest.View) bool {
 			return v.Status.Phase == phase && strings.Contains(v.Status.Message, part)
 		})
 	}
 	says(federation.Failed, "list namespaces")
 	r.kube.Apply(podsMissing)
 	says(federation.Failed, "grant it the verbs list and watch on pods")
-	if v := heard.View(); v.Edits != 0 {
+	if v := recorder.View(); v.Edits != 0 {
 		t.Errorf("%d edits though pods cannot be listed", v.Edits)
 	}
 	r.kube.GrantRead("reader")
-	heard.WaitPhase(t, federation.Ready)
-	heard.Wait(t, "the service", offers(a))
-	neverLoses(heard, a)
+	recorder.WaitPhase(t, federation.Ready)
+	recorder.Wait(t, "the service", offers(a))
+	neverLoses(recorder, a)
 	r.kube.Delete("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: read-reader}\n")
 	r.last.Relist()
 	says(federation.Stale, "grant it the verbs list and watch on pods")
 	r.kube.GrantRead("reader")
-	heard.WaitPhase(t, federation.Ready)
+	recorder.WaitPhase(t, federation.Ready)
 	stop()
 
 	access := r.kube.User("reader")
 	access.Token = "wrong-token"
 	r.client = r.connect(t, access)
-	heard, _ = registrytest.Start(t, r)
+	recorder, _ = registrytest.Start(t, r)
 	says(federation.Failed, "credentials")
-	if strings.Contains(heard.View().Status.Message, "wrong-token") {
+	if strings.Contains(recorder.View().Status.Message, "wrong-token") {
 		t.Error("the message holds the token")
 	}
 }

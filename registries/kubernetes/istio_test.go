@@ -79,10 +79,10 @@ func TestR85RealNamespacesSayTheDistribution(t *testing.T) {
 	}
 	space("")
 	r.kube.Apply("apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: near}\nspec: {ports: [{name: http, port: 80}]}\n")
-	heard, _ := registrytest.Start(t, r)
+	recorder, _ := registrytest.Start(t, r)
 	becomes := func(want string) {
 		t.Helper()
-		heard.Wait(t, "the distribution "+want, func(v registrytest.View) bool {
+		recorder.Wait(t, "the distribution "+want, func(v registrytest.View) bool {
 			s := v.Services[federation.ServiceKey{Hostname: "web.near.svc.cluster.local", Namespace: "near"}]
 			return s != nil && s.TrafficDistribution == want
 		})
@@ -163,11 +163,11 @@ func TestR85NetworkOfIstiosNamespace(t *testing.T) {
 	namespace := func(name, network string) {
 		r.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + ", labels: {topology.istio.io/network: " + network + "}}\n")
 	}
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
 	network := func(want federation.NetworkID) {
 		t.Helper()
-		heard.Wait(t, "the network "+string(want), func(v registrytest.View) bool { return v.Identity.Network == want })
+		recorder.Wait(t, "the network "+string(want), func(v registrytest.View) bool { return v.Identity.Network == want })
 	}
 	namespace(istioSystem, "west")
 	network("west")
@@ -178,6 +178,6 @@ func TestR85NetworkOfIstiosNamespace(t *testing.T) {
 
 	r.kube.Apply(narrowRole, narrowBinding)
 	r.client = r.connect(t, r.kube.User("narrow"))
-	heard, _ = registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
+	recorder, _ = registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
 }

@@ -125,18 +125,18 @@ func startPaced(t *testing.T, server *paced, change ...func(*Options)) (*Registr
 	for _, c := range change {
 		c(&o)
 	}
-	r, heard := New(o), &registrytest.Recorder{}
+	r, recorder := New(o), &registrytest.Recorder{}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx, heard) }()
+	go func() { done <- r.Run(ctx, recorder) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run says %v", err)
 		}
-		heard.Check(t)
+		recorder.Check(t)
 	})
-	return r, heard
+	return r, recorder
 }
 
 // TestF40StaleWithin15s includes the server that falls silent in the middle of a probe:
@@ -150,21 +150,21 @@ func staleWithin15s(t *testing.T, fault func(*paced)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := &paced{version: 10}
-		_, heard := startPaced(t, server)
-		heard.WaitPhase(t, federation.Ready)
+		_, recorder := startPaced(t, server)
+		recorder.WaitPhase(t, federation.Ready)
 		server.set(fault)
 		began := time.Now()
-		heard.WaitPhase(t, federation.Stale)
+		recorder.WaitPhase(t, federation.Stale)
 		if took := time.Since(began); took > 15*time.Second {
 			t.Errorf("STALE after %v", took)
 		}
 		server.set(func(p *paced) { p.silent, p.mute = false, false })
 		began = time.Now()
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("READY again after %v", took)
 		}
-		if n := heard.View().Edits; n != 1 {
+		if n := recorder.View().Edits; n != 1 {
 			t.Errorf("%d edits, want the first only", n)
 		}
 		if lists, _, _ := server.counts(); lists != int(kinds) {
@@ -182,7 +182,7 @@ func TestF42AtMostOneTryASecond(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &paced{version: 10}
 				fault(server)
-				_, heard := startPaced(t, server)
+				_, recorder := startPaced(t, server)
 				const minutes = 10
 				elapse(minutes * time.Minute)
 				lists, watches, probes := server.counts()
@@ -192,11 +192,11 @@ func TestF42AtMostOneTryASecond(t *testing.T) {
 				if probes < minutes*60/6 || probes > minutes*60 {
 					t.Errorf("%d probes in %d minutes", probes, minutes)
 				}
-				if heard.View().Status.Message == "" {
+				if recorder.View().Status.Message == "" {
 					t.Error("the status does not say what is wrong")
 				}
 				server.set(func(p *paced) { p.closes, p.refuse = false, false })
-				heard.WaitPhase(t, federation.Ready)
+				recorder.WaitPhase(t, federation.Ready)
 			})
 		})
 	}
@@ -207,17 +207,17 @@ func TestF42AtMostOneTryASecond(t *testing.T) {
 func TestF46EventsThatNeverCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &paced{version: 10, service: "old"}
-		_, heard := startPaced(t, server)
-		heard.WaitPhase(t, federation.Ready)
+		_, recorder := startPaced(t, server)
+		recorder.WaitPhase(t, federation.Ready)
 		server.set(func(p *paced) { p.service = "new" })
 		elapse(5 * time.Minute)
 		synctest.Wait()
-		v := heard.View()
-		if v.Services[serviceKey("new")] == nil || v.Services[serviceKey("old")] != nil || v.Edits != 2 || !heard.Edits()[1].Services.Full {
+		v := recorder.View()
+		if v.Services[serviceKey("new")] == nil || v.Services[serviceKey("old")] != nil || v.Edits != 2 || !recorder.Edits()[1].Services.Full {
 			t.Errorf("%d edits, services %v", v.Edits, v.Services)
 		}
 		elapse(time.Hour)
-		if n := heard.View().Edits; n != 2 {
+		if n := recorder.View().Edits; n != 2 {
 			t.Errorf("%d edits though nothing changed any more", n-2)
 		}
 	})
@@ -226,11 +226,11 @@ func TestF46EventsThatNeverCame(t *testing.T) {
 func TestWatchesAreRenewedWithoutTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &paced{version: 10}
-		_, heard := startPaced(t, server, func(o *Options) { o.Reconcile = -1 })
-		heard.WaitPhase(t, federation.Ready)
-		said := len(heard.Statuses())
+		_, recorder := startPaced(t, server, func(o *Options) { o.Reconcile = -1 })
+		recorder.WaitPhase(t, federation.Ready)
+		said := len(recorder.Statuses())
 		elapse(time.Hour)
-		if now := len(heard.Statuses()); now != said {
+		if now := len(recorder.Statuses()); now != said {
 			t.Errorf("%d statuses in a quiet hour", now-said)
 		}
 		if lists, watches, _ := server.counts(); lists != int(kinds) || watches < 5*int(kinds) || watches > 13*int(kinds) {
@@ -244,13 +244,13 @@ func TestWatchesAreRenewedWithoutTrouble(t *testing.T) {
 func TestBusyServerKeepsItsWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &paced{version: 10}
-		_, heard := startPaced(t, server)
-		heard.WaitPhase(t, federation.Ready)
+		_, recorder := startPaced(t, server)
+		recorder.WaitPhase(t, federation.Ready)
 		_, before, _ := server.counts()
 		server.set(func(p *paced) { p.busy = true })
-		heard.WaitPhase(t, federation.Stale)
+		recorder.WaitPhase(t, federation.Stale)
 		server.set(func(p *paced) { p.busy = false })
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 		if _, after, _ := server.counts(); after != before {
 			t.Errorf("%d watches were reopened", after-before)
 		}
@@ -260,15 +260,15 @@ func TestBusyServerKeepsItsWatches(t *testing.T) {
 func TestF45VersionThatWentBackListsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &paced{version: 1000}
-		_, heard := startPaced(t, server)
-		heard.WaitPhase(t, federation.Ready)
+		_, recorder := startPaced(t, server)
+		recorder.WaitPhase(t, federation.Ready)
 		server.set(func(p *paced) { p.version = 900 })
 		began := time.Now()
-		heard.Wait(t, "a second full edit", func(v registrytest.View) bool { return v.Edits == 2 })
+		recorder.Wait(t, "a second full edit", func(v registrytest.View) bool { return v.Edits == 2 })
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("it took %v", took)
 		}
-		if e := heard.Edits()[1]; !e.Services.Full {
+		if e := recorder.Edits()[1]; !e.Services.Full {
 			t.Errorf("edit %+v", e)
 		}
 	})

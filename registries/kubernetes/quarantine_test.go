@@ -65,17 +65,17 @@ func TestR12PoisonObjects(t *testing.T) {
 		suiteSlice("poison-slice", "web", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.66]}]"),
 		podManifest("poison-pod", "10.44.0.67"), "apiVersion: v1\nkind: Node\nmetadata: {name: poison-node}\n",
 	)
-	heard, _ := registrytest.Start(t, r)
-	heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	recorder.WaitPhase(t, federation.Ready)
 	endpoints := func(n int) func(registrytest.View) bool {
 		return func(v registrytest.View) bool {
 			s := v.Services[serviceKey("web")]
 			return s != nil && len(s.Endpoints) == n
 		}
 	}
-	heard.Wait(t, "the service without its poisoned slice", endpoints(1))
+	recorder.Wait(t, "the service without its poisoned slice", endpoints(1))
 	all := []string{"EndpointSlice suite/poison-slice", "Node poison-node", "Pod suite/poison-pod", "Service suite/poison-service"}
-	heard.Wait(t, "a problem of each poisoned object", func(v registrytest.View) bool { return slices.Equal(faults(v), all) })
+	recorder.Wait(t, "a problem of each poisoned object", func(v registrytest.View) bool { return slices.Equal(faults(v), all) })
 	if text := log.String(); !strings.Contains(text, "a bug that poison-pod meets") || !strings.Contains(text, "quarantine_test.go") {
 		t.Errorf("the log does not have the stack:\n%s", text)
 	}
@@ -83,15 +83,15 @@ func TestR12PoisonObjects(t *testing.T) {
 	later.Store(true)
 	r.kube.Apply(serviceManifest("later", "ports: [{name: http, port: 82}]"),
 		suiteSlice("web-2", "web", "addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.2]}]"))
-	heard.Wait(t, "changes of others", endpoints(2))
-	v := heard.Wait(t, "a problem of the object that changed",
+	recorder.Wait(t, "changes of others", endpoints(2))
+	v := recorder.Wait(t, "a problem of the object that changed",
 		func(v registrytest.View) bool { return slices.Contains(faults(v), "Service suite/later") })
 	if s := v.Services[serviceKey("later")]; s == nil || s.Ports[0].Number != 81 {
 		t.Errorf("what was known of it is now %+v", s)
 	}
 	later.Store(false)
 	r.kube.Apply(serviceManifest("later", "ports: [{name: http, port: 83}]"))
-	heard.Wait(t, "the object that heals", func(v registrytest.View) bool {
+	recorder.Wait(t, "the object that heals", func(v registrytest.View) bool {
 		return v.Services[serviceKey("later")].Ports[0].Number == 83 && slices.Equal(faults(v), all)
 	})
 	for _, path := range []string{
@@ -100,8 +100,8 @@ func TestR12PoisonObjects(t *testing.T) {
 	} {
 		r.kube.Do("DELETE", path, nil)
 	}
-	heard.Wait(t, "the problems to go with their objects", func(v registrytest.View) bool { return len(faults(v)) == 0 })
-	for _, s := range heard.Statuses() {
+	recorder.Wait(t, "the problems to go with their objects", func(v registrytest.View) bool { return len(faults(v)) == 0 })
+	for _, s := range recorder.Statuses() {
 		if s.Phase == federation.Failed {
 			t.Errorf("the cluster was %s: %s", s.Phase, s.Message)
 		}

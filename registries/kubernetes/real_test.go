@@ -45,8 +45,8 @@ func TestRealObjects(t *testing.T) {
 	)
 	r.kube.ApplyStatus(podManifest("plain-1", "10.44.0.1"), serviceManifest("balanced", "ports: []")+
 		"status: {loadBalancer: {ingress: [{ip: 127.0.0.1}]}}\n")
-	heard, _ := registrytest.Start(t, r)
-	v := heard.WaitPhase(t, federation.Ready)
+	recorder, _ := registrytest.Start(t, r)
+	v := recorder.WaitPhase(t, federation.Ready)
 	shard := func(name string) *federation.Shard {
 		s := v.Services[serviceKey(name)]
 		if s == nil {
@@ -112,12 +112,12 @@ func TestRealObjects(t *testing.T) {
 	}
 
 	r.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {topology.istio.io/network: west}}\n")
-	heard.Wait(t, "the network of kube-system", func(v registrytest.View) bool {
+	recorder.Wait(t, "the network of kube-system", func(v registrytest.View) bool {
 		return v.Identity.Network == "west" && v.Services[serviceKey("plain")].Endpoints[0].Network == "west"
 	})
 	r.kube.Apply(suiteSlice("strange-1", "strange",
 		"addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.44.0.3]}]"))
-	heard.Wait(t, "the problems to heal", func(v registrytest.View) bool {
+	recorder.Wait(t, "the problems to heal", func(v registrytest.View) bool {
 		for name := range v.Problems {
 			if strings.Contains(name, "strange-1") {
 				return false

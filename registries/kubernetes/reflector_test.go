@@ -74,8 +74,8 @@ func startPlaying(t *testing.T, services func(url.Values) (int, string)) (*playi
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, heard := startPaced(t, script.paced, func(o *Options) { o.Client, o.Reconcile = client, -1 })
-	return script, heard
+	_, recorder := startPaced(t, script.paced, func(o *Options) { o.Client, o.Reconcile = client, -1 })
+	return script, recorder
 }
 
 func serviceItem(name string, version int) string {
@@ -96,7 +96,7 @@ const gone410 = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":
 // a version that the server has long forgotten.
 func TestBookmarkIsWhereTheNextWatchBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		script, heard := startPlaying(t, func(query url.Values) (int, string) {
+		script, recorder := startPlaying(t, func(query url.Values) (int, string) {
 			if query.Get("watch") == "" {
 				return http.StatusOK, listOf(10, "", serviceItem("a", 5))
 			}
@@ -105,12 +105,12 @@ func TestBookmarkIsWhereTheNextWatchBegins(t *testing.T) {
 			}
 			return http.StatusOK, watchEvent("BOOKMARK", `{"apiVersion":"v1","kind":"Service","metadata":{"resourceVersion":"777"}}`)
 		})
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 		elapse(3 * time.Minute)
 		if got, want := script.queries(), "list, watch 10, watch 777"; got != want {
 			t.Errorf("asked for %s, want %s", got, want)
 		}
-		if v := heard.View(); len(v.Services) != 1 || v.Edits != 1 {
+		if v := recorder.View(); len(v.Services) != 1 || v.Edits != 1 {
 			t.Errorf("a bookmark made %d edits and left %d services", v.Edits-1, len(v.Services))
 		}
 	})
@@ -120,7 +120,7 @@ func TestBookmarkIsWhereTheNextWatchBegins(t *testing.T) {
 func TestF41ExpiredInsideAWatchListsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists := 0
-		script, heard := startPlaying(t, func(query url.Values) (int, string) {
+		script, recorder := startPlaying(t, func(query url.Values) (int, string) {
 			switch {
 			case query.Get("watch") == "" && lists == 0:
 				lists++
@@ -132,19 +132,19 @@ func TestF41ExpiredInsideAWatchListsAgain(t *testing.T) {
 			}
 			return http.StatusOK, ""
 		})
-		heard.Wait(t, "what the second list says", func(v registrytest.View) bool {
+		recorder.Wait(t, "what the second list says", func(v registrytest.View) bool {
 			return v.Services[serviceKey("c")] != nil && v.Services[serviceKey("b")] == nil
 		})
 		synctest.Wait()
-		heard.WaitPhase(t, federation.Ready)
+		recorder.WaitPhase(t, federation.Ready)
 		if got, want := script.queries(), "list, watch 10, list, watch 50"; got != want {
 			t.Errorf("asked for %s, want %s", got, want)
 		}
-		edits := heard.Edits()
+		edits := recorder.Edits()
 		if last := edits[len(edits)-1]; !last.Services.Full || len(last.Services.Set) != 2 {
 			t.Errorf("the new list came as %+v, want a full edit", last.Services)
 		}
-		for _, s := range heard.Statuses() {
+		for _, s := range recorder.Statuses() {
 			if s.Phase == federation.Stale {
 				t.Errorf("an expired version is no trouble, but the status was %+v", s)
 			}
@@ -156,7 +156,7 @@ func TestF41ExpiredInsideAWatchListsAgain(t *testing.T) {
 // another version is mixed in.
 func TestListWhoseVersionExpiresBetweenPagesIsReadWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		script, heard := startPlaying(t, func(query url.Values) (int, string) {
+		script, recorder := startPlaying(t, func(query url.Values) (int, string) {
 			switch {
 			case query.Get("watch") != "":
 				return http.StatusOK, ""
@@ -169,7 +169,7 @@ func TestListWhoseVersionExpiresBetweenPagesIsReadWhole(t *testing.T) {
 			}
 			return http.StatusOK, listOf(90, "", serviceItem("b", 2), serviceItem("c", 80))
 		})
-		v := heard.WaitPhase(t, federation.Ready)
+		v := recorder.WaitPhase(t, federation.Ready)
 		if len(v.Services) != 2 || v.Services[serviceKey("a")] != nil || v.Services[serviceKey("c")] == nil || v.Edits != 1 {
 			t.Errorf("%d edits, services %v", v.Edits, v.Services)
 		}

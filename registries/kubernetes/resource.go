@@ -85,7 +85,7 @@ func alive() string {
 	return "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
 }
 
-// changes passes what the mechanism reads of one kind on to the follower.
+// changes passes what the mechanism reads of one kind on to the applier.
 type changes struct {
 	kind kind
 	say  func(context.Context, event) bool

@@ -28,20 +28,20 @@ func (r *Reconciler) FollowFolder(f Folder) func(context.Context) error {
 		Logger: r.o.Logger,
 	})
 	return func(ctx context.Context) error {
-		if err := folder.Run(ctx, folderFollower{f, r}); ctx.Err() == nil {
+		if err := folder.Run(ctx, folderHandler{f, r}); ctx.Err() == nil {
 			return err
 		}
 		return nil
 	}
 }
 
-type folderFollower struct {
+type folderHandler struct {
 	Folder
 	to *Reconciler
 }
 
 // FilesChanged is part of kube.FileHandler.
-func (f folderFollower) FilesChanged(ctx context.Context, events []kube.FileEvent) {
+func (f folderHandler) FilesChanged(ctx context.Context, events []kube.FileEvent) {
 	done := f.to.post(func(in *Inputs) {
 		readable := true
 		for _, e := range events {
@@ -64,7 +64,7 @@ func (f folderFollower) FilesChanged(ctx context.Context, events []kube.FileEven
 	}
 }
 
-func (f folderFollower) take(in *Inputs, e kube.FileEvent) {
+func (f folderHandler) take(in *Inputs, e kube.FileEvent) {
 	id := federation.ClusterID(e.ID)
 	log := f.to.o.Logger.With("cluster", e.ID, "files", e.Files)
 	switch {

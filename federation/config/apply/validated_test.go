@@ -49,8 +49,8 @@ func TestBE6ObjectsWrittenPastValidationAreQuarantined(t *testing.T) {
 	store, source := validated(t)
 	configtest.Must(t, store, smuggled(t, 0, "good", goodSpec))
 	configtest.Must(t, store, smuggled(t, 1, "bad", badSpec))
-	heard, _ := configtest.Listen(t, source)
-	seen := heard.Wait(t, "the bad object to be named", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED" })
+	recorder, _ := configtest.Listen(t, source)
+	seen := recorder.Wait(t, "the bad object to be named", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED" })
 	p := seen.Problems[0]
 	if len(seen.Objects) != 1 || p.Object != routeKey("bad").String() || p.Field != "spec.http[0].rout" ||
 		!strings.Contains(p.Message, "is not used") {
@@ -58,13 +58,13 @@ func TestBE6ObjectsWrittenPastValidationAreQuarantined(t *testing.T) {
 	}
 	before := seen.Objects[routeKey("good")]
 	configtest.Must(t, store, smuggled(t, 2, "good", badSpec))
-	seen = heard.Wait(t, "both", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED QUARANTINED" })
+	seen = recorder.Wait(t, "both", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED QUARANTINED" })
 	if seen.Objects[routeKey("good")] != before || !strings.Contains(seen.Problems[1].Message, "the last valid one stays") {
 		t.Errorf("the last valid object does not stay: %+v", seen.Problems)
 	}
 	configtest.Must(t, store, smuggled(t, 3, "good", otherSpec))
 	configtest.Must(t, store, smuggled(t, 4, "bad", goodSpec))
-	seen = heard.Wait(t, "no problem", func(s configtest.Seen) bool { return s.Codes() == "" && len(s.Objects) == 2 })
+	seen = recorder.Wait(t, "no problem", func(s configtest.Seen) bool { return s.Codes() == "" && len(s.Objects) == 2 })
 	if string(seen.Objects[routeKey("good")].Manifest) == string(before.Manifest) {
 		t.Error("the repaired object is not given")
 	}
@@ -72,18 +72,18 @@ func TestBE6ObjectsWrittenPastValidationAreQuarantined(t *testing.T) {
 	gone := smuggled(t, 6, "bad", badSpec)
 	gone.Changes[0].Object = nil
 	configtest.Must(t, store, gone)
-	heard.Wait(t, "the quarantined object to be gone", func(s configtest.Seen) bool { return s.Codes() == "" && len(s.Objects) == 1 })
+	recorder.Wait(t, "the quarantined object to be gone", func(s configtest.Seen) bool { return s.Codes() == "" && len(s.Objects) == 1 })
 }
 
 func TestBE6TroubleOfTheStoreStaysBesideQuarantine(t *testing.T) {
 	store, source := validated(t)
 	configtest.Must(t, store, smuggled(t, 0, "bad", badSpec))
-	heard, _ := configtest.Listen(t, source)
-	heard.Wait(t, "the bad object to be named", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED" })
+	recorder, _ := configtest.Listen(t, source)
+	recorder.Wait(t, "the bad object to be named", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED" })
 	store.Fail(context.DeadlineExceeded)
-	heard.Wait(t, "both troubles", func(s configtest.Seen) bool { return s.Codes() == "UNREACHABLE QUARANTINED" })
+	recorder.Wait(t, "both troubles", func(s configtest.Seen) bool { return s.Codes() == "UNREACHABLE QUARANTINED" })
 	store.Fail(nil)
-	heard.Wait(t, "one trouble", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED" })
+	recorder.Wait(t, "one trouble", func(s configtest.Seen) bool { return s.Codes() == "QUARANTINED" })
 }
 
 // TestBE6WhatIsAppliedIsWhatIsRead: validation on read lets everything through
@@ -96,8 +96,8 @@ func TestBE6WhatIsAppliedIsWhatIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard, _ := configtest.Listen(t, apply.NewValidated(w.store, set, slog.New(slog.DiscardHandler)))
-	seen := heard.WaitRevision(t, w.views.Latest().Revision())
+	recorder, _ := configtest.Listen(t, apply.NewValidated(w.store, set, slog.New(slog.DiscardHandler)))
+	seen := recorder.WaitRevision(t, w.views.Latest().Revision())
 	if len(seen.Problems) > 0 || len(seen.Objects) < 2 || len(w.views.Latest().Sources[0].Trouble) > 0 {
 		t.Errorf("%d objects, %v", len(seen.Objects), seen.Problems)
 	}
@@ -113,8 +113,8 @@ func TestR46TheStartSaysHowManyObjectsAreStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	heard, _ := configtest.Listen(t, apply.NewValidated(w.store, set, slog.New(slog.NewTextHandler(&log, nil))))
-	seen := heard.WaitRevision(t, w.views.Latest().Revision())
+	recorder, _ := configtest.Listen(t, apply.NewValidated(w.store, set, slog.New(slog.NewTextHandler(&log, nil))))
+	seen := recorder.WaitRevision(t, w.views.Latest().Revision())
 	if said := log.String(); len(seen.Objects) != 5 || !strings.Contains(said, "validated\" objects=3 ") {
 		t.Errorf("of 3 objects and 2 VIPs the store gives %d, and the log says: %s", len(seen.Objects), said)
 	}

@@ -156,8 +156,8 @@ func Must(t *testing.T, s interface {
 	return revision
 }
 
-// Heard is a Sink that remembers. It checks that what comes fits to what came.
-type Heard struct {
+// Recorder is a Sink that remembers. It checks that what comes fits to what came.
+type Recorder struct {
 	mu       sync.Mutex
 	moved    chan struct{}
 	Updates  []config.Update
@@ -174,9 +174,9 @@ type Trouble struct {
 }
 
 // Listen runs the source until the test ends, or stop is called.
-func Listen(t *testing.T, s config.Source) (h *Heard, stop func()) {
+func Listen(t *testing.T, s config.Source) (h *Recorder, stop func()) {
 	t.Helper()
-	h = &Heard{moved: make(chan struct{}), objects: map[federation.ObjectKey]*config.Object{}}
+	h = &Recorder{moved: make(chan struct{}), objects: map[federation.ObjectKey]*config.Object{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, h) }()
@@ -194,7 +194,7 @@ func Listen(t *testing.T, s config.Source) (h *Heard, stop func()) {
 }
 
 // Update is part of config.Sink.
-func (h *Heard) Update(u config.Update) {
+func (h *Recorder) Update(u config.Update) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if (len(h.Updates) == 0) != u.Full {
@@ -217,14 +217,14 @@ func (h *Heard) Update(u config.Update) {
 }
 
 // Trouble is part of config.Sink.
-func (h *Heard) Trouble(p []config.Problem) {
+func (h *Recorder) Trouble(p []config.Problem) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.problems, h.troubles = p, append(h.troubles, Trouble{p, len(h.objects)})
 	h.wake()
 }
 
-func (h *Heard) wake() {
+func (h *Recorder) wake() {
 	close(h.moved)
 	h.moved = make(chan struct{})
 }
@@ -255,14 +255,14 @@ func (s Seen) Codes() string {
 }
 
 // Now returns what was given so far.
-func (h *Heard) Now() Seen {
+func (h *Recorder) Now() Seen {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Seen{h.Updates[:len(h.Updates):len(h.Updates)], maps.Clone(h.objects), h.problems, h.troubles[:len(h.troubles):len(h.troubles)]}
 }
 
 // Wait waits until the condition holds.
-func (h *Heard) Wait(t *testing.T, what string, holds func(Seen) bool) Seen {
+func (h *Recorder) Wait(t *testing.T, what string, holds func(Seen) bool) Seen {
 	t.Helper()
 	limit := time.NewTimer(Patience)
 	defer limit.Stop()
@@ -283,7 +283,7 @@ func (h *Heard) Wait(t *testing.T, what string, holds func(Seen) bool) Seen {
 }
 
 // WaitRevision waits until the revision was given.
-func (h *Heard) WaitRevision(t *testing.T, revision int64) Seen {
+func (h *Recorder) WaitRevision(t *testing.T, revision int64) Seen {
 	t.Helper()
 	return h.Wait(t, fmt.Sprintf("revision %d", revision), func(s Seen) bool { return s.Revision() >= revision })
 }

@@ -58,9 +58,9 @@ func filled(t testing.TB, n int) *placeSink {
 	t.Helper()
 	s := costSource(t)
 	c := newCluster("c1")
-	c.identity, c.complete, c.want = "uid", true, &want{namespaces: []string{""}, kinds: []schema.Kind{s.kinds[routes]}}
+	c.identity, c.complete, c.want = "uid", true, &selection{namespaces: []string{""}, kinds: []schema.Kind{s.kinds[routes]}}
 	s.clusters["c1"], s.order = c, []*cluster{c}
-	f := &follower{of: s, id: "c1", turn: 1, budget: listwatch.NewBudget(federation.Limits{}, nil)}
+	f := &clusterReader{of: s, id: "c1", turn: 1, budget: listwatch.NewBudget(federation.Limits{}, nil)}
 	to := &placeSink{by: f, to: s, place: place{kind: routes}, share: f.budget.Share()}
 	items := make([]*item, n)
 	for i := range items {

@@ -64,8 +64,8 @@ func oneChange(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
 	r.read(all("c1", "one"))
 	r.attach("c1", server.Admin, 0)
-	heard, _ := configtest.Listen(t, r.source)
-	first := heard.Wait(t, "both", func(s configtest.Seen) bool { return len(s.Objects) == 2 })
+	recorder, _ := configtest.Listen(t, r.source)
+	first := recorder.Wait(t, "both", func(s configtest.Seen) bool { return len(s.Objects) == 2 })
 	if !first.Updates[0].Full || len(first.Updates[0].Events) != 2 {
 		t.Errorf("the first update is %+v", first.Updates[0])
 	}
@@ -80,13 +80,13 @@ func oneChange(t *testing.T, server *testbed.Kube) {
 	}
 	server.ApplyStatus(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"a","namespace":"one"},"status":{"observedGeneration":7}}`)
 	server.Apply(route("one", "b", "v2"))
-	after := heard.Wait(t, "the change", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "b")], "v2") })
+	after := recorder.Wait(t, "the change", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "b")], "v2") })
 	if n := len(after.Updates); n != 2 || after.Updates[1].Full || len(after.Updates[1].Events) != 1 {
 		t.Errorf("a status and a change came as %+v", after.Updates[1:])
 	}
 	server.Delete(route("one", "b", ""))
-	heard.Wait(t, "the deletion", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
-	if seen := heard.Now(); len(seen.Problems) != 0 {
+	recorder.Wait(t, "the deletion", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	if seen := recorder.Now(); len(seen.Problems) != 0 {
 		t.Errorf("the problems are %+v", seen.Problems)
 	}
 }
@@ -97,24 +97,24 @@ func namespaces(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
 	r.read(`{"cluster":"c1","scope":"MESH"}`)
 	r.attach("c1", server.Admin, 0)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "nothing", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects) == 0 })
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "nothing", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects) == 0 })
 	r.read(`{"cluster":"c1","namespaces":["*"],"kinds":["VirtualService.networking.istio.io"],"scope":"MESH"}`)
 	has := func(s configtest.Seen, namespace, name string) bool {
 		return s.Objects[routeKey(namespace, name)] != nil
 	}
-	before := heard.Wait(t, "all", func(s configtest.Seen) bool { return has(s, "ns1", "a") && has(s, "ns2", "b") })
+	before := recorder.Wait(t, "all", func(s configtest.Seen) bool { return has(s, "ns1", "a") && has(s, "ns2", "b") })
 	r.read(all("c1", "ns2"))
-	after := heard.Wait(t, "one namespace", func(s configtest.Seen) bool { return !has(s, "ns1", "a") })
+	after := recorder.Wait(t, "one namespace", func(s configtest.Seen) bool { return !has(s, "ns1", "a") })
 	if after.Objects[routeKey("ns2", "b")] != before.Objects[routeKey("ns2", "b")] {
 		t.Error("an object that is read before and after was given again")
 	}
 	server.Apply(route("ns2", "b", "v2"))
-	heard.Wait(t, "a change in the namespace", func(s configtest.Seen) bool { return says(s.Objects[routeKey("ns2", "b")], "v2") })
+	recorder.Wait(t, "a change in the namespace", func(s configtest.Seen) bool { return says(s.Objects[routeKey("ns2", "b")], "v2") })
 	r.read()
-	heard.Wait(t, "nothing again", func(s configtest.Seen) bool { return len(s.Objects) == 0 })
+	recorder.Wait(t, "nothing again", func(s configtest.Seen) bool { return len(s.Objects) == 0 })
 	r.read(all("c1", "ns2"))
-	heard.Wait(t, "the namespace again", func(s configtest.Seen) bool { return has(s, "ns2", "b") })
+	recorder.Wait(t, "the namespace again", func(s configtest.Seen) bool { return has(s, "ns2", "b") })
 }
 
 // invalid: the server accepts what the hub does not.
@@ -123,12 +123,12 @@ func invalid(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
 	r.read(all("c1", "bad"))
 	r.attach("c1", server.Admin, 0)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
 	weightless := `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":%q,"namespace":"bad"},
 		"spec":{"hosts":["web"],"http":[{"route":[{"destination":{"host":"v1"},"weight":0},{"destination":{"host":"v2"},"weight":0}]}]}}`
 	server.Apply(fmt.Sprintf(weightless, "a"), fmt.Sprintf(weightless, "fresh"))
-	seen := heard.Wait(t, "both problems", func(s configtest.Seen) bool { return len(s.Problems) == 2 })
+	seen := recorder.Wait(t, "both problems", func(s configtest.Seen) bool { return len(s.Problems) == 2 })
 	if o := seen.Objects[routeKey("bad", "a")]; !says(o, "v1") || says(o, "v2") || len(seen.Objects) != 1 {
 		t.Errorf("there are %v", seen.Objects)
 	}
@@ -139,7 +139,7 @@ func invalid(t *testing.T, server *testbed.Kube) {
 	}
 	server.Apply(route("bad", "a", "v3"))
 	server.Delete(fmt.Sprintf(weightless, "fresh"))
-	heard.Wait(t, "the repair", func(s configtest.Seen) bool {
+	recorder.Wait(t, "the repair", func(s configtest.Seen) bool {
 		return len(s.Problems) == 0 && says(s.Objects[routeKey("bad", "a")], "v3")
 	})
 }
@@ -160,8 +160,8 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
 	r.read(`{"cluster":"c1","namespaces":["mine","theirs"],"scope":"MESH"}`)
 	r.attach("c1", server.User("narrow"), 0)
-	heard, _ := configtest.Listen(t, r.source)
-	seen := heard.Wait(t, "one object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
+	recorder, _ := configtest.Listen(t, r.source)
+	seen := recorder.Wait(t, "one object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
 	if !problem(seen, "UNREADABLE", "cluster c1", "namespace theirs", "virtualservices.networking.istio.io", "list and watch",
 		"as deploy/kubernetes/custom-resources.yaml does") {
 		t.Errorf("the problems are %+v", seen.Problems)
@@ -180,17 +180,17 @@ func rotation(t *testing.T, server *testbed.Kube) {
 		Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}},
 	}})
 	end := r.follow("c1", server.Admin)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
 	r.follow("c1", server.User("next"))
-	heard.Wait(t, "the missing right", func(s configtest.Seen) bool { return problem(s, "UNREADABLE", "namespace turn") })
+	recorder.Wait(t, "the missing right", func(s configtest.Seen) bool { return problem(s, "UNREADABLE", "namespace turn") })
 	server.Apply(route("turn", "a", "v2"))
-	heard.Wait(t, "a change that the first account brings",
+	recorder.Wait(t, "a change that the first account brings",
 		func(s configtest.Seen) bool { return says(s.Objects[routeKey("turn", "a")], "v2") })
 	end()
 	server.Apply(route("turn", "a", "v3"))
 	server.GrantRead("next")
-	seen := heard.Wait(t, "a change that the second account brings", func(s configtest.Seen) bool {
+	seen := recorder.Wait(t, "a change that the second account brings", func(s configtest.Seen) bool {
 		return says(s.Objects[routeKey("turn", "a")], "v3") && len(s.Problems) == 0
 	})
 	for _, u := range seen.Updates {
@@ -207,18 +207,18 @@ func later(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
 	r.read(all("c1", "late"))
 	r.attach("c1", server.Admin, 0)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 })
-	if seen := heard.Now(); len(seen.Problems) != 0 {
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 })
+	if seen := recorder.Now(); len(seen.Problems) != 0 {
 		t.Errorf("the problems are %+v", seen.Problems)
 	}
 	rules := definition(t, "istio", "destinationrules.networking.istio.io")
 	install(t, server, rules)
 	server.Apply(namespace("late"),
 		`{"apiVersion":"networking.istio.io/v1","kind":"DestinationRule","metadata":{"name":"a","namespace":"late"},"spec":{"host":"web"}}`)
-	heard.Wait(t, "the object of the new kind", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	recorder.Wait(t, "the object of the new kind", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
 	do(t, server, http.MethodDelete, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/destinationrules.networking.istio.io", "")
-	heard.Wait(t, "it to be deleted with its kind", func(s configtest.Seen) bool { return len(s.Objects) == 0 && len(s.Problems) == 0 })
+	recorder.Wait(t, "it to be deleted with its kind", func(s configtest.Seen) bool { return len(s.Objects) == 0 && len(s.Problems) == 0 })
 }
 
 // versions: a kind is read in a version that the hub knows, or a problem says so.
@@ -232,8 +232,8 @@ func versions(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
 	r.read(all("c1", "old"))
 	r.attach("c1", server.Admin, 0)
-	heard, _ := configtest.Listen(t, r.source)
-	seen := heard.Wait(t, "the object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
+	recorder, _ := configtest.Listen(t, r.source)
+	seen := recorder.Wait(t, "the object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
 	for _, o := range seen.Objects {
 		if o.APIVersion != "networking.istio.io/v1" || !says(o, `"networking.istio.io/v1"`) {
 			t.Errorf("it is %s in %s", o.Manifest, o.APIVersion)
@@ -254,7 +254,7 @@ func scopes(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
 	r.attach("c1", server.Admin, 0)
 	r.attach("c2", server.Admin, 10)
-	heard, _ := configtest.Listen(t, r.source)
+	recorder, _ := configtest.Listen(t, r.source)
 	own := func(of federation.ClusterID) federation.ObjectKey {
 		key := routeKey("scoped", "a")
 		key.Cluster = of
@@ -271,17 +271,17 @@ func scopes(t *testing.T, server *testbed.Kube) {
 		}
 	}
 	r.read(source("c1", ""), source("c2", `,"scope":"CLUSTER"`))
-	heard.Wait(t, "one object for each cluster", given(own("c1"), own("c2")))
+	recorder.Wait(t, "one object for each cluster", given(own("c1"), own("c2")))
 	server.Apply(route("scoped", "a", "v2"))
-	heard.Wait(t, "a change of both", func(s configtest.Seen) bool {
+	recorder.Wait(t, "a change of both", func(s configtest.Seen) bool {
 		return says(s.Objects[own("c1")], "v2") && says(s.Objects[own("c2")], "v2")
 	})
 	r.read(source("c1", ""), source("c2", `,"scope":"MESH"`))
-	heard.Wait(t, "one for c1 and one for all proxies", given(own("c1"), own("")))
+	recorder.Wait(t, "one for c1 and one for all proxies", given(own("c1"), own("")))
 	r.read(source("c1", ""), source("c2", ""))
-	heard.Wait(t, "one object for each cluster again", given(own("c1"), own("c2")))
+	recorder.Wait(t, "one object for each cluster again", given(own("c1"), own("c2")))
 	r.read(source("c1", ""))
-	heard.Wait(t, "that of c1", given(own("c1")))
+	recorder.Wait(t, "that of c1", given(own("c1")))
 }
 
 // twoClusters: the object of the cluster that is first in precedence counts; what a
@@ -292,18 +292,18 @@ func twoClusters(t *testing.T, server *testbed.Kube) {
 	r.read(all("c1", "both"), all("c2", "both"))
 	r.attach("c1", server.Admin, 0)
 	detach := r.attach("c2", server.Admin, 10)
-	heard, _ := configtest.Listen(t, r.source)
-	seen := heard.Wait(t, "the object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
+	recorder, _ := configtest.Listen(t, r.source)
+	seen := recorder.Wait(t, "the object and the problem", func(s configtest.Seen) bool { return len(s.Objects) == 1 && len(s.Problems) == 1 })
 	if !problem(seen, "HIDDEN_BY", "VirtualService both/a", "of cluster c1 is hidden by the one of cluster c2") {
 		t.Errorf("the problems are %+v", seen.Problems)
 	}
 	detach()
-	seen = heard.Wait(t, "c2 to be missing", func(s configtest.Seen) bool { return problem(s, "CLUSTER_NOT_ATTACHED", "cluster c2") })
+	seen = recorder.Wait(t, "c2 to be missing", func(s configtest.Seen) bool { return problem(s, "CLUSTER_NOT_ATTACHED", "cluster c2") })
 	if len(seen.Objects) != 1 || len(seen.Problems) != 1 {
 		t.Errorf("there are %v and %+v", seen.Objects, seen.Problems)
 	}
 	r.read(all("c2", "both"))
-	heard.Wait(t, "nothing to be left", func(s configtest.Seen) bool { return len(s.Objects) == 0 })
+	recorder.Wait(t, "nothing to be left", func(s configtest.Seen) bool { return len(s.Objects) == 0 })
 }
 
 // refusedKinds: a cluster cannot attach clusters, or say what is read of it.
@@ -316,8 +316,8 @@ func refusedKinds(t *testing.T, server *testbed.Kube) {
 	}
 	r.read(`{"cluster":"c1","namespaces":["*"],"kinds":["Cluster.isthmus.dev","VirtualServce.networking.istio.io"],"scope":"MESH"}`)
 	r.attach("c1", server.Admin, 0)
-	heard, _ := configtest.Listen(t, r.source)
-	seen := heard.Wait(t, "the problems", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Problems) == 2 })
+	recorder, _ := configtest.Listen(t, r.source)
+	seen := recorder.Wait(t, "the problems", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Problems) == 2 })
 	if !problem(seen, "KIND_REFUSED", "Cluster.isthmus.dev", "apply them to the hub") || !problem(seen, "KIND_REFUSED", "VirtualServce",
 		"does not know") || len(seen.Objects) != 0 {
 		t.Errorf("there are %+v and %v", seen.Problems, seen.Objects)
@@ -335,10 +335,10 @@ func TestG02ClusterGoneAndBack(t *testing.T) {
 	r.probe = 0 // the default
 	r.read(all("c1", "one"))
 	r.attach("c1", server.Admin, 0)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "the object", func(s configtest.Seen) bool { return len(s.Objects) == 1 })
 	server.Stop()
-	heard.Wait(t, "the trouble", func(s configtest.Seen) bool {
+	recorder.Wait(t, "the trouble", func(s configtest.Seen) bool {
 		return problem(s, "UNREACHABLE", "cluster c1", "stays") && len(s.Objects) == 1
 	})
 
@@ -350,13 +350,13 @@ func TestG02ClusterGoneAndBack(t *testing.T) {
 	starting.Wait(t, "an update without the dead cluster", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects) == 0 })
 
 	server.Restart()
-	heard.Wait(t, "the trouble to end", func(s configtest.Seen) bool { return len(s.Problems) == 0 })
+	recorder.Wait(t, "the trouble to end", func(s configtest.Seen) bool { return len(s.Problems) == 0 })
 	server.Apply(route("one", "a", "v2"))
-	heard.Wait(t, "a change after it", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "a")], "v2") })
+	recorder.Wait(t, "a change after it", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "a")], "v2") })
 	starting.Wait(t, "the object of the late hub", func(s configtest.Seen) bool { return says(s.Objects[routeKey("one", "a")], "v2") })
 
 	server.Replace()
-	seen := heard.Wait(t, "the other cluster to be seen",
+	seen := recorder.Wait(t, "the other cluster to be seen",
 		func(s configtest.Seen) bool { return problem(s, "UNREACHABLE", "another cluster answers") })
 	if !says(seen.Objects[routeKey("one", "a")], "v2") {
 		t.Errorf("there are %v", seen.Objects)
@@ -401,11 +401,11 @@ func TestG05ManifestGrantsWhatIsRead(t *testing.T) {
 // is not attached delays it for Patience.
 func TestG03NoSettingsNoWait(t *testing.T) {
 	r := newRig(t, func(o *crd.Options) { o.Patience = time.Hour })
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 })
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 })
 	r = newRig(t, func(o *crd.Options) { o.Patience = 10 * time.Millisecond })
 	r.read(all("c9", "one"))
-	heard, _ = configtest.Listen(t, r.source)
-	heard.Wait(t, "the update and the problem",
+	recorder, _ = configtest.Listen(t, r.source)
+	recorder.Wait(t, "the update and the problem",
 		func(s configtest.Seen) bool { return len(s.Updates) == 1 && problem(s, "CLUSTER_NOT_ATTACHED", "c9") })
 }

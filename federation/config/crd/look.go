@@ -31,7 +31,7 @@ type findings struct {
 }
 
 // look asks the cluster which of the wanted kinds it serves.
-func (f *follower) look(ctx context.Context, w *want) (found findings, err error) {
+func (f *clusterReader) look(ctx context.Context, w *selection) (found findings, err error) {
 	found = findings{places: map[place]served{}, kinds: map[federation.Kind]config.Problem{}}
 	err = f.cluster.Read(ctx, func(ctx context.Context, client clients.Interface) error {
 		asked := &discovered{client: client, groups: map[string][]string{}, resources: map[string][]metav1.APIResource{}}
@@ -143,7 +143,7 @@ func (d *discovered) has(ctx context.Context, k schema.Kind, version string) (bo
 }
 
 // looked takes up what a look found, or why it failed.
-func (f *follower) looked(w *want, found findings, err error) {
+func (f *clusterReader) looked(w *selection, found findings, err error) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	defer f.of.notify()

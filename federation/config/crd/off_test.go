@@ -13,11 +13,11 @@ func TestU23ClustersThatAreNotReadAreReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *crd.Options) { o.Off = true })
 	r.read(all("c1", "*"))
-	heard, _ := configtest.Listen(t, r.source)
-	seen := heard.Wait(t, "the problem", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Problems) == 1 })
+	recorder, _ := configtest.Listen(t, r.source)
+	seen := recorder.Wait(t, "the problem", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Problems) == 1 })
 	if !problem(seen, "SOURCE_OFF", "MeshSettings default", "remove spec.sources") {
 		t.Errorf("the problems are %+v", seen.Problems)
 	}
 	r.read()
-	heard.Wait(t, "no problem", func(s configtest.Seen) bool { return len(s.Problems) == 0 })
+	recorder.Wait(t, "no problem", func(s configtest.Seen) bool { return len(s.Problems) == 0 })
 }

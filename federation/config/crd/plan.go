@@ -18,12 +18,12 @@ type plan struct {
 	known    bool
 	of       *config.Object         // from which it was made
 	attached []federation.ClusterID // also; nil: whatever is attached
-	wanted   map[federation.ClusterID]*want
+	wanted   map[federation.ClusterID]*selection
 	problems []config.Problem
 }
 
 // want is what is to be read of one cluster. It is never changed.
-type want struct {
+type selection struct {
 	namespaces []string // "" alone: all
 	kinds      []schema.Kind
 	scope      federation.ClusterID // for whose proxies alone the objects are; empty: for all proxies
@@ -43,7 +43,7 @@ func (p *plan) read(state *config.State, snapshot *federation.Snapshot, o *Optio
 	if p.known && p.of == object && (o.Everywhere == nil || p.isOf(snapshot)) {
 		return false
 	}
-	next := plan{known: true, of: object, wanted: map[federation.ClusterID]*want{}}
+	next := plan{known: true, of: object, wanted: map[federation.ClusterID]*selection{}}
 	var settings *federation.MeshSettings
 	if exists {
 		decoded, ok := state.Decoded(federation.MeshSettingsKey)
@@ -103,7 +103,7 @@ func (p *plan) everywhere(snapshot *federation.Snapshot, wanted, status bool, ki
 	p.add(sources, kinds)
 }
 
-func (w *want) equal(o *want) bool {
+func (w *selection) equal(o *selection) bool {
 	return w.scope == o.scope && w.status == o.status && slices.Equal(w.namespaces, o.namespaces) &&
 		slices.EqualFunc(w.kinds, o.kinds, func(a, b schema.Kind) bool { return a.Kind == b.Kind })
 }
@@ -111,7 +111,7 @@ func (w *want) equal(o *want) bool {
 // add takes up the sources of the settings.
 func (p *plan) add(sources []federation.ResourceSource, kinds map[federation.Kind]schema.Kind) {
 	for _, source := range sources {
-		w := &want{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster, status: source.Status}
+		w := &selection{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster, status: source.Status}
 		if source.Scope == federation.ScopeMesh {
 			w.scope = ""
 		}
@@ -152,7 +152,7 @@ func refusedKind(id federation.ClusterID, name string) config.Problem {
 
 // places are those of all kinds that are wanted, whether the cluster serves them or not.
 // A kind without namespaces is read only with all namespaces.
-func (w *want) places() map[place]schema.Kind {
+func (w *selection) places() map[place]schema.Kind {
 	all := map[place]schema.Kind{}
 	for _, k := range w.kinds {
 		for _, namespace := range w.namespaces {

@@ -13,9 +13,9 @@ import (
 	"isthmus.dev/isthmus/internal/text"
 )
 
-// placeSink takes what a follower reads of one place.
+// placeSink takes what a reader reads of one place.
 type placeSink struct {
-	by    *follower
+	by    *clusterReader
 	to    *Source
 	place place
 	share *listwatch.Share
@@ -38,8 +38,8 @@ func (p *placeSink) within(ctx context.Context, do func(*cluster)) bool {
 	return true
 }
 
-// heard is the table of the place if this follower is the one that is heard, else nil.
-func (p *placeSink) heard(c *cluster) *table {
+// active is the table of the place if this reader is the one that counts, else nil.
+func (p *placeSink) active(c *cluster) *table {
 	if t := c.tables[p.place]; t != nil && t.turn == p.by.turn {
 		return t
 	}
@@ -85,7 +85,7 @@ func (p *placeSink) Listed(ctx context.Context, items []*item, _ uint64) bool {
 // Set is part of listwatch.Sink.
 func (p *placeSink) Set(ctx context.Context, i *item) bool {
 	return p.within(ctx, func(c *cluster) {
-		if t := p.heard(c); t != nil {
+		if t := p.active(c); t != nil {
 			p.set(c, t, i)
 			p.share.Took(i.size(), t.used)
 		}
@@ -95,7 +95,7 @@ func (p *placeSink) Set(ctx context.Context, i *item) bool {
 // Deleted is part of listwatch.Sink.
 func (p *placeSink) Deleted(ctx context.Context, at listwatch.Key) bool {
 	return p.within(ctx, func(c *cluster) {
-		if t := p.heard(c); t != nil {
+		if t := p.active(c); t != nil {
 			p.drop(c, t, at)
 			p.share.Holds(t.used)
 		}
@@ -136,7 +136,7 @@ func (p *placeSink) Following(ctx context.Context, err error) {
 	}
 	p.within(ctx, func(c *cluster) {
 		if t := c.tables[p.place]; t != nil && t.turn > p.by.turn {
-			return // another follower is heard
+			return // another reader counts
 		}
 		_, failed := c.failed[p.place]
 		if err == nil {

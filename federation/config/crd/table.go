@@ -16,7 +16,7 @@ type cluster struct {
 	precedence int
 	identity   string
 	status     federation.RegistryStatus
-	want       *want
+	want       *selection
 	tables     map[place]*table
 	unlooked   *config.Problem                    // why it is not known which kinds are served
 	kinds      map[federation.Kind]config.Problem // kinds that cannot be read

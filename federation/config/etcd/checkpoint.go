@@ -37,14 +37,14 @@ func (p *checkpointer) due(s *state) bool {
 	return !m.pasts || s.revision-m.revision >= p.o.CheckpointRecords || s.weight-m.weight > max(small, 2*s.live)
 }
 
-// wanted is a checkpoint that the follower asks for.
+// wanted is a checkpoint that the watcher asks for.
 type wanted struct {
 	state *state
 	gap   bool // a record before it is missing: it is needed whatever it costs
 }
 
 // wantCheckpoint asks for a checkpoint without waiting for it. While one is asked
-// for already it does nothing: the follower asks again.
+// for already it does nothing: the watcher asks again.
 func (p *checkpointer) want(w wanted) {
 	select {
 	case p.asked <- w:
@@ -58,7 +58,7 @@ func (p *checkpointer) needed(w wanted) bool {
 }
 
 // makeCheckpoints makes the checkpoints that are asked for until the context ends.
-// It runs beside the follower, which a slow store would hold up. After a failure it
+// It runs beside the watcher, which a slow store would hold up. After a failure it
 // waits, twice as long each time, and allows the next one twice the time.
 func (p *checkpointer) run(ctx context.Context) {
 	failures, notBefore := 0, time.Time{}

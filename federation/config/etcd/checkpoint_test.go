@@ -32,12 +32,12 @@ func TestR11FailedCheckpointLeavesNothingAndStopsNobody(t *testing.T) {
 		}
 		return nil
 	})
-	heard, _ := configtest.Listen(t, reader)
-	heard.WaitRevision(t, 0)
+	recorder, _ := configtest.Listen(t, reader)
+	recorder.WaitRevision(t, 0)
 	base := int64(0)
 	for tries.Load() < 5 {
 		base = configtest.Must(t, writer, configtest.Set(base, configtest.Object("a", base)))
-		seen := heard.WaitRevision(t, base)
+		seen := recorder.WaitRevision(t, base)
 		if codes := seen.Codes(); codes != "" {
 			t.Fatalf("trouble %s after %d tries", codes, tries.Load())
 		}
@@ -78,15 +78,15 @@ func TestR11HangingCheckpointHoldsNobodyUp(t *testing.T) {
 		<-end
 		return nil
 	})
-	heard, _ := configtest.Listen(t, reader)
+	recorder, _ := configtest.Listen(t, reader)
 	release := sync.OnceFunc(func() { close(end) })
-	defer release() // before the follower is waited for
-	heard.WaitRevision(t, 0)
+	defer release() // before the watcher is waited for
+	recorder.WaitRevision(t, 0)
 	base := int64(0)
 	commit := func() {
 		t.Helper()
 		base = configtest.Must(t, writer, configtest.Set(base, configtest.Object("a", base)))
-		if codes := heard.WaitRevision(t, base).Codes(); codes != "" {
+		if codes := recorder.WaitRevision(t, base).Codes(); codes != "" {
 			t.Fatalf("trouble %s at revision %d", codes, base)
 		}
 	}

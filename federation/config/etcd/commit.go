@@ -75,7 +75,7 @@ func (c *Config) commit(ctx context.Context, commit config.Commit) (int64, error
 		return 0, err
 	}
 	next := s.after(&d.index, t.hash, outcomes)
-	d.Entries, d.parts = nil, nil // the follower publishes while the head moves
+	d.Entries, d.parts = nil, nil // the watcher publishes while the head moves
 	made := &transition{from: s, to: next}
 	c.states.making.Store(made)
 	now, earlier, err := c.moveHead(ctx, t, d, p)
@@ -256,7 +256,7 @@ func sealedPuts(documents map[string]any) ([]clientv3.Op, error) {
 	return puts, nil
 }
 
-// append makes next the newest state, if from still is, and tells the follower. Mod
+// append makes next the newest state, if from still is, and tells the watcher. Mod
 // is etcd's revision of the head.
 func (c *cache) append(from, next *state, mod int64) {
 	defer func() {

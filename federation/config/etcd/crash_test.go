@@ -49,8 +49,8 @@ func TestCrashAtEachStepLeavesNothingByHalf(t *testing.T) {
 			o.OrphanAge = 20 * time.Millisecond
 			o.Meter = counted
 			anew := s.Config(o)
-			heard, stop := configtest.Listen(t, anew)
-			seen := heard.WaitRevision(t, want)
+			recorder, stop := configtest.Listen(t, anew)
+			seen := recorder.WaitRevision(t, want)
 			if seen.Revision() != want || counterOf(seen.Objects[configtest.Key("counter-3")]) != want {
 				t.Fatalf("the store is at %d with %d", seen.Revision(), counterOf(seen.Objects[configtest.Key("counter-3")]))
 			}
@@ -124,13 +124,13 @@ func TestOldHistoryIsRetiredAndTheRestStays(t *testing.T) {
 	counted := &counts{}
 	o.Meter = counted
 	c := s.Config(o)
-	heard, _ := configtest.Listen(t, c)
+	recorder, _ := configtest.Listen(t, c)
 	first := configtest.Set(0, configtest.Object("first", 0), configtest.Object("counter", 0))
 	first.IdempotencyKey = "first"
 	base := configtest.Must(t, c, first)
 	for base < 40 {
 		base = configtest.Must(t, c, configtest.Set(base, configtest.Object("counter", base)))
-		heard.WaitRevision(t, base)
+		recorder.WaitRevision(t, base)
 	}
 	waitUntil(t, "old records to go", func() bool { return len(keys(t, s, "/isthmus/v1/config/log/")) < 16 })
 	records, err := c.Records(t.Context(), 0, 100)

@@ -75,11 +75,11 @@ func TestBE1F23DamagedValueConcernsItsObjectOnly(t *testing.T) {
 					put(t, s, key, c.of(get(t, s, key)))
 				}
 			})
-			heard, _ := configtest.Listen(t, reader)
-			heard.WaitRevision(t, base)
+			recorder, _ := configtest.Listen(t, reader)
+			recorder.WaitRevision(t, base)
 			second := configtest.Must(t, writer, configtest.Set(base, configtest.Object("a", 2)))
-			heard.WaitRevision(t, second)
-			seen := heard.Wait(t, c.code, func(s configtest.Seen) bool { return s.Codes() == c.code })
+			recorder.WaitRevision(t, second)
+			seen := recorder.Wait(t, c.code, func(s configtest.Seen) bool { return s.Codes() == c.code })
 			if v := configtest.Value[int](seen.Objects[configtest.Key("a")]); v != 1 {
 				t.Errorf("the object is at %d and not as it was", v)
 			}
@@ -91,15 +91,15 @@ func TestBE1F23DamagedValueConcernsItsObjectOnly(t *testing.T) {
 			seen = anew.Wait(t, c.code, func(s configtest.Seen) bool { return s.Codes() == c.code && len(s.Objects) == 2 })
 			writer.Steps(func(string) {})
 			third := configtest.Must(t, reader, configtest.Set(second, configtest.Object("a", 2)))
-			seen = heard.WaitRevision(t, third)
-			heard.Wait(t, "the cure", func(s configtest.Seen) bool {
+			seen = recorder.WaitRevision(t, third)
+			recorder.Wait(t, "the cure", func(s configtest.Seen) bool {
 				return s.Codes() == "" && configtest.Value[int](s.Objects[configtest.Key("a")]) == 2
 			})
 		})
 	}
 }
 
-// onlyDamage reports whether the only problem is that the history is damaged. The follower of the
+// onlyDamage reports whether the only problem is that the history is damaged. The watcher of the
 // log and the maker of checkpoints report it, each when it reads the record.
 func onlyDamage(seen configtest.Seen) bool {
 	return strings.Trim(strings.ReplaceAll(seen.Codes(), "HISTORY_DAMAGED", ""), " ") == "" && seen.Codes() != ""
@@ -111,8 +111,8 @@ func TestDamagedRecordKeepsTheLastGoodState(t *testing.T) {
 			s := opened(t, etcd.Options{})
 			writer, reader := s.Config(patient()), s.Config(eager())
 			base := configtest.Must(t, writer, configtest.Set(0, configtest.Object("a", 1)))
-			heard, _ := configtest.Listen(t, reader)
-			heard.WaitRevision(t, base)
+			recorder, _ := configtest.Listen(t, reader)
+			recorder.WaitRevision(t, base)
 			before := keys(t, s, "/isthmus/v1/config/tx/")
 			key := "/isthmus/v1/config/head"
 			if what == "/index/000000" {
@@ -129,19 +129,19 @@ func TestDamagedRecordKeepsTheLastGoodState(t *testing.T) {
 					}
 				})
 			}
-			// A follower that read the log's record before its damage does not read it again: then the next is damaged.
+			// A watcher that read the log's record before its damage does not read it again: then the next is damaged.
 			for said, turn := false, 2; !said && turn < 12; turn++ {
 				if what == "log" {
 					key = fmt.Sprintf("/isthmus/v1/config/log/%020d", base+1)
 				}
 				base = configtest.Must(t, writer, configtest.Set(base, configtest.Object("a", turn)))
 				waitUntil(t, "the fault to be said or passed over", func() bool {
-					seen := heard.Now()
+					seen := recorder.Now()
 					said = onlyDamage(seen)
 					return said || what == "log" && seen.Revision() >= base
 				})
 			}
-			seen := heard.Now()
+			seen := recorder.Now()
 			if !onlyDamage(seen) {
 				t.Errorf("the problems are %q", seen.Codes())
 			}
@@ -168,8 +168,8 @@ func TestBE2UnknownKeysAreIgnoredAndReported(t *testing.T) {
 	for _, key := range strange {
 		put(t, s, key, "x")
 	}
-	heard, _ := configtest.Listen(t, c)
-	seen := heard.Wait(t, "all of them", func(s configtest.Seen) bool { return len(s.Problems) == len(strange) })
+	recorder, _ := configtest.Listen(t, c)
+	seen := recorder.Wait(t, "all of them", func(s configtest.Seen) bool { return len(s.Problems) == len(strange) })
 	if seen.Revision() != base || len(seen.Objects) != 1 || strings.ReplaceAll(seen.Codes(), "UNKNOWN_KEY",
 		"") != strings.Repeat(" ", len(strange)-1) {
 		t.Errorf("revision %d, %d objects, %v", seen.Revision(), len(seen.Objects), seen.Problems)
@@ -179,7 +179,7 @@ func TestBE2UnknownKeysAreIgnoredAndReported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	heard.Wait(t, "their end", func(s configtest.Seen) bool { return len(s.Problems) == 0 })
+	recorder.Wait(t, "their end", func(s configtest.Seen) bool { return len(s.Problems) == 0 })
 }
 
 func TestBE2LeasedValueOfAnotherKeyIsNotUsed(t *testing.T) {
@@ -191,8 +191,8 @@ func TestBE2LeasedValueOfAnotherKeyIsNotUsed(t *testing.T) {
 	value := get(t, s, "/isthmus/v1/leased/WorkloadEntry.networking.istio.io/shop/a")
 	put(t, s, "/isthmus/v1/leased/WorkloadEntry.networking.istio.io/shop/b", string(value))
 	put(t, s, "/isthmus/v1/leased/WorkloadEntry.networking.istio.io/shop/c", "random")
-	heard, _ := configtest.Listen(t, c)
-	seen := heard.Wait(t, "both problems", func(s configtest.Seen) bool { return s.Codes() == "OTHER_OBJECT UNDECODABLE" })
+	recorder, _ := configtest.Listen(t, c)
+	seen := recorder.Wait(t, "both problems", func(s configtest.Seen) bool { return s.Codes() == "OTHER_OBJECT UNDECODABLE" })
 	if len(seen.Objects) != 1 {
 		t.Errorf("objects: %v", seen.Objects)
 	}
@@ -205,8 +205,8 @@ func TestBE9AlteredHistoryRaisesAnAlarm(t *testing.T) {
 	for range 3 {
 		base = configtest.Must(t, c, configtest.Set(base, configtest.Object("a", base)))
 	}
-	heard, _ := configtest.Listen(t, c)
-	heard.WaitRevision(t, base)
+	recorder, _ := configtest.Listen(t, c)
+	recorder.WaitRevision(t, base)
 	key := fmt.Sprintf("/isthmus/v1/config/log/%020d", 2)
 	sealed := get(t, s, key)
 	payload, err := etcd.Payload(sealed)
@@ -217,7 +217,7 @@ func TestBE9AlteredHistoryRaisesAnAlarm(t *testing.T) {
 	altered := bytes.Clone(payload)
 	altered[i] ^= 1
 	put(t, s, key, etcd.Seal(altered))
-	seen := heard.Wait(t, "the alarm", func(s configtest.Seen) bool { return s.Codes() == "HISTORY_DAMAGED" })
+	seen := recorder.Wait(t, "the alarm", func(s configtest.Seen) bool { return s.Codes() == "HISTORY_DAMAGED" })
 	if !strings.Contains(seen.Problems[0].Message, "revision") {
 		t.Errorf("the alarm is %+v", seen.Problems)
 	}
@@ -230,11 +230,11 @@ func TestF24OtherStoreIsNotServed(t *testing.T) {
 	s := opened(t, etcd.Options{})
 	c := s.Config(eager())
 	base := configtest.Must(t, c, configtest.Set(0, configtest.Object("a", 1)))
-	heard, _ := configtest.Listen(t, c)
-	heard.WaitRevision(t, base)
+	recorder, _ := configtest.Listen(t, c)
+	recorder.WaitRevision(t, base)
 	epoch := get(t, s, "/isthmus/v1/epoch")
 	put(t, s, "/isthmus/v1/epoch", "another")
-	seen := heard.Wait(t, "the alarm", func(s configtest.Seen) bool { return s.Codes() == "OTHER_STORE" })
+	seen := recorder.Wait(t, "the alarm", func(s configtest.Seen) bool { return s.Codes() == "OTHER_STORE" })
 	if len(seen.Objects) != 1 {
 		t.Error("what was in force is gone")
 	}
@@ -242,7 +242,7 @@ func TestF24OtherStoreIsNotServed(t *testing.T) {
 		t.Error("a commit into another store is taken")
 	}
 	put(t, s, "/isthmus/v1/epoch", string(epoch))
-	heard.Wait(t, "its end", func(s configtest.Seen) bool { return s.Codes() == "" })
+	recorder.Wait(t, "its end", func(s configtest.Seen) bool { return s.Codes() == "" })
 }
 
 func TestF22FlippedBits(t *testing.T) {
@@ -281,8 +281,8 @@ func TestF22FlippedBits(t *testing.T) {
 	flip(bytes.LastIndex(good, []byte(marker)) + 5)
 	s = open(t, dir)
 	defer s.Close()
-	heard, _ := configtest.Listen(t, s.Config(eager()))
-	seen := heard.Wait(t, "the flipped value", func(s configtest.Seen) bool { return s.Codes() == "CHECKSUM" && len(s.Updates) > 0 })
+	recorder, _ := configtest.Listen(t, s.Config(eager()))
+	seen := recorder.Wait(t, "the flipped value", func(s configtest.Seen) bool { return s.Codes() == "CHECKSUM" && len(s.Updates) > 0 })
 	if len(seen.Objects) != 1 || seen.Objects[configtest.Key("b")] == nil {
 		t.Errorf("objects: %v", seen.Objects)
 	}

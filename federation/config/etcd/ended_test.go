@@ -18,9 +18,9 @@ import (
 func TestF20NothingWaitsForAStoreThatEnded(t *testing.T) {
 	s := opened(t, etcd.Options{})
 	c := s.Config(eager())
-	heard, _ := configtest.Listen(t, c)
+	recorder, _ := configtest.Listen(t, c)
 	base := configtest.Must(t, c, configtest.Set(0, configtest.Object("a", 1)))
-	heard.WaitRevision(t, base)
+	recorder.WaitRevision(t, base)
 	ctx := context.WithoutCancel(t.Context())
 	waiting := s.Hang(ctx)
 	s.End(t, "failed to commit tx: read-only file system")
@@ -58,8 +58,8 @@ func TestF20NothingWaitsForAStoreThatEnded(t *testing.T) {
 	if h, err := c.History(ctx, key); err != nil || len(h.Steps) != 1 {
 		t.Errorf("the history in memory: %+v, %v", h, err)
 	}
-	heard.Wait(t, "the trouble", code("STORAGE_NOT_WRITABLE"))
-	if seen := heard.Now(); len(seen.Objects) != 1 {
+	recorder.Wait(t, "the trouble", code("STORAGE_NOT_WRITABLE"))
+	if seen := recorder.Now(); len(seen.Objects) != 1 {
 		t.Errorf("there are %d objects", len(seen.Objects))
 	}
 }

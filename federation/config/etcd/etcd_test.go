@@ -154,10 +154,10 @@ func TestClosedStoreHoldsNobodyUp(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "etcd"))
 	var stops []func()
 	for range 2 {
-		heard, stop := configtest.Listen(t, s.Config(eager()))
-		heard.WaitRevision(t, 0)
+		recorder, stop := configtest.Listen(t, s.Config(eager()))
+		recorder.WaitRevision(t, 0)
 		stops = append(stops, func() {
-			heard.Wait(t, "trouble", func(s configtest.Seen) bool { return strings.HasPrefix(s.Codes(), "UNREACHABLE") })
+			recorder.Wait(t, "trouble", func(s configtest.Seen) bool { return strings.HasPrefix(s.Codes(), "UNREACHABLE") })
 			stop()
 		})
 	}

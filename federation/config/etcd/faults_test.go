@@ -30,8 +30,8 @@ func TestF13LostQuorumFailsWritesInTimeAndHealsByItself(t *testing.T) {
 	o.Patience = 2 * time.Second
 	c := s.Config(o)
 	base := configtest.Must(t, s.Config(patient()), configtest.Set(0, configtest.Object("a", 1)))
-	heard, _ := configtest.Listen(t, c)
-	heard.WaitRevision(t, base)
+	recorder, _ := configtest.Listen(t, c)
+	recorder.WaitRevision(t, base)
 	members[1].Kill()
 	members[2].Kill()
 	clock, began := testbed.StartClock(t), time.Now()
@@ -39,12 +39,12 @@ func TestF13LostQuorumFailsWritesInTimeAndHealsByItself(t *testing.T) {
 	if took := clock.Since(began); !errors.Is(err, config.ErrUnavailable) || took > 5*time.Second {
 		t.Errorf("after %v a commit gives %v", took, err)
 	}
-	seen := heard.Wait(t, "trouble", func(s configtest.Seen) bool { return strings.HasPrefix(s.Codes(), "UNREACHABLE") })
+	seen := recorder.Wait(t, "trouble", func(s configtest.Seen) bool { return strings.HasPrefix(s.Codes(), "UNREACHABLE") })
 	if len(seen.Objects) != 1 || !strings.Contains(seen.Problems[0].Message, "since 20") {
 		t.Errorf("%d objects, %v", len(seen.Objects), seen.Problems)
 	}
 	members[1].Restart()
-	heard.Wait(t, "the end of trouble but for the member that is still stopped", code("MEMBER_DOWN"))
+	recorder.Wait(t, "the end of trouble but for the member that is still stopped", code("MEMBER_DOWN"))
 	waitUntil(t, "a commit to be taken", func() bool {
 		base, err := c.Records(t.Context(), 0, 1)
 		if err != nil {
@@ -53,7 +53,7 @@ func TestF13LostQuorumFailsWritesInTimeAndHealsByItself(t *testing.T) {
 		_, err = c.Commit(t.Context(), configtest.Set(base[0].Revision, configtest.Object("a", 3)))
 		return err == nil
 	})
-	heard.Wait(t, "it", func(s configtest.Seen) bool { return configtest.Value[int](s.Objects[configtest.Key("a")]) == 3 })
+	recorder.Wait(t, "it", func(s configtest.Seen) bool { return configtest.Value[int](s.Objects[configtest.Key("a")]) == 3 })
 }
 
 func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
@@ -70,10 +70,10 @@ func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
 	}
 	o := eager()
 	o.Patience = time.Second
-	heard, _ := configtest.Listen(t, far.Config(o))
-	before := heard.Wait(t, "all", func(s configtest.Seen) bool { return len(s.Objects) == 5 })
+	recorder, _ := configtest.Listen(t, far.Config(o))
+	before := recorder.Wait(t, "all", func(s configtest.Seen) bool { return len(s.Objects) == 5 })
 	k.set(true, false)
-	heard.Wait(t, "trouble", code("UNREACHABLE"))
+	recorder.Wait(t, "trouble", code("UNREACHABLE"))
 	base = configtest.Must(t, writer, configtest.Gone(base, "goes"))
 	base = configtest.Must(t, writer, configtest.Set(base, configtest.Object("turns", 2), configtest.Object("comes", 1)))
 	if err := writer.Release(t.Context(), configtest.Key("leased-goes")); err != nil {
@@ -86,12 +86,12 @@ func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
 	if _, err := near.Client().Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
-	if seen := heard.Now(); len(seen.Objects) != 5 {
+	if seen := recorder.Now(); len(seen.Objects) != 5 {
 		t.Error("the cut took something away")
 	}
 	k.set(false, false)
-	heard.WaitRevision(t, base)
-	seen := heard.Wait(t, "what differs", func(s configtest.Seen) bool { return len(s.Objects) == 4 && s.Codes() == "" })
+	recorder.WaitRevision(t, base)
+	seen := recorder.Wait(t, "what differs", func(s configtest.Seen) bool { return len(s.Objects) == 4 && s.Codes() == "" })
 	for _, name := range []string{"stays", "leased-stays"} {
 		if seen.Objects[configtest.Key(name)] != before.Objects[configtest.Key(name)] {
 			t.Errorf("%s did not change and was given again", name)
@@ -102,15 +102,15 @@ func TestF17CompactionDuringACutGivesWhatDiffers(t *testing.T) {
 func TestF19CommitOfManyValuesIsOneUpdate(t *testing.T) {
 	s := opened(t, etcd.Options{})
 	reader := s.Config(patient())
-	heard, _ := configtest.Listen(t, reader)
-	heard.WaitRevision(t, 0)
+	recorder, _ := configtest.Listen(t, reader)
+	recorder.WaitRevision(t, 0)
 	objects := make([]*config.Object, 3000)
 	for i := range objects {
 		objects[i] = configtest.Object(fmt.Sprint("o-", i), strings.Repeat("x", 4<<10))
 	}
 	writer := s.Config(etcd.ConfigOptions{Patience: time.Minute}) // another replica
 	revision := configtest.Must(t, writer, configtest.Set(0, objects...))
-	seen := heard.WaitRevision(t, revision)
+	seen := recorder.WaitRevision(t, revision)
 	if len(seen.Updates) != 2 || len(seen.Updates[1].Events) != len(objects) {
 		t.Errorf("12 MiB came as %d updates", len(seen.Updates)-1)
 	}
@@ -122,7 +122,7 @@ func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 	o := calm()
 	o.Retain, o.CheckpointRecords = 2, 2
 	c := s.Config(o)
-	heard, _ := configtest.Listen(t, c)
+	recorder, _ := configtest.Listen(t, c)
 	large := strings.Repeat("x", 450<<10)
 	base, full := int64(0), 0
 	for base < 40 || full == 0 { // etcd counts what it has written to the file, a batch at a time
@@ -140,7 +140,7 @@ func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if seen := heard.WaitRevision(t, base); len(seen.Objects) != 1 {
+	if seen := recorder.WaitRevision(t, base); len(seen.Objects) != 1 {
 		t.Errorf("there are %d objects", len(seen.Objects))
 	}
 }
@@ -148,10 +148,10 @@ func TestF20FullStoreRefusesWritesAndRecoversByItself(t *testing.T) {
 // fillUp commits objects until the store says that it is full, and returns its revision and why the
 // last commit was refused. The last ones are small: what a refused one leaves, until it is
 // removed, makes no difference to what is full.
-func fillUp(t *testing.T, c *etcd.Config, heard *configtest.Heard) (base int64, err error) {
+func fillUp(t *testing.T, c *etcd.Config, recorder *configtest.Recorder) (base int64, err error) {
 	t.Helper()
 	size := 900 << 10
-	for err == nil || heard.Now().Codes() != "STORAGE_FULL" { // else room was made
+	for err == nil || recorder.Now().Codes() != "STORAGE_FULL" { // else room was made
 		_, err = c.Commit(t.Context(), configtest.Set(base, configtest.Object(fmt.Sprint("o-", base), strings.Repeat(fmt.Sprint(base%10), size))))
 		switch {
 		case err == nil:
@@ -173,10 +173,10 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.Config(calm())
-	heard, stop := configtest.Listen(t, c)
-	base, err := fillUp(t, c, heard)
+	recorder, stop := configtest.Listen(t, c)
+	base, err := fillUp(t, c, recorder)
 	alarmed := code("STORAGE_FULL")
-	seen := heard.Wait(t, "the alarm, and what was taken before it",
+	seen := recorder.Wait(t, "the alarm, and what was taken before it",
 		func(s configtest.Seen) bool { return alarmed(s) && len(s.Objects) == int(base) })
 	if limit(err) != "storage full" || len(seen.Objects) != int(base) {
 		t.Errorf("at %d objects of %d the error is %v", len(seen.Objects), base, err)
@@ -187,8 +187,8 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 	}
 	// etcd counts what it has written a batch at a time: a fast machine gets far beyond the quota.
 	c = opened(t, etcd.Options{DataDir: dir, Quota: (base + 16) << 22}).Config(calm())
-	heard, _ = configtest.Listen(t, c)
-	heard.WaitRevision(t, base)
+	recorder, _ = configtest.Listen(t, c)
+	recorder.WaitRevision(t, base)
 	waitUntil(t, "writes to be taken", func() bool {
 		_, err := c.Commit(t.Context(), configtest.Set(base, configtest.Object("more", 1)))
 		return err == nil
@@ -200,15 +200,15 @@ func TestF20StoreFullOfObjectsSaysSoUntilItHasRoom(t *testing.T) {
 func TestF20LeasesOutliveAFullStore(t *testing.T) {
 	t.Parallel()
 	c := opened(t, etcd.Options{Quota: 8 << 20}).Config(calm())
-	heard, _ := configtest.Listen(t, c)
-	heard.WaitRevision(t, 0)
+	recorder, _ := configtest.Listen(t, c)
+	recorder.WaitRevision(t, 0)
 	for name, ttl := range map[string]time.Duration{"kept": time.Hour, "released": time.Hour, "gone": time.Second} {
 		if _, err := c.Register(t.Context(), *configtest.Object(name, 1), ttl); err != nil {
 			t.Fatal(err)
 		}
 	}
 	alarmed := code("STORAGE_FULL")
-	fillUp(t, c, heard)
+	fillUp(t, c, recorder)
 	if _, err := c.Renew(t.Context(), configtest.Key("kept")); err != nil {
 		t.Errorf("renewing: %v", err)
 	}
@@ -218,7 +218,7 @@ func TestF20LeasesOutliveAFullStore(t *testing.T) {
 	if _, err := c.Register(t.Context(), *configtest.Object("new", 1), time.Hour); limit(err) != "storage full" {
 		t.Errorf("registering: %v", err)
 	}
-	seen := heard.Wait(t, "what was released and what was not renewed to go", func(s configtest.Seen) bool {
+	seen := recorder.Wait(t, "what was released and what was not renewed to go", func(s configtest.Seen) bool {
 		return s.Objects[configtest.Key("gone")] == nil && s.Objects[configtest.Key("released")] == nil
 	})
 	if seen.Objects[configtest.Key("kept")] == nil || !alarmed(seen) {
@@ -242,8 +242,8 @@ func TestF27SilentStoreFailsInTimeWithoutAPileUp(t *testing.T) {
 	o := eager()
 	o.Patience = 300 * time.Millisecond
 	c := s.Config(o)
-	heard, _ := configtest.Listen(t, c)
-	heard.WaitRevision(t, base)
+	recorder, _ := configtest.Listen(t, c)
+	recorder.WaitRevision(t, base)
 	k.set(false, true)
 	clock, before := testbed.StartClock(t), runtime.NumGoroutine()
 	var group sync.WaitGroup
@@ -260,10 +260,10 @@ func TestF27SilentStoreFailsInTimeWithoutAPileUp(t *testing.T) {
 		})
 	}
 	group.Wait()
-	heard.Wait(t, "trouble", code("UNREACHABLE"))
+	recorder.Wait(t, "trouble", code("UNREACHABLE"))
 	waitUntil(t, "their goroutines to end", func() bool { return runtime.NumGoroutine() < before+20 })
 	k.set(false, false)
-	heard.Wait(t, "the end of trouble", code(""))
+	recorder.Wait(t, "the end of trouble", code(""))
 }
 
 func TestF25RestoredBackupIsTakenOver(t *testing.T) {
@@ -272,11 +272,11 @@ func TestF25RestoredBackupIsTakenOver(t *testing.T) {
 	base := configtest.Must(t, c, configtest.Set(0, configtest.Object("a", 1)))
 	old := get(t, s, "/isthmus/v1/config/head")
 	base = configtest.Must(t, c, configtest.Set(base, configtest.Object("a", 2), configtest.Object("b", 2)))
-	heard, _ := configtest.Listen(t, c)
-	heard.WaitRevision(t, base)
+	recorder, _ := configtest.Listen(t, c)
+	recorder.WaitRevision(t, base)
 	put(t, s, "/isthmus/v1/config/head", string(old))
-	heard.Wait(t, "the older state", func(s configtest.Seen) bool { return s.Revision() == 1 && len(s.Objects) == 1 })
-	if v := heard.Now().Objects[configtest.Key("a")]; !bytes.Contains(v.Manifest, []byte(`"value":1`)) {
+	recorder.Wait(t, "the older state", func(s configtest.Seen) bool { return s.Revision() == 1 && len(s.Objects) == 1 })
+	if v := recorder.Now().Objects[configtest.Key("a")]; !bytes.Contains(v.Manifest, []byte(`"value":1`)) {
 		t.Errorf("it gives %s", v.Manifest)
 	}
 }

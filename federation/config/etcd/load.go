@@ -61,7 +61,7 @@ type cache struct {
 	turn   chan struct{}              // taken while newest moves
 	newest atomic.Pointer[state]      // nil: nothing read yet
 	mark   *atomic.Pointer[mark]      // of the checkpoint that newest began with
-	made   chan struct{}              // something was committed here that the follower may not know of
+	made   chan struct{}              // something was committed here that the watcher may not know of
 	making atomic.Pointer[transition] // the commit that is being made here; nil: none
 }
 

@@ -48,9 +48,9 @@ const missedWhenDown = 2
 func (m *member) down() bool { return m.missed >= missedWhenDown }
 
 // watchMembers asks every member how it is and says what it finds, until the
-// context ends. It runs beside the follower: a member that does not answer holds
+// context ends. It runs beside the watcher: a member that does not answer holds
 // nobody up.
-func (f *follower) watchMembers(ctx context.Context) {
+func (f *watcher) watchMembers(ctx context.Context) {
 	members, err := f.c.health.members()
 	if err != nil {
 		f.c.o.Logger.Warn("the members of etcd cannot be watched", "err", err)

@@ -16,10 +16,10 @@ const slowest = 1500 * time.Millisecond
 // follows it.
 type ofThree struct {
 	*testbed.EtcdCluster
-	t     *testing.T
-	c     *etcd.Config
-	heard *configtest.Heard
-	base  int64
+	t        *testing.T
+	c        *etcd.Config
+	recorder *configtest.Recorder
+	base     int64
 }
 
 func startThree(t *testing.T) *ofThree {
@@ -27,8 +27,8 @@ func startThree(t *testing.T) *ofThree {
 	s := &ofThree{EtcdCluster: testbed.StartEtcdCluster(t, 3), t: t}
 	s.c = reach(t, s.Endpoints()...).Config(etcd.ConfigOptions{Patience: time.Minute, Probe: 200 * time.Millisecond})
 	s.base = configtest.Must(t, s.c, configtest.Set(0, configtest.Object("a", 1)))
-	s.heard, _ = configtest.Listen(t, s.c)
-	s.heard.WaitRevision(t, s.base)
+	s.recorder, _ = configtest.Listen(t, s.c)
+	s.recorder.WaitRevision(t, s.base)
 	return s
 }
 
@@ -44,7 +44,7 @@ func (s *ofThree) change(n int) time.Duration {
 			s.t.Fatalf("a change is refused after %v: %v", time.Since(began), err)
 		}
 		s.base = revision
-		s.heard.WaitRevision(s.t, revision)
+		s.recorder.WaitRevision(s.t, revision)
 		worst = max(worst, time.Since(began))
 	}
 	return worst
@@ -62,10 +62,10 @@ func TestR70DeadMemberIsNamedAndSlowsNothing(t *testing.T) {
 	s := startThree(t)
 	dead := s.Follower()
 	s.Members[dead].Kill()
-	s.heard.Wait(t, "the member, and no other, to be named", s.named(dead))
+	s.recorder.Wait(t, "the member, and no other, to be named", s.named(dead))
 	testbed.Within(t, slowest, func() time.Duration { return s.change(10) })
 	s.Members[dead].Restart()
-	s.heard.Wait(t, "the end of trouble", code(""))
+	s.recorder.Wait(t, "the end of trouble", code(""))
 }
 
 // TestR71SilentMemberRefusesNothing: the member takes requests and never answers.
@@ -86,9 +86,9 @@ func TestR71SilentMemberRefusesNothing(t *testing.T) {
 				silent := c.of()
 				c.begin(silent)
 				took := s.change(6)
-				s.heard.Wait(t, "the member to be named", s.named(silent))
+				s.recorder.Wait(t, "the member to be named", s.named(silent))
 				c.end(silent)
-				s.heard.Wait(t, "the end of trouble", code(""))
+				s.recorder.Wait(t, "the end of trouble", code(""))
 				return took
 			})
 		})
@@ -110,6 +110,6 @@ func TestR71FrozenLeaderIsReplaced(t *testing.T) {
 	})
 	testbed.Within(t, slowest, func() time.Duration { return s.change(6) })
 	s.Members[frozen].Resume()
-	s.heard.Wait(t, "the end of trouble", code(""))
+	s.recorder.Wait(t, "the end of trouble", code(""))
 	s.change(3)
 }

@@ -51,10 +51,10 @@ func TestR40ObjectKeepsItsHistoryWhateverTheLogKeeps(t *testing.T) {
 	const changes = 40
 	s := opened(t, etcd.Options{})
 	hubs := []*etcd.Config{s.Config(shortHistory()), s.Config(shortHistory())}
-	heard := make([]*configtest.Heard, len(hubs))
+	recorder := make([]*configtest.Recorder, len(hubs))
 	for i, c := range hubs {
-		heard[i], _ = configtest.Listen(t, c)
-		heard[i].WaitRevision(t, 0)
+		recorder[i], _ = configtest.Listen(t, c)
+		recorder[i].WaitRevision(t, 0)
 	}
 	base := configtest.Must(t, hubs[0], configtest.Set(0, configtest.Object("old", 1), configtest.Object("gone", 1)))
 	base = configtest.Must(t, hubs[0], configtest.Gone(base, "gone"))
@@ -62,14 +62,14 @@ func TestR40ObjectKeepsItsHistoryWhateverTheLogKeeps(t *testing.T) {
 	for i := range changes {
 		c := configtest.Set(base, configtest.Object("busy", i))
 		c.Author = fmt.Sprint("hub-", i%2)
-		heard[i%2].WaitRevision(t, base)
+		recorder[i%2].WaitRevision(t, base)
 		base = configtest.Must(t, hubs[i%2], c)
 		newest = append([]string{fmt.Sprintf("%d UPDATE %s set", base, c.Author)}, newest...)
 	}
 	waitUntil(t, "old records to be removed", func() bool { return oldestRecord(t, hubs[0]) > 10 })
 	late := s.Config(shortHistory())
 	seen, _ := configtest.Listen(t, late)
-	for _, h := range append(heard, seen) {
+	for _, h := range append(recorder, seen) {
 		h.WaitRevision(t, base)
 	}
 	for _, c := range append(hubs, late) {
@@ -144,17 +144,17 @@ func TestR40HistoriesOfAPageAreNotReadFromEtcd(t *testing.T) {
 	counted := &countedReads{KV: s.Client().KV}
 	s.Client().KV = counted
 	c := s.Config(etcd.ConfigOptions{Probe: time.Hour, Sweep: time.Hour})
-	heard, _ := configtest.Listen(t, c)
+	recorder, _ := configtest.Listen(t, c)
 	var all []*config.Object
 	for i := range page {
 		all = append(all, configtest.Object(fmt.Sprint("o-", i), i))
 	}
-	heard.WaitRevision(t, 0)
+	recorder.WaitRevision(t, 0)
 	base := configtest.Must(t, c, configtest.Set(0, all...))
 	for i := range 20 {
 		base = configtest.Must(t, c, configtest.Set(base, configtest.Object("busy", i)))
 	}
-	heard.WaitRevision(t, base)
+	recorder.WaitRevision(t, base)
 	ctx := context.WithValue(t.Context(), ofThisTest{}, true)
 	if _, err := c.Records(ctx, 0, 1); err != nil || counted.n.Load() == 0 {
 		t.Fatalf("the reads of a call are not counted: %v", err)
@@ -190,12 +190,12 @@ func TestR40StoreOfAnEarlierVersionKeepsItsHistory(t *testing.T) {
 	o := shortHistory()
 	o.Retain = 20
 	running := s.Config(o)
-	heard, _ := configtest.Listen(t, running)
-	heard.WaitRevision(t, 14)
+	recorder, _ := configtest.Listen(t, running)
+	recorder.WaitRevision(t, 14)
 	base := int64(14)
 	for i := range 30 { // until none of the old records is left
 		base = configtest.Must(t, running, configtest.Set(base, configtest.Object("busy", i)))
-		heard.WaitRevision(t, base)
+		recorder.WaitRevision(t, base)
 	}
 	waitUntil(t, "the records of the earlier version to be removed", func() bool { return oldestRecord(t, running) > 14 })
 	again := s.Config(o)

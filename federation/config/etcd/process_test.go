@@ -106,8 +106,8 @@ func whole(t *testing.T, dir string, acknowledged int64) int64 {
 	o := eager()
 	o.OrphanAge, o.Meter = time.Millisecond, counted
 	c := s.Config(o)
-	heard, stop := configtest.Listen(t, c)
-	seen := heard.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) > 0 })
+	recorder, stop := configtest.Listen(t, c)
+	seen := recorder.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) > 0 })
 	revision := seen.Revision()
 	if revision < acknowledged || revision > acknowledged+1 {
 		t.Fatalf("the store is at %d, and %d was acknowledged", revision, acknowledged)
@@ -126,8 +126,8 @@ func whole(t *testing.T, dir string, acknowledged int64) int64 {
 	}
 	waitUntil(t, "orphans to be collected", func() bool { return staged(t, s) == 0 })
 	stop()
-	if len(heard.Now().Problems) > 0 {
-		t.Errorf("problems: %v", heard.Now().Problems)
+	if len(recorder.Now().Problems) > 0 {
+		t.Errorf("problems: %v", recorder.Now().Problems)
 	}
 	return revision
 }

@@ -14,7 +14,7 @@ import (
 // missing names the records of the log that are not there. A start could not read
 // over such a gap: what is known here of the state after it is made a checkpoint,
 // unless there is one.
-func (f *follower) missing(ctx context.Context, entries []logEntry, indexed map[string]bool) ([]config.Problem, error) {
+func (f *watcher) missing(ctx context.Context, entries []logEntry, indexed map[string]bool) ([]config.Problem, error) {
 	var problems []config.Problem
 	last := int64(0)
 	for _, e := range entries {
@@ -61,7 +61,7 @@ func (r records) isMissing(ctx context.Context, e logEntry) (bool, error) {
 
 // duplicateUIDs names objects that say the same UID of themselves. All of them are shown:
 // which one is right only people know.
-func (f *follower) duplicateUIDs() []config.Problem {
+func (f *watcher) duplicateUIDs() []config.Problem {
 	if f.looked == f.shown {
 		return f.duplicates
 	}

@@ -78,8 +78,8 @@ func TestBE4RevisionOfAnObjectIsNotThatOfItsRecord(t *testing.T) {
 			o := eager()
 			o.Meter = counted
 			c := s.Config(o)
-			heard, _ := configtest.Listen(t, c)
-			seen := heard.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "OTHER_REVISION" && len(s.Objects) > 0 })
+			recorder, _ := configtest.Listen(t, c)
+			seen := recorder.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "OTHER_REVISION" && len(s.Objects) > 0 })
 			if a := seen.Objects[configtest.Key("a")]; a == nil || configtest.Value[int](a) != 1 || len(seen.Objects) != 2 {
 				t.Errorf("objects: %v", seen.Objects)
 			}
@@ -92,7 +92,7 @@ func TestBE4RevisionOfAnObjectIsNotThatOfItsRecord(t *testing.T) {
 				t.Errorf("the history gives %+v, %v", records, err)
 			}
 			configtest.Must(t, c, configtest.Set(2, configtest.Object("a", 3)))
-			heard.Wait(t, "the cure", func(s configtest.Seen) bool {
+			recorder.Wait(t, "the cure", func(s configtest.Seen) bool {
 				return s.Codes() == "" && configtest.Value[int](s.Objects[configtest.Key("a")]) == 3
 			})
 		})
@@ -110,14 +110,14 @@ func TestBE4DuplicateUIDIsReportedAndBothAreReadable(t *testing.T) {
 	s := opened(t, etcd.Options{})
 	c := s.Config(eager())
 	configtest.Must(t, c, configtest.Set(0, withUID("a", "u1"), withUID("b", "u1"), withUID("c", "u2")))
-	heard, _ := configtest.Listen(t, c)
-	seen := heard.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "DUPLICATE_UID" })
+	recorder, _ := configtest.Listen(t, c)
+	seen := recorder.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "DUPLICATE_UID" })
 	p := seen.Problems[0]
 	if len(seen.Objects) != 3 || !strings.Contains(p.Object, "shop/b") || !strings.Contains(p.Message, "shop/a") {
 		t.Errorf("%d objects, %+v", len(seen.Objects), p)
 	}
 	configtest.Must(t, c, configtest.Gone(1, "b"))
-	heard.Wait(t, "its end", func(s configtest.Seen) bool { return s.Codes() == "" && len(s.Objects) == 2 })
+	recorder.Wait(t, "its end", func(s configtest.Seen) bool { return s.Codes() == "" && len(s.Objects) == 2 })
 }
 
 // taken removes keys, and gives them back when it is called.
@@ -144,8 +144,8 @@ func TestBE5LostRecordIsNeverAppliedByHalf(t *testing.T) {
 	writer := s.Config(patient())
 	configtest.Must(t, writer, counters(0, 1))
 	reader := s.Config(eager())
-	heard, _ := configtest.Listen(t, reader)
-	heard.WaitRevision(t, 1)
+	recorder, _ := configtest.Listen(t, reader)
+	recorder.WaitRevision(t, 1)
 	var back func()
 	writer.Steps(func(name string) { // what a disk may lose with the power
 		if name == "publish" {
@@ -157,7 +157,7 @@ func TestBE5LostRecordIsNeverAppliedByHalf(t *testing.T) {
 		}
 	})
 	configtest.Must(t, writer, counters(1, 2))
-	seen := heard.Wait(t, "the report", func(s configtest.Seen) bool { return strings.HasPrefix(s.Codes(), "HISTORY_DAMAGED") })
+	seen := recorder.Wait(t, "the report", func(s configtest.Seen) bool { return strings.HasPrefix(s.Codes(), "HISTORY_DAMAGED") })
 	if seen.Revision() != 1 || counterOf(seen.Objects[configtest.Key("counter-5")]) != 1 {
 		t.Errorf("at revision %d the counter is %d", seen.Revision(), counterOf(seen.Objects[configtest.Key("counter-5")]))
 	}
@@ -166,11 +166,11 @@ func TestBE5LostRecordIsNeverAppliedByHalf(t *testing.T) {
 		t.Errorf("a start over the gap gives %v", err)
 	}
 	back()
-	seen = heard.WaitRevision(t, 2)
+	seen = recorder.WaitRevision(t, 2)
 	if n := counterOf(seen.Objects[configtest.Key("counter-5")]); n != 2 {
 		t.Errorf("repaired, the counter is %d", n)
 	}
-	heard.Wait(t, "the end of trouble", func(s configtest.Seen) bool { return s.Codes() == "" })
+	recorder.Wait(t, "the end of trouble", func(s configtest.Seen) bool { return s.Codes() == "" })
 }
 
 func TestBE5LostValuesConcernTheirObjectsOnly(t *testing.T) {
@@ -182,8 +182,8 @@ func TestBE5LostValuesConcernTheirObjectsOnly(t *testing.T) {
 	counted := &counts{}
 	o := eager()
 	o.Meter = counted
-	heard, _ := configtest.Listen(t, s.Config(o))
-	seen := heard.Wait(t, "the report and the other object",
+	recorder, _ := configtest.Listen(t, s.Config(o))
+	seen := recorder.Wait(t, "the report and the other object",
 		func(s configtest.Seen) bool { return s.Codes() == "CHECKSUM" && len(s.Objects) == 1 })
 	if !strings.Contains(seen.Problems[0].Object, "shop/b") || counted.get(etcd.CountQuarantined) != 1 {
 		t.Errorf("%d objects, %+v, counted %v", len(seen.Objects), seen.Problems, counted.of)
@@ -198,13 +198,13 @@ func TestBE5GapIsBridgedByWhoKnowsWhatCameAfterIt(t *testing.T) {
 	o := eager()
 	o.Meter = counted
 	c := s.Config(o)
-	heard, _ := configtest.Listen(t, c)
+	recorder, _ := configtest.Listen(t, c)
 	for n := range int64(4) {
 		configtest.Must(t, c, counters(n, n+1))
 	}
-	heard.WaitRevision(t, 4)
+	recorder.WaitRevision(t, 4)
 	taken(t, s, txOf(t, s, 2)+"/index/")
-	seen := heard.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "HISTORY_DAMAGED" })
+	seen := recorder.Wait(t, "the report", func(s configtest.Seen) bool { return s.Codes() == "HISTORY_DAMAGED" })
 	if p := seen.Problems[0]; p.Object != "revision 2" || counted.get(etcd.CountMissing) != 1 {
 		t.Errorf("%+v, counted %v", p, counted.of)
 	}
@@ -251,8 +251,8 @@ func TestBE7ManyLeasesInBoundedTimeAndMemory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	clock, began := testbed.StartClock(t), time.Now()
-	heard, _ := configtest.Listen(t, c)
-	seen := heard.Wait(t, "all of them", func(s configtest.Seen) bool { return len(s.Objects) == *leases })
+	recorder, _ := configtest.Listen(t, c)
+	seen := recorder.Wait(t, "all of them", func(s configtest.Seen) bool { return len(s.Objects) == *leases })
 	loaded := clock.Since(began)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -270,7 +270,7 @@ func TestBE7ManyLeasesInBoundedTimeAndMemory(t *testing.T) {
 func TestBE8LocksAndElectionsChangeNothing(t *testing.T) {
 	s := opened(t, etcd.Options{})
 	c := s.Config(eager())
-	heard, _ := configtest.Listen(t, c)
+	recorder, _ := configtest.Listen(t, c)
 	session, err := concurrency.NewSession(s.Client(), concurrency.WithTTL(1))
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func TestBE8LocksAndElectionsChangeNothing(t *testing.T) {
 	if _, err := c.Register(t.Context(), *configtest.Object("vm", 1), time.Minute); err != nil {
 		t.Error(err)
 	}
-	seen := heard.Wait(t, "both objects, and the strange key",
+	seen := recorder.Wait(t, "both objects, and the strange key",
 		func(s configtest.Seen) bool { return len(s.Objects) == 2 && s.Codes() == "UNKNOWN_KEY" })
 	if !strings.Contains(seen.Problems[0].Object, "config/lock") {
 		t.Errorf("%+v", seen.Problems)
@@ -297,7 +297,7 @@ func TestBE8LocksAndElectionsChangeNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	heard.WaitRevision(t, configtest.Must(t, c, configtest.Set(1, configtest.Object("a", 2))))
+	recorder.WaitRevision(t, configtest.Must(t, c, configtest.Set(1, configtest.Object("a", 2))))
 }
 
 func TestBE10ForeignAndTruncatedSnapshotsAreRefused(t *testing.T) {

@@ -23,7 +23,7 @@ func TestM16ReportsAreInOneStore(t *testing.T) {
 			Kinds: []federation.Kind{federation.WorkloadHealthKind}, Patience: configtest.Patience,
 		})
 	}
-	heard, stop := configtest.Listen(t, hubs[1])
+	recorder, stop := configtest.Listen(t, hubs[1])
 	t.Cleanup(stop)
 	of := federation.WorkloadKey{Namespace: "shop", Name: "vm-1"}
 	key := config.WorkloadHealthKey(of)
@@ -39,14 +39,14 @@ func TestM16ReportsAreInOneStore(t *testing.T) {
 		if _, err := hubs[0].Register(t.Context(), *o, ttl); err != nil {
 			t.Fatal(err)
 		}
-		heard.Wait(t, "the report "+unhealthy, func(s configtest.Seen) bool {
+		recorder.Wait(t, "the report "+unhealthy, func(s configtest.Seen) bool {
 			got := s.Objects[key]
 			return got != nil && !got.Expires.IsZero() && string(got.Manifest) == string(o.Manifest)
 		})
 	}
 	gone := func(why string) {
 		t.Helper()
-		heard.Wait(t, why, func(s configtest.Seen) bool { return s.Objects[key] == nil })
+		recorder.Wait(t, why, func(s configtest.Seen) bool { return s.Objects[key] == nil })
 		if _, err := hubs[1].Renew(t.Context(), key); !errors.Is(err, config.ErrNoLease) {
 			t.Errorf("%s: renewing it gives %v", why, err)
 		}

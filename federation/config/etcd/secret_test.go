@@ -38,12 +38,12 @@ func TestSecretAndObjectAreOneTransaction(t *testing.T) {
 				t.Fatalf("the error is %v", err)
 			}
 			anew := s.Config(patient())
-			heard, _ := configtest.Listen(t, anew)
+			recorder, _ := configtest.Listen(t, anew)
 			want, revision := "first", base
 			if inForce {
 				want, revision = "second", base+1
 			}
-			if seen := heard.WaitRevision(t, revision); seen.Revision() != revision || secretOf(t, anew) != want {
+			if seen := recorder.WaitRevision(t, revision); seen.Revision() != revision || secretOf(t, anew) != want {
 				t.Errorf("revision %d with the secret %q; want %d with %q", seen.Revision(), secretOf(t, anew), revision, want)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 
 // leasedListed takes the list of everything that is leased, and gives the first
 // Update if none was given.
-func (f *follower) leasedListed(kvs []*mvccpb.KeyValue) {
+func (f *watcher) leasedListed(kvs []*mvccpb.KeyValue) {
 	listed := map[string]bool{}
 	for _, kv := range kvs {
 		listed[string(kv.Key)] = true
@@ -40,7 +40,7 @@ func (f *follower) leasedListed(kvs []*mvccpb.KeyValue) {
 }
 
 // leasedMoved takes what the watch of leases says.
-func (f *follower) leasedMoved(events []*clientv3.Event) {
+func (f *watcher) leasedMoved(events []*clientv3.Event) {
 	tree := f.shown.leased.Txn()
 	var keys []federation.ObjectKey
 	for _, e := range events {
@@ -59,7 +59,7 @@ func (f *follower) leasedMoved(events []*clientv3.Event) {
 	f.showLeased(view{f.shown.state, tree.Commit()}, keys)
 }
 
-func (f *follower) showLeased(next view, keys []federation.ObjectKey) {
+func (f *watcher) showLeased(next view, keys []federation.ObjectKey) {
 	if f.first {
 		slices.SortFunc(keys, federation.ObjectKey.Compare)
 		f.give(next, slices.Compact(keys))
@@ -73,7 +73,7 @@ func (f *follower) showLeased(next view, keys []federation.ObjectKey) {
 
 // takeLeased puts a leased object into the tree, or notes why not, and returns
 // its key if anything changed.
-func (f *follower) takeLeased(tree *btree.Txn[*config.Object], kv *mvccpb.KeyValue) []federation.ObjectKey {
+func (f *watcher) takeLeased(tree *btree.Txn[*config.Object], kv *mvccpb.KeyValue) []federation.ObjectKey {
 	key := string(kv.Key)
 	if f.leases[key] == kv.ModRevision {
 		return nil
@@ -118,7 +118,7 @@ func (c *Config) readLeased(k federation.ObjectKey, kv *mvccpb.KeyValue) (*confi
 	return o, o.CheckName()
 }
 
-func (f *follower) leasedProblems() []config.Problem {
+func (f *watcher) leasedProblems() []config.Problem {
 	var problems []config.Problem
 	for _, key := range slices.Sorted(maps.Keys(f.badLeases)) {
 		problems = append(problems, f.badLeases[key])

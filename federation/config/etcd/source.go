@@ -28,7 +28,7 @@ const retryAfter = 200 * time.Millisecond
 // is not needed. It returns an error when the store holds nothing good at the
 // start.
 func (c *Config) Run(ctx context.Context, to config.Sink) error {
-	f := &follower{
+	f := &watcher{
 		c: c, to: &oneAtATime{to: to}, seen: map[string]sighting{}, problems: map[string][]config.Problem{},
 		leases: map[string]int64{}, badLeases: map[string]config.Problem{}, gaps: map[int64]bool{},
 	}
@@ -57,8 +57,8 @@ func (c *Config) Run(ctx context.Context, to config.Sink) error {
 	return nil
 }
 
-// follower is one Run.
-type follower struct {
+// watcher is one Run.
+type watcher struct {
 	c          *Config
 	to         config.Sink
 	shown      view // what was given; without a state: nothing yet
@@ -107,7 +107,7 @@ const (
 )
 
 // found says what a finder found, in the place of what it found before.
-func (f *follower) found(finder string, problems []config.Problem) {
+func (f *watcher) found(finder string, problems []config.Problem) {
 	f.finding.Lock()
 	defer f.finding.Unlock()
 	f.problems[finder] = problems
@@ -121,14 +121,14 @@ func (f *follower) found(finder string, problems []config.Problem) {
 	}
 }
 
-func (f *follower) isFound(finder, code string) bool {
+func (f *watcher) isFound(finder, code string) bool {
 	f.finding.Lock()
 	defer f.finding.Unlock()
 	return len(f.problems[finder]) > 0 && f.problems[finder][0].Code == code
 }
 
 // lost says that the store is not followed at the moment.
-func (f *follower) lost(err error) {
+func (f *watcher) lost(err error) {
 	if f.since.IsZero() {
 		f.since = f.c.o.Now()
 	}
@@ -150,7 +150,7 @@ func (f *follower) lost(err error) {
 }
 
 // follow reads the store and follows it until it does not answer as it should.
-func (f *follower) follow(ctx context.Context) error {
+func (f *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p, leased, err := f.list(ctx)
@@ -199,7 +199,7 @@ func (f *follower) follow(ctx context.Context) error {
 }
 
 // watch begins a watch. A member that accepts it and stays silent does not hold
-// the follower up: it tries again, at another one.
+// the watcher up: it tries again, at another one.
 func (r records) watch(ctx context.Context, key string, o ...clientv3.OpOption) (clientv3.WatchChan, error) {
 	begun := make(chan clientv3.WatchChan, 1)
 	go func() { begun <- r.client.Watch(ctx, key, o...) }()
@@ -221,7 +221,7 @@ func broken(answer clientv3.WatchResponse, open bool) error {
 }
 
 // list reads the head and what is leased, all as of one moment.
-func (f *follower) list(ctx context.Context) (place, []*mvccpb.KeyValue, error) {
+func (f *watcher) list(ctx context.Context) (place, []*mvccpb.KeyValue, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*f.c.o.Patience)
 	defer cancel()
 	answer, err := f.c.client.Txn(ctx).Then(append(headOps(), clientv3.OpGet(leasedRoot, clientv3.WithPrefix()))...).Commit()
@@ -232,7 +232,7 @@ func (f *follower) list(ctx context.Context) (place, []*mvccpb.KeyValue, error) 
 	return p, answer.Responses[2].GetResponseRange().Kvs, err
 }
 
-func (f *follower) headMoved(ctx context.Context) error {
+func (f *watcher) headMoved(ctx context.Context) error {
 	looking, cancel := context.WithTimeout(ctx, f.c.o.Patience)
 	defer cancel()
 	p, err := f.c.read.look(looking)
@@ -243,7 +243,7 @@ func (f *follower) headMoved(ctx context.Context) error {
 }
 
 // catchUp gives what changed up to the place.
-func (f *follower) catchUp(ctx context.Context, p place) error {
+func (f *watcher) catchUp(ctx context.Context, p place) error {
 	reading, cancel := context.WithTimeout(ctx, max(time.Minute, 2*f.c.o.Patience))
 	defer cancel()
 	newest, err := f.c.states.advance(reading, p)
@@ -261,7 +261,7 @@ func (f *follower) catchUp(ctx context.Context, p place) error {
 
 // showMade gives what was committed here, without waiting for the watch, which
 // may go to a member that is gone.
-func (f *follower) showMade(ctx context.Context) error {
+func (f *watcher) showMade(ctx context.Context) error {
 	if newest := f.c.states.newest.Load(); newest.revision > f.shown.revision {
 		f.show(newest)
 		return nil
@@ -269,7 +269,7 @@ func (f *follower) showMade(ctx context.Context) error {
 	return f.headMoved(ctx)
 }
 
-func (f *follower) show(newest *state) {
+func (f *watcher) show(newest *state) {
 	f.giveTo(newest)
 	f.found(byState, suspectsOf(newest))
 	f.found(byShadow, shadowed(f.shown))
@@ -279,7 +279,7 @@ func (f *follower) show(newest *state) {
 }
 
 // giveTo gives each commit up to the newest state, or all of them as one.
-func (f *follower) giveTo(newest *state) {
+func (f *watcher) giveTo(newest *state) {
 	steps := 0
 	whole := false
 	for s := f.shown.state; s != newest && s != nil && steps <= farBehind; s = s.next.Load() {
@@ -300,7 +300,7 @@ func (f *follower) giveTo(newest *state) {
 	}
 }
 
-func (f *follower) give(next view, keys []federation.ObjectKey) {
+func (f *watcher) give(next view, keys []federation.ObjectKey) {
 	u := config.Update{Revision: next.revision, Events: next.since(f.shown, keys)}
 	moved := next.revision != f.shown.revision
 	f.shown = next
@@ -320,7 +320,7 @@ func suspectsOf(s *state) []config.Problem {
 
 // probe asks the store whether it is there and whether the watch has missed
 // something, and does what is due.
-func (f *follower) probe(ctx context.Context) error {
+func (f *watcher) probe(ctx context.Context) error {
 	if err := f.headMoved(ctx); err != nil {
 		return err
 	}

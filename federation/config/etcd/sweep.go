@@ -24,7 +24,7 @@ type sighting struct {
 }
 
 // sweep collects what is not needed any more and returns what it finds wrong.
-func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
+func (f *watcher) sweep(ctx context.Context) ([]config.Problem, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Minute, 2*f.c.o.Patience))
 	defer cancel()
 	problems, indexed, err := f.sweepStaged(ctx)
@@ -53,7 +53,7 @@ func (f *follower) sweep(ctx context.Context) ([]config.Problem, error) {
 // keys that are not ours.
 //
 // It returns the transactions that have an index, too.
-func (f *follower) sweepStaged(ctx context.Context) ([]config.Problem, map[string]bool, error) {
+func (f *watcher) sweepStaged(ctx context.Context) ([]config.Problem, map[string]bool, error) {
 	var problems []config.Problem
 	unknown := 0
 	present := map[string]int64{} // root of each transaction
@@ -87,7 +87,7 @@ func (f *follower) sweepStaged(ctx context.Context) ([]config.Problem, map[strin
 	return problems, indexed, f.collect(ctx, present)
 }
 
-func (f *follower) collect(ctx context.Context, present map[string]int64) error {
+func (f *watcher) collect(ctx context.Context, present map[string]int64) error {
 	now := f.c.o.Now()
 	for id := range f.seen {
 		if _, still := present[id]; !still {

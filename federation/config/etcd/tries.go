@@ -33,7 +33,7 @@ const (
 type tries struct {
 	deadline time.Duration // of the first try; 0: a single member, which alone can answer
 	began    time.Time     // before anything was heard; times since then do not follow the clock when it is set
-	heard    atomic.Int64  // when something last came from any member, in ns since then
+	answered atomic.Int64  // when something last came from any member, in ns since then
 	mu       sync.Mutex
 	links    map[*link]bool
 }
@@ -136,7 +136,7 @@ func (l *link) Read(data []byte) (int, error) {
 	if n > 0 {
 		now := l.of.at(time.Now())
 		l.heard.Store(now)
-		l.of.heard.Store(now)
+		l.of.answered.Store(now)
 	}
 	return n, err
 }
@@ -170,7 +170,7 @@ func (l *link) hangUpIfSilent(since time.Time) {
 
 // silentSince reports whether nothing came from any member since then. That a connection
 // was accepted does not count: the kernel of a frozen member does that.
-func (t *tries) silentSince(since time.Time) bool { return t.heard.Load() < t.at(since) }
+func (t *tries) silentSince(since time.Time) bool { return t.answered.Load() < t.at(since) }
 
 func (t *tries) at(when time.Time) int64 { return int64(when.Sub(t.began)) }
 

@@ -162,8 +162,8 @@ func swap(t *testing.T, dir, version string, files map[string]string) {
 func TestBY4ConfigMapSwapIsOneUpdate(t *testing.T) {
 	o := options(t, t.TempDir())
 	o.Debounce = time.Second // a swap takes several steps, between which the machine may stop
-	heard, _ := configtest.Listen(t, file.New(o))
-	f := &folder{heard, t, o.Dir}
+	recorder, _ := configtest.Listen(t, file.New(o))
+	f := &folder{recorder, t, o.Dir}
 	f.objects("")
 	swap(t, f.dir, "..1", map[string]string{"a.yaml": entry("a", 1), "b.yaml": entry("b", 1), "moves.yaml": entry("c", 1)})
 	before := f.objects("a=1 b=1 c=1")
@@ -203,8 +203,8 @@ func TestBY5OnlyRegularFilesBelowTheFolder(t *testing.T) {
 func TestBY5TooLargeFilesAreNamed(t *testing.T) {
 	o := options(t, t.TempDir())
 	o.Manifest.Bytes, o.Bytes, o.Files = 1000, 5000, 10
-	heard, _ := configtest.Listen(t, file.New(o))
-	f := &folder{heard, t, o.Dir}
+	recorder, _ := configtest.Listen(t, file.New(o))
+	f := &folder{recorder, t, o.Dir}
 	f.put("a.yaml", entry("a", 1))
 	f.objects("a=1")
 	f.put("a.yaml", entry("a", 2)+strings.Repeat("#", 1000))

@@ -49,15 +49,15 @@ func options(t testing.TB, dir string) file.Options {
 
 // folder is a folder of manifests that a source follows.
 type folder struct {
-	*configtest.Heard
+	*configtest.Recorder
 	t   *testing.T
 	dir string
 }
 
 func follow(t *testing.T, dir string) *folder {
 	t.Helper()
-	heard, _ := configtest.Listen(t, file.New(options(t, dir)))
-	return &folder{heard, t, dir}
+	recorder, _ := configtest.Listen(t, file.New(options(t, dir)))
+	return &folder{recorder, t, dir}
 }
 
 // put writes a file in one step.

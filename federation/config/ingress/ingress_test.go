@@ -147,14 +147,14 @@ func TestG15Ingresses(t *testing.T) {
 
 func fromServer(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "nothing without settings", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects) == 0 })
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "nothing without settings", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects) == 0 })
 	registry, detach := r.attach("c1", server.Admin)
 	web(registry, "shop", 80)
 	server.Apply(manifest("shop", "a", "a.example", `"name":"http"`))
 	r.mode(federation.IngressStrict)
 	route := key("VirtualService", "shop", "ingress-host.a.example")
-	seen := heard.Wait(t, "what the Ingress means",
+	seen := recorder.Wait(t, "what the Ingress means",
 		func(s configtest.Seen) bool { return len(s.Objects) == 3 && says(s.Objects[route], `"number":80`) })
 	if o := seen.Objects[key("Gateway", "shop", "ingress-tls-cert")]; o == nil ||
 		o.Credentials != (federation.CredentialGrant{From: "shop", To: "istio-system"}) {
@@ -165,10 +165,10 @@ func fromServer(t *testing.T, server *testbed.Kube) {
 	}
 	updates := len(seen.Updates)
 	web(registry, "shop", 8080)
-	seen = heard.Wait(t, "the changed port of the service", func(s configtest.Seen) bool { return says(s.Objects[route], `"number":8080`) })
+	seen = recorder.Wait(t, "the changed port of the service", func(s configtest.Seen) bool { return says(s.Objects[route], `"number":8080`) })
 	server.ApplyStatus(`{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"a","namespace":"shop"},"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}}`)
 	server.Apply(manifest("shop", "b", "b.example", `"name":"none"`))
-	seen = heard.Wait(t, "a second Ingress", func(s configtest.Seen) bool {
+	seen = recorder.Wait(t, "a second Ingress", func(s configtest.Seen) bool {
 		return len(s.Objects) == 4 && coded(s, "BACKEND_PORT_UNKNOWN", "Ingress shop/b of cluster c1")
 	})
 	if n := len(seen.Updates) - updates; n != 2 {
@@ -181,19 +181,19 @@ func fromServer(t *testing.T, server *testbed.Kube) {
 	if answer.Err != nil {
 		t.Fatal(answer.Err)
 	}
-	heard.Wait(t, "the end of the class", func(s configtest.Seen) bool {
+	recorder.Wait(t, "the end of the class", func(s configtest.Seen) bool {
 		return len(s.Objects) == 0 && coded(s, "INGRESS_CLASS_UNKNOWN", "Ingress shop/a")
 	})
 	server.Apply(ours)
-	heard.Wait(t, "the class again", func(s configtest.Seen) bool { return len(s.Objects) == 4 })
+	recorder.Wait(t, "the class again", func(s configtest.Seen) bool { return len(s.Objects) == 4 })
 	server.Delete(manifest("shop", "b", "", ""))
-	heard.Wait(t, "the deletion", func(s configtest.Seen) bool { return len(s.Objects) == 3 && len(s.Problems) == 0 })
+	recorder.Wait(t, "the deletion", func(s configtest.Seen) bool { return len(s.Objects) == 3 && len(s.Problems) == 0 })
 	r.mode(federation.IngressOff)
-	heard.Wait(t, "nothing in mode OFF", func(s configtest.Seen) bool { return len(s.Objects) == 0 })
+	recorder.Wait(t, "nothing in mode OFF", func(s configtest.Seen) bool { return len(s.Objects) == 0 })
 	r.mode(federation.IngressDefault)
-	heard.Wait(t, "the objects again", func(s configtest.Seen) bool { return len(s.Objects) == 3 })
+	recorder.Wait(t, "the objects again", func(s configtest.Seen) bool { return len(s.Objects) == 3 })
 	detach()
-	heard.Wait(t, "nothing of a detached cluster", func(s configtest.Seen) bool { return len(s.Objects) == 0 && len(s.Problems) == 0 })
+	recorder.Wait(t, "nothing of a detached cluster", func(s configtest.Seen) bool { return len(s.Objects) == 0 && len(s.Problems) == 0 })
 }
 
 // forbidden: an account without rights is a problem that says what to grant.
@@ -207,8 +207,8 @@ func forbidden(t *testing.T, server *testbed.Kube) {
 	r.mode(federation.IngressDefault)
 	registry, _ := r.attach("c1", server.User("narrow"))
 	web(registry, "shop", 80)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "a problem for each resource", func(s configtest.Seen) bool {
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "a problem for each resource", func(s configtest.Seen) bool {
 		return len(s.Updates) == 1 && len(s.Objects) == 0 && coded(s, "UNREADABLE", "ingresses.networking.k8s.io of cluster c1") &&
 			coded(s, "UNREADABLE", "ingressclasses")
 	})
@@ -219,8 +219,8 @@ func TestSeed29(t *testing.T) {
 	r := newRig(t, func(o *ingress.Options) { o.Patience = time.Hour }) // it waits for no datacenter
 	r.mode(federation.IngressDefault)
 	r.show("dc1", federation.Consul)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "nothing", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects)+len(s.Problems) == 0 })
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "nothing", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects)+len(s.Problems) == 0 })
 }
 
 // TestG18NothingWaitsForClustersInModeOff: a hub without Ingresses does not wait for clusters
@@ -228,6 +228,6 @@ func TestSeed29(t *testing.T) {
 func TestG18NothingWaitsForClustersInModeOff(t *testing.T) {
 	r := newRig(t, func(o *ingress.Options) { o.Patience = time.Hour })
 	r.show("c1", federation.Kubernetes)
-	heard, _ := configtest.Listen(t, r.source)
-	heard.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects)+len(s.Problems) == 0 })
+	recorder, _ := configtest.Listen(t, r.source)
+	recorder.Wait(t, "the first update", func(s configtest.Seen) bool { return len(s.Updates) == 1 && len(s.Objects)+len(s.Problems) == 0 })
 }

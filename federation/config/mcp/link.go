@@ -27,7 +27,7 @@ const (
 
 // link is one stream to the server. Its methods other than run are for one goroutine.
 type link struct {
-	heard chan event
+	arrived chan event
 	stop  context.CancelFunc
 	ended chan struct{}
 	node  *corev3.Node
@@ -59,7 +59,7 @@ type resource struct {
 // dial opens a stream; what comes of it are events.
 func (s *Source) dial(ctx context.Context) *link {
 	ctx, stop := context.WithCancel(ctx)
-	l := &link{heard: make(chan event), stop: stop, ended: make(chan struct{}), node: s.node()}
+	l := &link{arrived: make(chan event), stop: stop, ended: make(chan struct{}), node: s.node()}
 	delta := s.delta
 	go func() {
 		defer close(l.ended)
@@ -111,7 +111,7 @@ func (s *Source) follow(ctx context.Context, l *link, delta bool) error {
 
 func (l *link) tell(ctx context.Context, e event) {
 	select {
-	case l.heard <- e:
+	case l.arrived <- e:
 	case <-ctx.Done():
 	}
 }
@@ -121,7 +121,7 @@ func (l *link) events() <-chan event {
 	if l == nil {
 		return nil
 	}
-	return l.heard
+	return l.arrived
 }
 
 // close ends the stream and waits for that; a link that is nil needs none.

@@ -98,7 +98,7 @@ type Source struct {
 	touched  map[federation.ObjectKey]*table
 	given    map[federation.ObjectKey]*config.Object
 	revision int64
-	away     *config.Problem // why the server is not heard
+	away     *config.Problem // why the server is not used
 	said     []config.Problem
 	used     federation.Usage
 

@@ -23,10 +23,10 @@ func TestConformance(t *testing.T) {
 func TestFailureIsSaidAndNothingIsTakenAway(t *testing.T) {
 	s := memory.New()
 	revision := configtest.Must(t, s, configtest.Set(0, configtest.Object("a", 1)))
-	heard, _ := configtest.Listen(t, s)
-	heard.WaitRevision(t, revision)
+	recorder, _ := configtest.Listen(t, s)
+	recorder.WaitRevision(t, revision)
 	s.Fail(errors.New("cut"))
-	seen := heard.Wait(t, "trouble", func(s configtest.Seen) bool { return s.Codes() == "UNREACHABLE" })
+	seen := recorder.Wait(t, "trouble", func(s configtest.Seen) bool { return s.Codes() == "UNREACHABLE" })
 	if len(seen.Objects) != 1 {
 		t.Errorf("%d objects are left", len(seen.Objects))
 	}
@@ -34,26 +34,26 @@ func TestFailureIsSaidAndNothingIsTakenAway(t *testing.T) {
 		t.Errorf("a commit gives %v", err)
 	}
 	s.Fail(nil)
-	heard.Wait(t, "the end of trouble", func(s configtest.Seen) bool { return s.Codes() == "" })
+	recorder.Wait(t, "the end of trouble", func(s configtest.Seen) bool { return s.Codes() == "" })
 }
 
 func TestLeaseEndsInTheTimeOfTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New()
-		heard, _ := configtest.Listen(t, s)
+		recorder, _ := configtest.Listen(t, s)
 		if _, err := s.Register(context.Background(), *configtest.Object("a", 1), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		gone := func(s configtest.Seen) bool { return len(s.Objects) == 0 && len(s.Updates) > 1 }
 		synctest.Wait()
-		if gone(heard.Now()) {
+		if gone(recorder.Now()) {
 			t.Fatal("it went at once")
 		}
 		timer := time.NewTimer(time.Hour + time.Second)
 		<-timer.C
 		synctest.Wait()
-		if !gone(heard.Now()) {
+		if !gone(recorder.Now()) {
 			t.Errorf("it is there after %v", time.Since(began))
 		}
 	})

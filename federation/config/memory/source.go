@@ -12,7 +12,7 @@ import (
 
 // Run is part of config.Source.
 func (s *Store) Run(ctx context.Context, to config.Sink) error {
-	f := &follower{to: to, committed: map[federation.ObjectKey]*config.Object{}, leased: map[federation.ObjectKey]*config.Object{}}
+	f := &feed{to: to, committed: map[federation.ObjectKey]*config.Object{}, leased: map[federation.ObjectKey]*config.Object{}}
 	for {
 		s.mu.Lock()
 		moved, next, fails := s.moved, s.expire(), s.fails
@@ -49,8 +49,8 @@ func wait(ctx context.Context, moved <-chan struct{}, next time.Time) bool {
 	return ctx.Err() == nil
 }
 
-// follower is one Run: what it gave so far.
-type follower struct {
+// feed is one Run: what it gave so far.
+type feed struct {
 	to        config.Sink
 	first     bool
 	revision  int64
@@ -59,14 +59,14 @@ type follower struct {
 	said      []config.Problem
 }
 
-func (f *follower) see(key federation.ObjectKey) *config.Object {
+func (f *feed) see(key federation.ObjectKey) *config.Object {
 	if o := f.committed[key]; o != nil {
 		return o
 	}
 	return f.leased[key]
 }
 
-func (f *follower) say(fails error) {
+func (f *feed) say(fails error) {
 	var problems []config.Problem
 	if fails != nil {
 		problems = append(problems, config.Problem{Code: "UNREACHABLE", Message: "the store does not answer: " + fails.Error()})
@@ -85,7 +85,7 @@ func (f *follower) say(fails error) {
 	}
 }
 
-func (f *follower) catchUp(log []config.Record, leased map[federation.ObjectKey]*config.Object) {
+func (f *feed) catchUp(log []config.Record, leased map[federation.ObjectKey]*config.Object) {
 	if !f.first {
 		for _, r := range log {
 			replay(f.committed, r)
@@ -113,7 +113,7 @@ func (f *follower) catchUp(log []config.Record, leased map[federation.ObjectKey]
 }
 
 // give passes on how change alters the objects of the keys.
-func (f *follower) give(keys []federation.ObjectKey, change func()) {
+func (f *feed) give(keys []federation.ObjectKey, change func()) {
 	before := make([]*config.Object, len(keys))
 	for i, key := range keys {
 		before[i] = f.see(key)

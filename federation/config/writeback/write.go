@@ -36,7 +36,7 @@ func (w *Writer) write(ctx context.Context, id federation.ClusterID, uid string,
 	}
 	cluster, limit := w.client(id, uid)
 	if cluster == nil {
-		return nil // a follower that comes has all looked at
+		return nil // a cluster reader that comes has all looked at
 	}
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()

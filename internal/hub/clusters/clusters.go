@@ -31,7 +31,7 @@ type Options struct {
 	Snapshots  *federation.Aggregate
 	Identities *identities.Identities
 	Secrets    *identity.Secrets
-	Sources    []sources.Follower     // of objects that are configuration
+	Sources    []sources.ClusterReader     // of objects that are configuration
 	Owner      serviceimport.Owner    // of several hubs, the one that writes into clusters
 	Ready      func() <-chan struct{} // closed when clusters and configuration are there
 	Metrics    *metrics.Metrics

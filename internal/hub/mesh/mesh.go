@@ -25,12 +25,12 @@ import (
 // Mesh is the mesh's configuration, joined: where it comes from, what is in
 // force, and how it is changed.
 type Mesh struct {
-	Stored    *etcd.Config
-	Views     *config.Aggregate
-	Engine    *apply.Engine
-	Kinds     []schema.Kind
-	Epoch     string
-	Followers []sources.Follower // of the clusters whose objects are configuration
+	Stored  *etcd.Config
+	Views   *config.Aggregate
+	Engine  *apply.Engine
+	Kinds   []schema.Kind
+	Epoch   string
+	Readers []sources.ClusterReader // of the clusters whose objects are configuration
 
 	snapshots *federation.Aggregate
 	logger    *slog.Logger
@@ -75,8 +75,8 @@ func New(o Options) (*Mesh, error) {
 	})
 	return &Mesh{
 		Stored: stored, Views: views, Engine: engine, Kinds: set.Kinds(), Epoch: o.Store.Epoch(),
-		Followers: append(others.followers(), written),
-		status:    written, statusOf: others.parts(views),
+		Readers: append(others.readers(), written),
+		status:  written, statusOf: others.parts(views),
 		snapshots: o.Snapshots, logger: o.Logger,
 	}, nil
 }

@@ -38,13 +38,13 @@ func (all opened) learn(views *config.Aggregate) {
 	}
 }
 
-func (all opened) followers() (followers []sources.Follower) {
+func (all opened) readers() (readers []sources.ClusterReader) {
 	for _, o := range all {
-		if o.Follower != nil {
-			followers = append(followers, o.Follower)
+		if o.Reader != nil {
+			readers = append(readers, o.Reader)
 		}
 	}
-	return followers
+	return readers
 }
 
 // parts are what statuses in clusters are computed from.

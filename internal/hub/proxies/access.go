@@ -85,7 +85,7 @@ func (a provenAccess) Identify(ctx context.Context) (xds.Caller, error) {
 }
 
 // still checks the caller that is not a node, with what it proved looked at again.
-func (a provenAccess) still(who callers.Identity, check func(workload string) error) func() (string, error) {
+func (a provenAccess) still(who callers.Caller, check func(workload string) error) func() (string, error) {
 	return func() (string, error) {
 		workload := who.Workload.String()
 		return workload, cmp.Or(check(workload), a.guard.Still(who))
@@ -94,7 +94,7 @@ func (a provenAccess) still(who callers.Identity, check func(workload string) er
 
 // givenOf is what the proof of a Consul datacenter says about a proxy: those that Consul starts
 // do not say it themselves.
-func givenOf(who callers.Identity) envoy.Given {
+func givenOf(who callers.Caller) envoy.Given {
 	cluster, one := who.Cluster()
 	if !who.Datacenter || !one {
 		return envoy.Given{}
@@ -103,7 +103,7 @@ func givenOf(who callers.Identity) envoy.Given {
 }
 
 // identityOf names a workload of a cluster, all of its pods together.
-func identityOf(who callers.Identity) string {
+func identityOf(who callers.Caller) string {
 	cluster, _ := who.Cluster()
 	return fmt.Sprintf("%s of cluster %q", who.Workload, cluster)
 }

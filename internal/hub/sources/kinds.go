@@ -63,7 +63,7 @@ var customResources = Kind{
 			Snapshots: h.Snapshots, Limits: h.Limits, Originals: h.Status, Dir: h.Kept("crd"), Off: s.NoCustomResources, Logger: h.Logger,
 		})
 		return Opened{
-			Sources: one("CRD", custom), Follower: custom,
+			Sources: one("CRD", custom), Reader: custom,
 			Views: func(views *config.Aggregate) { custom.Settings(views) },
 			Shown: func(p *writeback.Parts) { p.Resources = custom },
 		}
@@ -80,7 +80,7 @@ var ingresses = Kind{
 		})
 		found := ingress.New(ingress.Options{Snapshots: h.Snapshots, Reader: reader, Logger: logger})
 		return Opened{
-			Sources: one("INGRESS", found), Follower: reader,
+			Sources: one("INGRESS", found), Reader: reader,
 			Views: func(views *config.Aggregate) { found.Settings(views) },
 			Shown: func(p *writeback.Parts) { p.Ingresses = reader },
 		}

@@ -65,14 +65,14 @@ type Opened struct {
 	Sources []config.Named
 	// Views has them learn what is in force; nil: they do not depend on it.
 	Views func(*config.Aggregate)
-	// Follower reads objects of attached clusters; nil: they have none.
-	Follower Follower
+	// Reader reads objects of attached clusters; nil: they have none.
+	Reader ClusterReader
 	// Shown adds their part of what statuses in clusters are computed from; nil: they have none.
 	Shown func(*writeback.Parts)
 }
 
-// Follower reads what is configuration of a cluster until the context ends.
-type Follower interface {
+// ClusterReader reads what is configuration of a cluster until the context ends.
+type ClusterReader interface {
 	Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster)
 }
 

@@ -7,8 +7,8 @@ import (
 	"isthmus.dev/isthmus/federation/fleet"
 )
 
-// heard is what News told last. It is for one reader.
-type heard struct {
+// lastNews is what News told last. It is for one reader.
+type lastNews struct {
 	fleet    uint64
 	refusals map[fleet.Key]string // of the streams that are served
 }
@@ -22,7 +22,7 @@ func (w Written) News() (n wanted.News) {
 }
 
 // follow takes up what changed in the fleet.
-func (h *heard) follow(now *fleet.Value, n *wanted.News) {
+func (h *lastNews) follow(now *fleet.Value, n *wanted.News) {
 	changes := now.ChangesSince(h.fleet)
 	h.fleet = now.Version()
 	if changes.All {
@@ -43,7 +43,7 @@ func (h *heard) follow(now *fleet.Value, n *wanted.News) {
 }
 
 // take takes up how a stream is now.
-func (h *heard) take(p *fleet.Proxy, n *wanted.News) {
+func (h *lastNews) take(p *fleet.Proxy, n *wanted.News) {
 	before, known := h.refusals[p.Key()]
 	refuses := p.Refusals()
 	if !p.Served {

@@ -21,7 +21,7 @@ func (c *changed) since() ([]federation.ObjectKey, []federation.ServiceKey) {
 // that they are about; of a refusal, all.
 func TestG61NewsNameWhatChanged(t *testing.T) {
 	proxies, reasons := fleet.New(), &changed{}
-	w := Written{Objects: &Objects{Hub: "hub", Proxies: noReasons{}}, Fleet: proxies, Reasons: reasons.since, last: &heard{}}
+	w := Written{Objects: &Objects{Hub: "hub", Proxies: noReasons{}}, Fleet: proxies, Reasons: reasons.since, last: &lastNews{}}
 	news := func() wanted.News { return w.News() }
 	news()
 	reasons.objects = []federation.ObjectKey{objectOf(2)}

@@ -21,13 +21,13 @@ type Written struct {
 	Secrets *identity.Secrets
 	Reasons func() ([]federation.ObjectKey, []federation.ServiceKey) // that changed since it was called last
 	Others  func() int                                               // hubs that run beside this one
-	last    *heard
+	last    *lastNews
 }
 
 // NewWritten tells about what the server serves to the fleet, and about the Secrets that it has.
 func NewWritten(objects *Objects, server *xds.Server, of *fleet.Fleet, secrets *identity.Secrets) Written {
 	reasons := func() ([]federation.ObjectKey, []federation.ServiceKey) { return xds.ReasonsChanged(server) }
-	return Written{Objects: objects, Fleet: of, Secrets: secrets, Reasons: reasons, last: &heard{}}
+	return Written{Objects: objects, Fleet: of, Secrets: secrets, Reasons: reasons, last: &lastNews{}}
 }
 
 // Changed is part of writeback.Proxies.

@@ -24,9 +24,9 @@ import (
 
 // Callers tell who calls; an access.Guard does.
 type Callers interface {
-	Identify(ctx context.Context) (access.Identity, error)
-	CertificateCluster(i access.Identity) (federation.ClusterID, error)
-	LastProof(i access.Identity, cluster federation.ClusterID) time.Time
+	Identify(ctx context.Context) (access.Caller, error)
+	CertificateCluster(i access.Caller) (federation.ClusterID, error)
+	LastProof(i access.Caller, cluster federation.ClusterID) time.Time
 }
 
 // Signer signs certificates; an authority.Authority does.
@@ -98,7 +98,7 @@ const impersonates = "ImpersonatedIdentity"
 // create signs the request of an authenticated caller, for its own identity only. Every
 // certificate is logged, without what is secret; a caller can repeat what is refused
 // without end, so that the lines about it are bounded.
-func (s *Service) create(ctx context.Context, caller access.Identity,
+func (s *Service) create(ctx context.Context, caller access.Caller,
 	r *security.IstioCertificateRequest,
 ) (*security.IstioCertificateResponse, error) {
 	who := []any{
@@ -119,7 +119,7 @@ func (s *Service) create(ctx context.Context, caller access.Identity,
 	return &security.IstioCertificateResponse{CertChain: chain}, nil
 }
 
-func (s *Service) sign(caller access.Identity, r *security.IstioCertificateRequest) (federation.ClusterID, authority.Leaf, error) {
+func (s *Service) sign(caller access.Caller, r *security.IstioCertificateRequest) (federation.ClusterID, authority.Leaf, error) {
 	cluster, err := s.o.Callers.CertificateCluster(caller)
 	if err != nil {
 		return "", authority.Leaf{}, refusal{err}

@@ -185,7 +185,7 @@ func TestU08NothingIsWrittenThroughAnOpenGate(t *testing.T) {
 		return nil, nil //nolint:nilnil // the server answers
 	})
 	server.Become("u2")
-	f := &follower{cluster: cluster}
+	f := &rootWriter{cluster: cluster}
 	if err := f.write(t.Context(), "shop", found{}, create, "roots"); err == nil || !strings.Contains(err.Error(), "another cluster") {
 		t.Errorf("it is written: %v", err)
 	}

@@ -68,7 +68,7 @@ func New(o Options) *Writer {
 // Follow keeps the ConfigMaps of the cluster up to date until the context ends, while the
 // cluster proves that it is the known one.
 func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, mayOverwrite bool) {
-	f := &follower{
+	f := &rootWriter{
 		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), id: id, cluster: cluster, mayOverwrite: mayOverwrite,
 		wake: make(chan struct{}, 1), dirty: map[string]bool{}, pauses: retry.Pauses[string]{First: firstPause, Longest: longestPause},
 		told: map[string]bool{},

@@ -9,9 +9,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// session is all types of one stream. It is for one goroutine and reads no
+// streamState is all types of one stream. It is for one goroutine and reads no
 // clock: who drives it says what time it is.
-type session struct {
+type streamState struct {
 	delta    bool
 	timing   timing
 	latest   func() *federation.Snapshot
@@ -36,14 +36,14 @@ type session struct {
 	warming map[string]struct{} // endpoints of the clusters that were sent before anybody asked for endpoints
 }
 
-func (s *session) nonce() string {
+func (s *streamState) nonce() string {
 	s.sent++
 	return s.prefix + strconv.FormatUint(s.sent, 36)
 }
 
 // handle takes up a request. asked: it did more than answer a response, or
 // nothing at all.
-func (s *session) handle(r request, now time.Time) (sub *subscription, asked bool) {
+func (s *streamState) handle(r request, now time.Time) (sub *subscription, asked bool) {
 	sub = s.subs[r.kind]
 	if sub == nil {
 		sources := s.open(r.kind)
@@ -77,7 +77,7 @@ func (s *session) handle(r request, now time.Time) (sub *subscription, asked boo
 }
 
 // readSotW takes up a SotW request; false: it was stale and nothing was done.
-func (s *session) readSotW(sub *subscription, r request, asked bool, now time.Time) bool {
+func (s *streamState) readSotW(sub *subscription, r request, asked bool, now time.Time) bool {
 	repeats, before := sub.started && asked, len(sub.queue.pending)
 	read := sub.readSotW(r, now)
 	if read && repeats && len(sub.queue.pending) == before {
@@ -86,7 +86,7 @@ func (s *session) readSotW(sub *subscription, r request, asked bool, now time.Ti
 	return read
 }
 
-func (s *session) answer(sub *subscription, r request, now time.Time) *flight {
+func (s *streamState) answer(sub *subscription, r request, now time.Time) *flight {
 	if r.nonce == "" {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (s *session) answer(sub *subscription, r request, now time.Time) *flight {
 
 // collect notes what changed up to the snapshot. Clusters come last: what
 // refers to them must not be newer than they are.
-func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
+func (s *streamState) collect(snapshot *federation.Snapshot, now time.Time) {
 	if snapshot.Version() == s.snapshot {
 		return
 	}
@@ -125,15 +125,15 @@ func (s *session) collect(snapshot *federation.Snapshot, now time.Time) {
 	}
 }
 
-// close gives back the names that the session holds.
-func (s *session) close() {
+// close gives back the names that the stream holds.
+func (s *streamState) close() {
 	for _, sub := range s.subs {
 		sub.client.close()
 	}
 }
 
 // renew notes which secrets and roots changed, whatever the snapshot.
-func (s *session) renew(now time.Time) {
+func (s *streamState) renew(now time.Time) {
 	for _, kind := range []envoy.Type{envoy.ProxyConfigType, envoy.SecretType} {
 		if sub := s.subs[kind]; sub != nil {
 			sub.collect(s.latest(), now)
@@ -142,7 +142,7 @@ func (s *session) renew(now time.Time) {
 }
 
 // redirect has every type read from the sources that are right now.
-func (s *session) redirect(now time.Time) {
+func (s *streamState) redirect(now time.Time) {
 	for kind, sub := range s.subs {
 		if sources := s.reopen(kind); sources != nil {
 			sub.redirect(sources, now)
@@ -151,7 +151,7 @@ func (s *session) redirect(now time.Time) {
 }
 
 // refresh brings the clusters up to the latest snapshot.
-func (s *session) refresh() {
+func (s *streamState) refresh() {
 	if latest := s.latest(); latest.Version() != s.snapshot {
 		s.subs[envoy.ClusterType].collect(latest, s.now)
 	}
@@ -159,7 +159,7 @@ func (s *session) refresh() {
 
 // next returns the next response, or when to look again at the latest; a zero
 // time is not before something happens.
-func (s *session) next(now time.Time) (*response, time.Time) {
+func (s *streamState) next(now time.Time) (*response, time.Time) {
 	s.now = now
 	var wake time.Time
 	for _, kind := range servedTypes {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// event is what the mechanism and the gate of listwatch tell the follower: listed, changed,
+// event is what the mechanism and the gate of listwatch tell the applier: listed, changed,
 // followed or probed.
 type event any
 
@@ -37,8 +37,8 @@ type (
 // mostEvents bounds the events of one edit.
 const mostEvents = 4096
 
-// follower applies the events in their order and passes on what they change.
-type follower struct {
+// applier applies the events in their order and passes on what they change.
+type applier struct {
 	*Registry
 	to     Sink
 	model  *model
@@ -48,14 +48,14 @@ type follower struct {
 	relist bool          // a list within the epoch changed something
 }
 
-func newFollower(r *Registry, to Sink) *follower {
-	return &follower{Registry: r, to: to, model: r.newModel(), link: link{explain: r.options.Explain}}
+func newFollower(r *Registry, to Sink) *applier {
+	return &applier{Registry: r, to: to, model: r.newModel(), link: link{explain: r.options.Explain}}
 }
 
 // run takes events until the context ends. Events that wait already become one
 // edit; nothing waits for more. What becomes a problem by lasting is looked at
 // when its time has come.
-func (f *follower) run(ctx context.Context, events <-chan event) {
+func (f *applier) run(ctx context.Context, events <-chan event) {
 	due := time.NewTimer(podPatience)
 	defer due.Stop()
 	for {
@@ -81,7 +81,7 @@ func (f *follower) run(ctx context.Context, events <-chan event) {
 	}
 }
 
-func (f *follower) takeWaiting(events <-chan event) bool {
+func (f *applier) takeWaiting(events <-chan event) bool {
 	select {
 	case e := <-events:
 		f.take(e)
@@ -91,7 +91,7 @@ func (f *follower) takeWaiting(events <-chan event) bool {
 	}
 }
 
-func (f *follower) take(e event) {
+func (f *applier) take(e event) {
 	switch e := e.(type) {
 	case listed:
 		afresh := e.epoch != f.epochs[e.kind]
@@ -126,7 +126,7 @@ func (f *follower) take(e event) {
 
 // flush says what changed. While lists of different epochs are mixed, or what
 // answers is not what was followed, nothing is sent: stale beats partial.
-func (f *follower) flush() {
+func (f *applier) flush() {
 	if f.whole() && !f.link.frozen() {
 		full := f.epochs[0] > f.full || f.relist
 		if edit, ok := f.model.edit(full); ok {
@@ -145,7 +145,7 @@ func (f *follower) flush() {
 }
 
 // whole reports whether every kind was listed in the same epoch.
-func (f *follower) whole() bool {
+func (f *applier) whole() bool {
 	for _, epoch := range f.epochs {
 		if epoch == 0 || epoch != f.epochs[0] {
 			return false

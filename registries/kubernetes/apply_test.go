@@ -15,15 +15,15 @@ import (
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
-// told runs the events through a follower, all of them waiting at once, and
+// told runs the events through an applier, all of them waiting at once, and
 // returns how many edits they made.
-func told(f *follower, heard *registrytest.Recorder, events ...event) int {
-	before := heard.View().Edits
+func told(f *applier, recorder *registrytest.Recorder, events ...event) int {
+	before := recorder.View().Edits
 	for _, e := range events {
 		f.take(e)
 	}
 	f.flush()
-	return heard.View().Edits - before
+	return recorder.View().Edits - before
 }
 
 func lists(epoch uint64, services ...object) []event {
@@ -35,8 +35,8 @@ func lists(epoch uint64, services ...object) []event {
 }
 
 func TestEventsThatWaitAreOneEdit(t *testing.T) {
-	heard := &registrytest.Recorder{}
-	f := newFollower(New(Options{}), heard)
+	recorder := &registrytest.Recorder{}
+	f := newFollower(New(Options{}), recorder)
 	events := make(chan event, mostEvents)
 	for _, e := range lists(1) {
 		events <- e
@@ -50,62 +50,62 @@ func TestEventsThatWaitAreOneEdit(t *testing.T) {
 		defer close(done)
 		f.run(ctx, events)
 	}()
-	v := heard.Wait(t, "the services", func(v registrytest.View) bool { return len(v.Services) == 10 })
+	v := recorder.Wait(t, "the services", func(v registrytest.View) bool { return len(v.Services) == 10 })
 	cancel()
 	<-done
 	if v.Edits != 1 {
 		t.Errorf("%d edits", v.Edits)
 	}
-	heard.Check(t)
+	recorder.Check(t)
 }
 
 // TestListsOfTwoHistoriesAreNeverMixed: after a new epoch began nothing is sent
 // until everything was listed in it; then one full edit is sent.
 func TestListsOfTwoHistoriesAreNeverMixed(t *testing.T) {
-	heard := &registrytest.Recorder{}
-	f := newFollower(New(Options{}), heard)
+	recorder := &registrytest.Recorder{}
+	f := newFollower(New(Options{}), recorder)
 	first := lists(1, parse(t, plainService))
 	for i, e := range first {
-		if n := told(f, heard, e); (n == 1) != (i == len(first)-1) {
+		if n := told(f, recorder, e); (n == 1) != (i == len(first)-1) {
 			t.Fatalf("%d edits after %d lists", n, i+1)
 		}
 	}
 	second := lists(2, parse(t, strings.ReplaceAll(plainService, "web", "other")))
 	for i, e := range second {
-		n := told(f, heard, e, changed{kind: kindPods, set: parse(t, podYAML)})
+		n := told(f, recorder, e, changed{kind: kindPods, set: parse(t, podYAML)})
 		if (n == 1) != (i == len(second)-1) {
 			t.Fatalf("%d edits after %d lists of the new epoch", n, i+1)
 		}
 	}
-	last := heard.Edits()[1]
+	last := recorder.Edits()[1]
 	if !last.Services.Full || len(last.Services.Set) != 1 || !last.Workloads.Full || len(last.Workloads.Set) != 1 {
 		t.Errorf("edit %+v", last)
 	}
-	if n := told(f, heard, second...); n != 1 { // objects without versions count as changed
+	if n := told(f, recorder, second...); n != 1 { // objects without versions count as changed
 		t.Errorf("%d edits after a list within the epoch", n)
 	}
-	heard.Check(t)
+	recorder.Check(t)
 }
 
 // TestBK19NothingIsUsedWhileAGroupIsMissing: what other kinds say meanwhile waits.
 func TestBK19NothingIsUsedWhileAGroupIsMissing(t *testing.T) {
-	heard := &registrytest.Recorder{}
-	f := newFollower(New(Options{}), heard)
-	told(f, heard, append(lists(1), probed{uid: "u1"})...)
+	recorder := &registrytest.Recorder{}
+	f := newFollower(New(Options{}), recorder)
+	told(f, recorder, append(lists(1), probed{uid: "u1"})...)
 	missing := listwatch.AccessError{Verb: "list", Resource: "endpointslices", Err: apierrors.NewNotFound(schema.GroupResource{}, "")}
-	told(f, heard, followed{kind: kindSlices, err: missing})
+	told(f, recorder, followed{kind: kindSlices, err: missing})
 	later := parse(t, serviceYAML)
-	if n := told(f, heard, changed{kind: kindServices, set: later}); n != 0 || heard.View().Status.Phase != federation.Held {
-		t.Errorf("%d edits, and it is %+v", n, heard.View().Status)
+	if n := told(f, recorder, changed{kind: kindServices, set: later}); n != 0 || recorder.View().Status.Phase != federation.Held {
+		t.Errorf("%d edits, and it is %+v", n, recorder.View().Status)
 	}
-	if n := told(f, heard, listed{kind: kindSlices, epoch: 1}, followed{kind: kindSlices}); n != 1 || len(heard.View().Services) != 1 {
-		t.Errorf("once the group is back there are %d edits and %d services", n, len(heard.View().Services))
+	if n := told(f, recorder, listed{kind: kindSlices, epoch: 1}, followed{kind: kindSlices}); n != 1 || len(recorder.View().Services) != 1 {
+		t.Errorf("once the group is back there are %d edits and %d services", n, len(recorder.View().Services))
 	}
 }
 
 func TestStatusOfTheLink(t *testing.T) {
-	heard := &registrytest.Recorder{}
-	f := newFollower(New(Options{}), heard)
+	recorder := &registrytest.Recorder{}
+	f := newFollower(New(Options{}), recorder)
 	all := func(err error) []event {
 		var out []event
 		for k := range kinds {
@@ -142,13 +142,13 @@ func TestStatusOfTheLink(t *testing.T) {
 		{"it is steady", append([]event{probed{uid: "u1"}}, all(nil)...), federation.Ready, ""},
 		{"another cluster", []event{probed{err: listwatch.ForeignError{Want: "u1", Have: "u2"}}}, federation.Held, "another cluster"},
 	} {
-		told(f, heard, step.events...)
-		if s := heard.View().Status; s.Phase != step.phase || !strings.Contains(s.Message, step.message) ||
+		told(f, recorder, step.events...)
+		if s := recorder.View().Status; s.Phase != step.phase || !strings.Contains(s.Message, step.message) ||
 			step.message == "" && s.Message != "" {
 			t.Errorf("%s: %+v", step.name, s)
 		}
 	}
-	if v := heard.View(); v.Edits != 1 || v.Identity.UID != "u1" {
+	if v := recorder.View(); v.Edits != 1 || v.Identity.UID != "u1" {
 		t.Errorf("%d edits, identity %+v", v.Edits, v.Identity)
 	}
 }

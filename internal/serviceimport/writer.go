@@ -13,8 +13,8 @@ import (
 	"isthmus.dev/isthmus/internal/retry"
 )
 
-// follower is one cluster. One goroutine writes; those that read wake it.
-type follower struct {
+// importWriter writes to one cluster. One goroutine writes; those that read wake it.
+type importWriter struct {
 	options Options
 	id      federation.ClusterID
 	log     *slog.Logger
@@ -33,10 +33,10 @@ type follower struct {
 }
 
 // Changed is part of listwatch.MirrorNews.
-func (f *follower) Changed(listwatch.Key) { f.ChangedAll() }
+func (f *importWriter) Changed(listwatch.Key) { f.ChangedAll() }
 
 // ChangedAll is part of listwatch.MirrorNews.
-func (f *follower) ChangedAll() {
+func (f *importWriter) ChangedAll() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -44,7 +44,7 @@ func (f *follower) ChangedAll() {
 }
 
 // following logs, once, why what was read may be out of date. Each mirror has one of its own.
-func (f *follower) following() func(error) {
+func (f *importWriter) following() func(error) {
 	told := ""
 	return func(err error) {
 		switch {
@@ -58,7 +58,7 @@ func (f *follower) following() func(error) {
 }
 
 // run writes until the context ends.
-func (f *follower) run(ctx context.Context) {
+func (f *importWriter) run(ctx context.Context) {
 	next, dirty := time.Now(), true
 	for ctx.Err() == nil {
 		s := f.options.Snapshots.Latest()
@@ -71,7 +71,7 @@ func (f *follower) run(ctx context.Context) {
 }
 
 // follow takes up which services are exported, and reports whether that changed.
-func (f *follower) follow(s *federation.Snapshot) (moved bool) {
+func (f *importWriter) follow(s *federation.Snapshot) (moved bool) {
 	changes := s.ChangesSince(f.version)
 	f.version = s.Version()
 	if changes.All {
@@ -90,7 +90,7 @@ func (f *follower) follow(s *federation.Snapshot) (moved bool) {
 }
 
 // want takes up a service, and reports whether its import changed.
-func (f *follower) want(service federation.ServiceKey, svc *federation.Service) bool {
+func (f *importWriter) want(service federation.ServiceKey, svc *federation.Service) bool {
 	key, is := keyOf(service)
 	if !is {
 		return false
@@ -107,7 +107,7 @@ func (f *follower) want(service federation.ServiceKey, svc *federation.Service) 
 
 // awaitNews waits for another snapshot, and for what makes work: news of the cluster, and the
 // time. It reports whether there may be work.
-func (f *follower) awaitNews(ctx context.Context, s *federation.Snapshot, wait time.Duration) bool {
+func (f *importWriter) awaitNews(ctx context.Context, s *federation.Snapshot, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -121,7 +121,7 @@ func (f *follower) awaitNews(ctx context.Context, s *federation.Snapshot, wait t
 }
 
 // work does what is to be done now, and returns after how long there may be more.
-func (f *follower) work(ctx context.Context) time.Duration {
+func (f *importWriter) work(ctx context.Context) time.Duration {
 	if !f.imports.Complete() || !f.spaces.Complete() {
 		return longestPause
 	}
@@ -138,7 +138,7 @@ func (f *follower) work(ctx context.Context) time.Duration {
 }
 
 // keys are the ServiceImports that there are or should be, in order.
-func (f *follower) keys(have []listwatch.Key) []listwatch.Key {
+func (f *importWriter) keys(have []listwatch.Key) []listwatch.Key {
 	all := map[listwatch.Key]bool{}
 	for _, key := range have {
 		all[key] = true
@@ -150,7 +150,7 @@ func (f *follower) keys(have []listwatch.Key) []listwatch.Key {
 }
 
 // reconcile does what is to be done about one ServiceImport.
-func (f *follower) reconcile(ctx context.Context, key listwatch.Key) {
+func (f *importWriter) reconcile(ctx context.Context, key listwatch.Key) {
 	now := time.Now()
 	if f.pauses.Has(key, now) {
 		return
@@ -183,7 +183,7 @@ func (f *follower) reconcile(ctx context.Context, key listwatch.Key) {
 
 // waits reports whether it is too early to delete the ServiceImport of a service that is not
 // exported any more: what the hub knows of clusters may be changing as a whole.
-func (f *follower) waits(key listwatch.Key, now time.Time) bool {
+func (f *importWriter) waits(key listwatch.Key, now time.Time) bool {
 	since, known := f.missing[key]
 	if !known {
 		f.missing[key], since = now, now

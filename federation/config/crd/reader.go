@@ -20,9 +20,9 @@ const (
 	triesAtOnce    = 200
 )
 
-// follower reads one cluster with one client. Several may read a cluster while its
-// credentials are rotated: of each place, the latest that listed it is heard.
-type follower struct {
+// clusterReader reads one cluster with one client. Several may read a cluster while its
+// credentials are rotated: of each place, the latest that listed it counts.
+type clusterReader struct {
 	of      *Source
 	id      federation.ClusterID
 	cluster *listwatch.Cluster
@@ -49,7 +49,7 @@ func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 	if cluster.Dynamic() == nil {
 		return
 	}
-	f := &follower{
+	f := &clusterReader{
 		of: s, id: id, cluster: cluster, turn: s.nextTurn(), budget: listwatch.NewBudget(s.o.Limits, nil),
 		tries: flowcontrol.NewTokenBucketRateLimiter(triesPerSecond, triesAtOnce), relook: make(chan struct{}, 1),
 		pauses: retry.Backoff{First: time.Second, Longest: s.o.Look}, running: map[place]running{},
@@ -72,7 +72,7 @@ func (s *Source) nextTurn() uint64 {
 
 // wanted is what is to be read of a cluster, nil for nothing. A cluster that did not prove
 // who it is, such as one that is attached under two IDs, is not read.
-func (s *Source) wanted(id federation.ClusterID) (w *want, changed <-chan struct{}) {
+func (s *Source) wanted(id federation.ClusterID) (w *selection, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clusters[id]; c != nil && c.identity != "" {
@@ -83,7 +83,7 @@ func (s *Source) wanted(id federation.ClusterID) (w *want, changed <-chan struct
 
 // await waits until the settings or the clusters change, a kind seems to be gone, or the
 // pause is over; 0: there is none.
-func (f *follower) await(ctx context.Context, pause time.Duration, changed <-chan struct{}) {
+func (f *clusterReader) await(ctx context.Context, pause time.Duration, changed <-chan struct{}) {
 	var over <-chan time.Time
 	if pause > 0 {
 		timer := time.NewTimer(pause)
@@ -100,7 +100,7 @@ func (f *follower) await(ctx context.Context, pause time.Duration, changed <-cha
 
 // round looks at what the cluster serves, and reads of it what is wanted. It returns the
 // pause until the next round.
-func (f *follower) round(ctx context.Context, w *want) time.Duration {
+func (f *clusterReader) round(ctx context.Context, w *selection) time.Duration {
 	if w == nil {
 		f.keepOnly(nil)
 		return 0
@@ -124,7 +124,7 @@ func (f *follower) round(ctx context.Context, w *want) time.Duration {
 
 // keepOnly ends what reads other places than these, or another version, or places whose
 // objects were dropped meanwhile and have to be listed again.
-func (f *follower) keepOnly(places map[place]served) {
+func (f *clusterReader) keepOnly(places map[place]served) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	for p, r := range f.running {
@@ -137,7 +137,7 @@ func (f *follower) keepOnly(places map[place]served) {
 
 // dropped reports whether what was listed of a place is not kept any more; the caller
 // holds mu.
-func (f *follower) dropped(p place, to *placeSink) bool {
+func (f *clusterReader) dropped(p place, to *placeSink) bool {
 	if to.table == nil {
 		return false // not listed yet
 	}
@@ -146,7 +146,7 @@ func (f *follower) dropped(p place, to *placeSink) bool {
 }
 
 // start reads one place until that is ended.
-func (f *follower) start(ctx context.Context, p place, at served) {
+func (f *clusterReader) start(ctx context.Context, p place, at served) {
 	ctx, stop := context.WithCancel(ctx)
 	to := &placeSink{by: f, to: f.of, place: p, share: f.budget.Share(), name: at.resource.GroupResource().String()}
 	f.running[p] = running{at.resource, at.status, to, stop}
@@ -164,7 +164,7 @@ func (f *follower) start(ctx context.Context, p place, at served) {
 }
 
 // reread reads an object, unless it is the one that was read before.
-func (f *follower) reread(p place, at served, in *unstructured.Unstructured) *item {
+func (f *clusterReader) reread(p place, at served, in *unstructured.Unstructured) *item {
 	f.of.mu.Lock()
 	var before *item
 	if c := f.of.clusters[f.id]; c != nil && c.tables[p] != nil {

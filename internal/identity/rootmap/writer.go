@@ -22,9 +22,9 @@ import (
 	"isthmus.dev/isthmus/internal/retry"
 )
 
-// follower is one cluster. One goroutine writes; those that read tell it which namespaces
+// rootWriter writes to one cluster. One goroutine writes; those that read tell it which namespaces
 // to look at.
-type follower struct {
+type rootWriter struct {
 	options      Options
 	log          *slog.Logger
 	id           federation.ClusterID
@@ -44,13 +44,13 @@ type follower struct {
 
 // Changed is part of listwatch.MirrorNews: the writer looks at the namespace that the object is,
 // or is in.
-func (f *follower) Changed(k listwatch.Key) { f.touch(cmp.Or(k.Namespace, k.Name)) }
+func (f *rootWriter) Changed(k listwatch.Key) { f.touch(cmp.Or(k.Namespace, k.Name)) }
 
 // ChangedAll is part of listwatch.MirrorNews: the writer looks at every namespace that is known.
-func (f *follower) ChangedAll() { f.touch(f.namespaces()...) }
+func (f *rootWriter) ChangedAll() { f.touch(f.namespaces()...) }
 
 // touch has the writer look at namespaces.
-func (f *follower) touch(namespaces ...string) {
+func (f *rootWriter) touch(namespaces ...string) {
 	f.mu.Lock()
 	for _, name := range namespaces {
 		f.dirty[name] = true
@@ -60,7 +60,7 @@ func (f *follower) touch(namespaces ...string) {
 }
 
 // namespaces are those of the cluster.
-func (f *follower) namespaces() (names []string) {
+func (f *rootWriter) namespaces() (names []string) {
 	for _, key := range f.spaces.Keys() {
 		names = append(names, key.Name)
 	}
@@ -68,13 +68,13 @@ func (f *follower) namespaces() (names []string) {
 }
 
 // following logs why what was read may be out of date.
-func (f *follower) following(err error) {
+func (f *rootWriter) following(err error) {
 	if err != nil {
 		f.log.Debug("ConfigMaps with the roots of the mesh may be out of date", slog.Any("err", err))
 	}
 }
 
-func (f *follower) signal() {
+func (f *rootWriter) signal() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -82,7 +82,7 @@ func (f *follower) signal() {
 }
 
 // run writes until the context ends.
-func (f *follower) run(ctx context.Context) {
+func (f *rootWriter) run(ctx context.Context) {
 	last := ""
 	for ctx.Err() == nil {
 		changed := f.options.Roots.Changed()
@@ -105,7 +105,7 @@ func (f *follower) run(ctx context.Context) {
 }
 
 // work looks at each namespace that may have changed and is not paused.
-func (f *follower) work(ctx context.Context, content string) {
+func (f *rootWriter) work(ctx context.Context, content string) {
 	if !f.spaces.Complete() || !f.maps.Complete() {
 		return
 	}
@@ -137,7 +137,7 @@ func (f *follower) work(ctx context.Context, content string) {
 }
 
 // take are the namespaces to look at now, in order.
-func (f *follower) take(now time.Time) []string {
+func (f *rootWriter) take(now time.Time) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var names []string
@@ -154,7 +154,7 @@ func (f *follower) take(now time.Time) []string {
 func title(namespace string) string { return "ConfigMap " + namespace + "/" + Name }
 
 // tell logs, once, that a namespace has the roots of somebody else.
-func (f *follower) tell(name string) {
+func (f *rootWriter) tell(name string) {
 	if !f.told[name] {
 		f.told[name] = true
 		f.log.Warn("a ConfigMap is left alone: somebody else, such as istiod, wrote other roots", slog.String("object", title(name)))
@@ -163,7 +163,7 @@ func (f *follower) tell(name string) {
 
 // pause leaves a namespace alone for some time. It does not fight another writer of the ConfigMap
 // over and over.
-func (f *follower) pause(name string, err error) {
+func (f *rootWriter) pause(name string, err error) {
 	pause := f.pauses.Next(name)
 	if err == nil {
 		return
@@ -176,7 +176,7 @@ func (f *follower) pause(name string, err error) {
 }
 
 // write creates or changes the ConfigMap of the namespace, if the cluster is the known one.
-func (f *follower) write(ctx context.Context, name string, m found, todo action, content string) error {
+func (f *rootWriter) write(ctx context.Context, name string, m found, todo action, content string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return f.cluster.Write(ctx, func(ctx context.Context, client dynamic.Interface) error {
@@ -199,7 +199,7 @@ func (f *follower) write(ctx context.Context, name string, m found, todo action,
 }
 
 // measure counts the namespaces.
-func (f *follower) measure(content string) {
+func (f *rootWriter) measure(content string) {
 	have, others, wanted := 0, 0, digest(content)
 	for _, name := range f.namespaces() {
 		if m, has := f.maps.Get(keyIn(name)); has && m.digest == wanted {

@@ -11,8 +11,8 @@ import (
 	"isthmus.dev/isthmus/internal/identity/authority"
 )
 
-// Identity is who a caller proved to be.
-type Identity struct {
+// Caller is who a caller proved to be.
+type Caller struct {
 	Workload authority.Workload
 	// Clusters are those of one of which the caller is; a token proves exactly one.
 	Clusters []federation.ClusterID
@@ -32,14 +32,14 @@ type Identity struct {
 }
 
 // Cluster is the one cluster of the caller; false: it may be of several.
-func (i Identity) Cluster() (federation.ClusterID, bool) {
+func (i Caller) Cluster() (federation.ClusterID, bool) {
 	if len(i.Clusters) != 1 {
 		return "", false
 	}
 	return i.Clusters[0], true
 }
 
-func (i Identity) of(cluster federation.ClusterID) bool { return slices.Contains(i.Clusters, cluster) }
+func (i Caller) of(cluster federation.ClusterID) bool { return slices.Contains(i.Clusters, cluster) }
 
 // AttachState is how a cluster is attached.
 type AttachState struct {
