@@ -6,17 +6,14 @@ package gatewayapi
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/kind"
-	"isthmus.dev/isthmus/federation/derive"
-	"isthmus.dev/isthmus/internal/text"
+	"isthmus.dev/isthmus/federation/config/translated"
 )
 
 // Options say what the source reads.
@@ -34,7 +31,6 @@ type Source struct {
 
 	// Of Run alone.
 	revision int64
-	said     []config.Problem
 }
 
 // New makes a source.
@@ -57,7 +53,6 @@ func (*Source) Kinds() []federation.Kind {
 // are being read: a backend that is not known yet would be reported and refused.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	b, first, waited := newTranslations(&s.kept), true, false
-	s.said = nil
 	patience := time.NewTimer(s.o.Patience)
 	defer patience.Stop()
 	for {
@@ -65,7 +60,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 		if !first || given(view) && (waited || !hasUnits(snapshot) || allListed(snapshot)) {
 			events := b.take(snapshot)
 			if first {
-				events = b.everything()
+				events = b.set.Everything()
 			}
 			if first || len(events) > 0 {
 				s.revision++
@@ -77,7 +72,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 				to.Update(config.Update{Revision: s.revision, Full: first, Events: events})
 			}
 			first = false
-			s.complain(b, to)
+			b.set.Complain(to, nil, s.o.Logger)
 		}
 		select {
 		case <-view.Superseded():
@@ -114,54 +109,21 @@ func allListed(snapshot *federation.Snapshot) bool {
 	return true
 }
 
-// complain tells what is wrong, once.
-func (s *Source) complain(b *translations, to config.Sink) {
-	if !b.worse && s.said != nil {
-		return
-	}
-	b.worse = false
-	all := config.Shown(b.wrong(), "objects of the Gateway API")
-	if s.said != nil && slices.Equal(s.said, all) {
-		return
-	}
-	before := map[config.Problem]bool{}
-	for _, p := range s.said {
-		before[p] = true
-	}
-	for _, p := range all {
-		if !before[p] {
-			s.o.Logger.Warn("object of the Gateway API", slog.String("code", p.Code), slog.String("object", p.Object), slog.String("field", p.Field),
-				slog.String("problem", p.Message))
-		}
-	}
-	s.said = append([]config.Problem{}, all...)
-	to.Trouble(slices.Clone(s.said))
+// words are those of problems and of the log.
+var words = translated.Words{
+	Object: "object of the Gateway API", All: "objects of the Gateway API",
+	Shared: "Gateways of several clusters have the hosts %q%s: the proxies of each cluster use those of their own cluster",
 }
 
 // translations has what Gateways and routes were translated to, and what that was computed from.
 type translations struct {
-	at    uint64 // version of the snapshot up to which changes were looked at
-	index *derive.Index[federation.ObjectKey]
-	units map[federation.ObjectKey]unit
-	worse bool // the problems may be others
-	// having counts the Gateways of each cluster that have routes for a host.
-	having map[string]map[federation.ClusterID]int
-	shared map[string]struct{} // hosts of several clusters
-	kept   *statuses           // nil: nobody reads the statuses
-}
-
-// unit is what one Gateway or route was translated to.
-type unit struct {
-	made
-	problems []config.Problem
-	read     federation.Deps
+	at   uint64 // version of the snapshot up to which changes were looked at
+	set  *translated.Set[federation.ObjectKey]
+	kept *statuses // nil: nobody reads the statuses
 }
 
 func newTranslations(kept *statuses) *translations {
-	return &translations{
-		kept: kept, index: derive.NewIndex[federation.ObjectKey](), units: map[federation.ObjectKey]unit{},
-		having: map[string]map[federation.ClusterID]int{}, shared: map[string]struct{}{},
-	}
+	return &translations{kept: kept, set: translated.New(words, federation.ObjectKey.String)}
 }
 
 // unitKinds are the kinds of objects that are translated or have a status.
@@ -169,9 +131,8 @@ var unitKinds = append(translators.Kinds(), Routes()...)
 
 // dirty are the objects that are to be translated again.
 func (b *translations) dirty(changes federation.ChangeSet, s *federation.Snapshot) []federation.ObjectKey {
-	dirty := b.index.Affected(changes, s)
+	dirty := b.set.Affected(changes, s)
 	if changes.All {
-		dirty = slices.Collect(maps.Keys(b.units))
 		for _, of := range unitKinds {
 			for o := range s.Objects().Of(of) {
 				dirty = append(dirty, o.Key)
@@ -191,131 +152,21 @@ func (b *translations) dirty(changes federation.ChangeSet, s *federation.Snapsho
 func (b *translations) take(s *federation.Snapshot) []config.Event {
 	dirty := b.dirty(s.ChangesSince(b.at), s)
 	b.at = s.Version()
-	gone, come := map[federation.ObjectKey]*config.Object{}, map[federation.ObjectKey]*config.Object{}
-	for _, key := range dirty {
-		old, now := b.units[key], unit{}
-		_, exists := s.Object(key)
-		if exists {
-			now = b.compute(s, key)
-		}
-		b.index.Replace(key, old.read, now.read)
-		for _, o := range old.objects {
-			gone[o.Key] = o
-		}
-		for i, o := range now.objects {
-			if before := find(old.objects, o.Key); before != nil && before.Alike(o) {
-				now.objects[i] = before
-			}
-			come[o.Key] = now.objects[i]
-		}
-		b.count(key.Cluster, old.hosts, -1)
-		b.count(key.Cluster, now.hosts, 1)
-		b.worse = b.worse || !slices.Equal(old.problems, now.problems)
-		if exists {
-			b.units[key] = now
-		} else {
-			delete(b.units, key)
-		}
-		b.kept.set(key, exists, now.status)
-	}
+	events := b.set.Update(dirty, func(key federation.ObjectKey, u *translated.Unit) bool { return b.compute(s, key, u) })
 	b.kept.tell(len(dirty) > 0)
-	var events []config.Event
-	for key, o := range come {
-		if gone[key] != o {
-			events = append(events, config.Event{Old: gone[key], New: o})
-		}
-	}
-	for key, o := range gone {
-		if come[key] == nil {
-			events = append(events, config.Event{Old: o})
-		}
-	}
-	slices.SortFunc(events, config.Event.Compare)
 	return events
 }
 
-func find(objects []*config.Object, key federation.ObjectKey) *config.Object {
-	i, found := slices.BinarySearchFunc(objects, key, func(o *config.Object, key federation.ObjectKey) int { return o.Key.Compare(key) })
-	if !found {
-		return nil
+// compute translates one object.
+func (b *translations) compute(s *federation.Snapshot, key federation.ObjectKey, u *translated.Unit) (exists bool) {
+	if _, exists = s.Object(key); !exists {
+		b.kept.set(key, false, Status{})
+		return false
 	}
-	return objects[i]
-}
-
-// compute translates one object. After a panic, what was given stays, and the others go on.
-func (b *translations) compute(s *federation.Snapshot, key federation.ObjectKey) (u unit) {
 	r := s.Read()
-	defer func() {
-		if cause := recover(); cause != nil {
-			u = unit{made: b.units[key].made, read: r.Deps(), problems: []config.Problem{{
-				Code: federation.CodeHubFault, Object: key.String(),
-				Message: fmt.Sprintf("the hub cannot translate the object, which is a fault of the hub; what was translated before stays (%.200v)",
-					cause),
-			}}}
-		}
-	}()
+	defer func() { u.Read = r.Deps() }()
 	m := translate(r, key)
-	return unit{made: m, problems: m.status.problems(), read: r.Deps()}
-}
-
-// everything is all that is given.
-func (b *translations) everything() (events []config.Event) {
-	for _, u := range b.units {
-		for _, o := range u.objects {
-			events = append(events, config.Event{New: o})
-		}
-	}
-	slices.SortFunc(events, config.Event.Compare)
-	return events
-}
-
-// wrong are all problems, sorted.
-func (b *translations) wrong() (all []config.Problem) {
-	for _, key := range slices.SortedFunc(maps.Keys(b.units), federation.ObjectKey.Compare) {
-		all = append(all, b.units[key].problems...)
-	}
-	all = append(all, b.sharedHosts()...)
-	slices.SortFunc(all, config.Problem.Compare)
-	return slices.Compact(all)
-}
-
-// count counts Gateways of a cluster for the hosts.
-func (b *translations) count(of federation.ClusterID, hosts []string, by int) {
-	if of == "" {
-		return
-	}
-	for _, host := range hosts {
-		clusters := b.having[host]
-		if clusters == nil {
-			clusters = map[federation.ClusterID]int{}
-			b.having[host] = clusters
-		}
-		if clusters[of] += by; clusters[of] == 0 {
-			delete(clusters, of)
-		}
-		_, was := b.shared[host]
-		switch is := len(clusters) > 1; {
-		case is && !was:
-			b.shared[host], b.worse = struct{}{}, true
-		case !is && was:
-			delete(b.shared, host)
-			b.worse = true
-		}
-		if len(clusters) == 0 {
-			delete(b.having, host)
-		}
-	}
-}
-
-// shownHosts bounds the hosts that one problem names.
-const shownHosts = 10
-
-// sharedHosts is the problem that Gateways of several clusters have the same hosts.
-func (b *translations) sharedHosts() []config.Problem {
-	if len(b.shared) == 0 {
-		return nil
-	}
-	names, more := text.First(slices.Sorted(maps.Keys(b.shared)), shownHosts)
-	return []config.Problem{{Code: codeHostShared, Object: "objects of the Gateway API", Message: fmt.Sprintf(
-		"Gateways of several clusters have the hosts %q%s: the proxies of each cluster use those of their own cluster", names, more)}}
+	u.Objects, u.Problems, u.Cluster, u.Hosts = m.objects, m.status.problems(), key.Cluster, m.hosts
+	b.kept.set(key, true, m.status)
+	return true
 }

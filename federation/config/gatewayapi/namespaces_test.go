@@ -69,12 +69,9 @@ func TestG59ChangedLabels(t *testing.T) {
 	b := newTranslations(nil)
 	routes := func() (n int) {
 		b.take(w.aggregate.Latest())
-		for _, u := range b.units {
-			n += len(u.hosts)
-			for _, o := range u.objects {
-				if o.Key.Kind == "VirtualService" {
-					n++
-				}
+		for _, e := range b.set.Everything() {
+			if e.New.Key.Kind == "VirtualService" {
+				n++
 			}
 		}
 		return n

@@ -16,7 +16,6 @@ const (
 	codeNotHonoured = "NOT_HONOURED"          // a field without an effect
 	codeClass       = "GATEWAY_CLASS_UNKNOWN" // the Gateway names a class that does not exist
 	codeTaken       = "ROUTE_TAKEN"           // an older route has the host
-	codeHostShared  = "HOST_IN_SEVERAL_CLUSTERS"
 )
 
 // Condition is a condition of the Gateway API.

@@ -328,5 +328,5 @@ func Translate(s *federation.Snapshot) (objects []*config.Object, problems []con
 	for _, e := range b.take(s) {
 		objects = append(objects, e.New)
 	}
-	return objects, b.wrong()
+	return objects, b.set.Problems()
 }

@@ -11,6 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/translated"
 )
 
 // follow keeps what the events of translations give.
@@ -98,7 +99,7 @@ spec:
 		if diff := cmp.Diff(map[federation.ObjectKey]string(all), map[federation.ObjectKey]string(seen)); diff != "" {
 			t.Fatalf("after step %d: %s", step, diff)
 		}
-		if diff := cmp.Diff(problems, b.wrong()); diff != "" {
+		if diff := cmp.Diff(problems, b.set.Problems()); diff != "" {
 			t.Fatalf("the problems after step %d: %s", step, diff)
 		}
 	}
@@ -156,7 +157,7 @@ func TestG23HostsOfSeveralClustersAreReported(t *testing.T) {
 	text := strings.TrimSpace(plain + route("r", "  hostnames: [a.example]\n"+rules("  - backendRefs: [{name: web, port: 80}]\n")))
 	shared := func() (all []string) {
 		b.take(w.aggregate.Latest())
-		for _, p := range b.wrong() {
+		for _, p := range b.set.Problems() {
 			all = append(all, p.Code)
 		}
 		return all
@@ -166,10 +167,10 @@ func TestG23HostsOfSeveralClustersAreReported(t *testing.T) {
 		t.Errorf("one cluster has %q", found)
 	}
 	w.apply("c2", text)
-	if diff := cmp.Diff([]string{codeHostShared}, shared()); diff != "" {
+	if diff := cmp.Diff([]string{translated.HostShared}, shared()); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(b.everything()); n != 4 {
+	if n := len(b.set.Everything()); n != 4 {
 		t.Errorf("two clusters have %d objects", n)
 	}
 	w.delete(federation.ObjectKey{Group: gatewayKind.Group, Kind: "HTTPRoute", Namespace: "shop", Name: "r", Cluster: "c2"})

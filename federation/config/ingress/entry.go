@@ -20,9 +20,8 @@ const (
 	codeClass       = "INGRESS_CLASS_UNKNOWN" // the Ingress names a class that does not exist
 	codeEmpty       = "INGRESS_EMPTY"         // nothing of the Ingress routes a request
 	codeHost        = "HOST_INVALID"
-	codeHostShared  = "HOST_IN_SEVERAL_CLUSTERS" // Ingresses of several clusters have the host
-	codePath        = "PATH_TAKEN"               // an older Ingress has the path of the host
-	codeBackend     = "BACKEND_NOT_SUPPORTED"    // a backend that is no service
+	codePath        = "PATH_TAKEN"            // an older Ingress has the path of the host
+	codeBackend     = "BACKEND_NOT_SUPPORTED" // a backend that is no service
 	codeService     = "SERVICE_UNKNOWN"
 	codePort        = "BACKEND_PORT_UNKNOWN"
 	codeTLSHost     = "TLS_HOST_TAKEN"      // an older Ingress has another certificate for the host
@@ -38,6 +37,7 @@ type entry struct {
 	namespace, name string
 	cluster         federation.ClusterID
 	created         time.Time
+	class           *networkingv1.Ingress // its class, and nothing else
 	spec            networkingv1.IngressSpec
 	hosts           []string // of its rules, and anyHost for a default backend; each once
 	certificates    []certificate
@@ -52,14 +52,15 @@ type certificate struct {
 }
 
 // read decodes an Ingress.
-func read(o *config.Object) (*entry, *networkingv1.Ingress) {
+func read(o *config.Object) *entry {
 	var in networkingv1.Ingress
-	e := &entry{namespace: o.Key.Namespace, name: o.Key.Name, cluster: o.Key.Cluster}
+	e := &entry{namespace: o.Key.Namespace, name: o.Key.Name, cluster: o.Key.Cluster, class: &networkingv1.Ingress{}}
 	if err := json.Unmarshal(o.Manifest, &in); err != nil {
 		e.complain(codeUndecodable, "", "the Ingress cannot be read and has no effect: %v", err)
-		return e, &in
+		return e
 	}
 	e.created, e.spec = in.CreationTimestamp.UTC(), in.Spec
+	e.class.Annotations, e.class.Spec.IngressClassName = in.Annotations, in.Spec.IngressClassName
 	for i, rule := range e.spec.Rules {
 		host := strings.ToLower(cmp.Or(rule.Host, anyHost))
 		if !isHost(host) {
@@ -79,7 +80,7 @@ func read(o *config.Object) (*entry, *networkingv1.Ingress) {
 	if !e.routes() {
 		e.complain(codeEmpty, "spec.rules", "the Ingress has neither a path nor a default backend, and no effect")
 	}
-	return e, &in
+	return e
 }
 
 func (e *entry) readTLS(field string, tls networkingv1.IngressTLS) {
@@ -140,24 +141,6 @@ func (e *entry) complain(code, field, format string, args ...any) {
 // namespace, as Istio does.
 func (e *entry) compareAge(o *entry) int {
 	return cmp.Or(e.created.Compare(o.created), cmp.Compare(e.name, o.name), cmp.Compare(e.namespace, o.namespace))
-}
-
-// services are those to which the Ingress sends requests.
-func (e *entry) services() (all []string) {
-	add := func(b *networkingv1.IngressBackend) {
-		if b != nil && b.Service != nil && !slices.Contains(all, b.Service.Name) {
-			all = append(all, b.Service.Name)
-		}
-	}
-	add(e.spec.DefaultBackend)
-	for _, rule := range e.spec.Rules {
-		if rule.HTTP != nil {
-			for i := range rule.HTTP.Paths {
-				add(&rule.HTTP.Paths[i].Backend)
-			}
-		}
-	}
-	return all
 }
 
 // covers reports whether a host is the other, or a wildcard for it.

@@ -8,8 +8,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -59,9 +57,6 @@ type Source struct {
 
 	// Of Run alone.
 	revision int64
-	at       uint64 // version of the snapshot up to which services were looked at
-	faulty   []config.Problem
-	said     []config.Problem
 }
 
 // New makes a source, which needs Settings before it runs.
@@ -152,7 +147,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 			s.give(b, to, first)
 			first = false
 		}
-		s.complain(b, to, faults)
+		b.set.Complain(to, faults, s.o.Logger)
 		select {
 		case <-s.wake:
 		case <-view.Superseded():
@@ -169,7 +164,6 @@ func (s *Source) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events, s.listed, s.faults = nil, false, nil
-	s.at, s.said, s.faulty = 0, nil, nil
 }
 
 // allListed reports whether the services of every Kubernetes cluster are known that can be.
@@ -190,37 +184,14 @@ func (s *Source) takeUp(b *translations, view *config.View, snapshot *federation
 	events := s.events
 	s.events, faults, listed = nil, s.faults, s.listed
 	s.mu.Unlock()
-	b.services = portsIn(snapshot)
 	if view.SyncedFor(federation.MeshSettingsKind) {
 		if now, readable := settingsIn(view.State); readable {
 			b.configure(now)
 		}
 	}
 	b.take(events)
-	changes := snapshot.ChangesSince(s.at)
-	s.at = snapshot.Version()
-	if changes.All {
-		b.everyServiceChanged()
-	}
-	for _, c := range changes.Services {
-		if c.Reasons&federation.ReasonSpec != 0 {
-			if name, in := nameOf(c.Key); in {
-				b.serviceChanged(c.Key.Namespace, name)
-			}
-		}
-	}
+	b.follow(snapshot)
 	return faults, listed
-}
-
-// portsIn finds the ports of services.
-func portsIn(snapshot *federation.Snapshot) lookup {
-	return func(namespace, name string) ([]federation.ServicePort, bool) {
-		svc, exists := snapshot.Service(federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace})
-		if !exists {
-			return nil, false
-		}
-		return svc.Ports, true
-	}
 }
 
 // settingsIn reads the settings. Settings that cannot be decoded change nothing.
@@ -236,44 +207,14 @@ func settingsIn(state *config.State) (settings, bool) {
 	return settingsOf(m), true
 }
 
-// nameOf is the name of a service of Kubernetes.
-func nameOf(key federation.ServiceKey) (name string, in bool) {
-	name, _, _ = strings.Cut(string(key.Hostname), ".")
-	return name, federation.ResolveHost(name, key.Namespace) == key.Hostname
-}
-
 // give gives what changed.
 func (s *Source) give(b *translations, to config.Sink, first bool) {
 	events := b.change(s.revision + 1)
 	if first {
-		events = b.everything()
+		events = b.set.Everything()
 	}
 	if first || len(events) > 0 {
 		s.revision++
 		to.Update(config.Update{Revision: s.revision, Full: first, Events: events})
 	}
-}
-
-// complain tells what is wrong, once.
-func (s *Source) complain(b *translations, to config.Sink, faults []config.Problem) {
-	if !b.worse && s.said != nil && slices.Equal(s.faulty, faults) {
-		return
-	}
-	b.worse, s.faulty = false, faults
-	all := config.Shown(append(slices.Clone(faults), b.wrong()...), "Ingresses")
-	if s.said != nil && slices.Equal(s.said, all) {
-		return
-	}
-	said := map[config.Problem]bool{}
-	for _, p := range s.said {
-		said[p] = true
-	}
-	for _, p := range all[min(len(faults), len(all)):] {
-		if !said[p] {
-			s.o.Logger.Warn("Ingress of a cluster", slog.String("code", p.Code), slog.String("object", p.Object), slog.String("field", p.Field),
-				slog.String("problem", p.Message))
-		}
-	}
-	s.said = append([]config.Problem{}, all...)
-	to.Trouble(slices.Clone(s.said))
 }

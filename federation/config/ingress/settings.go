@@ -49,8 +49,8 @@ func settingsOf(m *federation.MeshSettings) settings {
 }
 
 // serves reports whether the hub serves the Ingress. unknown is the class that it names
-// and that does not exist. controllers are those of the cluster's IngressClasses.
-func (s settings) serves(in *networkingv1.Ingress, controllers map[string]string) (served bool, unknown string) {
+// and that does not exist. controllerOf finds that of an IngressClass of the cluster.
+func (s settings) serves(in *networkingv1.Ingress, controllerOf func(class string) (string, bool)) (served bool, unknown string) {
 	if s.mode == federation.IngressOff {
 		return false, ""
 	}
@@ -60,7 +60,7 @@ func (s settings) serves(in *networkingv1.Ingress, controllers map[string]string
 	if in.Spec.IngressClassName == nil {
 		return s.mode == federation.IngressDefault, ""
 	}
-	of, exists := controllers[*in.Spec.IngressClassName]
+	of, exists := controllerOf(*in.Spec.IngressClassName)
 	if !exists {
 		return false, *in.Spec.IngressClassName
 	}
@@ -86,6 +86,9 @@ func Serves(m *federation.MeshSettings, manifest []byte, controllers map[string]
 	if json.Unmarshal(manifest, &in) != nil {
 		return false
 	}
-	served, _ := settingsOf(m).serves(&in, controllers)
+	served, _ := settingsOf(m).serves(&in, func(class string) (string, bool) {
+		of, exists := controllers[class]
+		return of, exists
+	})
 	return served
 }

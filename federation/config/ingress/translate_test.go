@@ -44,20 +44,30 @@ func asRead(t testing.TB, of federation.ClusterID, documents string) (events []c
 	return events
 }
 
+var ofShop = federation.ShardKey{Cluster: "c1", Provider: federation.Kubernetes}
+
+// withService has a service of the shop with the ports.
+func withService(s *federation.Snapshot, namespace, name string, ports ...federation.Port) *federation.Snapshot {
+	key := federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace}
+	e := federation.Edit{Source: ofShop}
+	e.Services.Set = map[federation.ServiceKey]*federation.Shard{key: {Ports: ports}}
+	s, _ = federation.Next(s, e)
+	return s
+}
+
 // shop has the services web and api.
-func shop(namespace, name string) ([]federation.ServicePort, bool) {
-	switch name {
-	case "web":
-		return []federation.ServicePort{{Name: "http", Number: 80}}, true
-	case "api":
-		return []federation.ServicePort{{Name: "http", Number: 8080}, {Name: "grpc", Number: 9090}}, true
+func shop() *federation.Snapshot {
+	s := federation.Empty()
+	for _, namespace := range []string{"shop", "other", "default"} {
+		s = withService(s, namespace, "web", federation.Port{Name: "http", Number: 80})
+		s = withService(s, namespace, "api", federation.Port{Name: "http", Number: 8080}, federation.Port{Name: "grpc", Number: 9090})
 	}
-	return nil, false
+	return s
 }
 
 func newShop(m federation.MeshSettings) *translations {
 	b := newTranslations()
-	b.services = shop
+	b.follow(shop())
 	b.configure(settingsOf(&m))
 	return b
 }
@@ -66,7 +76,7 @@ func newShop(m federation.MeshSettings) *translations {
 func shown(t testing.TB, b *translations) (lines []string) {
 	t.Helper()
 	b.change(1)
-	for _, e := range b.everything() {
+	for _, e := range b.set.Everything() {
 		var in struct {
 			Spec struct {
 				Hosts, Gateways []string
@@ -121,7 +131,7 @@ func shown(t testing.TB, b *translations) (lines []string) {
 			lines = append(lines, line)
 		}
 	}
-	for _, p := range b.wrong() {
+	for _, p := range b.set.Problems() {
 		lines = append(lines, fmt.Sprintf("%s %s %s", p.Code, p.Object, p.Field))
 	}
 	return lines
@@ -309,7 +319,7 @@ spec:
 			if diff := cmp.Diff(test.want, shown(t, b)); diff != "" {
 				t.Error(diff)
 			}
-			for _, e := range b.everything() {
+			for _, e := range b.set.Everything() {
 				var in map[string]any
 				if err := json.Unmarshal(e.New.Manifest, &in); err != nil {
 					t.Fatal(err)
@@ -323,7 +333,7 @@ spec:
 				left[i] = config.Event{Old: left[i].New}
 			}
 			b.take(left)
-			if rest := shown(t, b); len(rest) > 0 || len(b.given)+len(b.problems)+len(b.having) > 0 {
+			if rest := shown(t, b); len(rest) > 0 || b.set.Len() > 0 {
 				t.Errorf("without Ingresses there are %q", rest)
 			}
 		})
@@ -359,7 +369,7 @@ func TestG12Classes(t *testing.T) {
 				lines := shown(t, b)
 				want := mode != "" && slices.Contains(strings.Fields(test.want), string(mode))
 				unknown := slices.Contains(lines, "INGRESS_CLASS_UNKNOWN Ingress shop/a of cluster c1 spec.ingressClassName")
-				if served := len(b.given) > 0; served != want || unknown != (test.unknown && settingsOf(nil).mode != b.settings.mode) {
+				if served := len(b.set.Everything()) > 0; served != want || unknown != (test.unknown && settingsOf(nil).mode != b.settings.mode) {
 					t.Errorf("in mode %q it is served: %v, unknown %v: %q", mode, served, unknown, lines)
 				}
 			}
@@ -396,7 +406,7 @@ spec:
 	settings := federation.MeshSettings{IngressControllerMode: federation.IngressDefault}
 	b := newShop(settings)
 	seen := map[federation.ObjectKey]string{}
-	for step := range 200 {
+	for step := range 400 {
 		var events []config.Event
 		switch choice := next(10); choice {
 		case 0:
@@ -405,6 +415,12 @@ spec:
 		case 1:
 			of := []string{"istio.io/ingress-controller", "example.com/other"}[next(2)]
 			events = asRead(t, "c1", fmt.Sprintf("kind: IngressClass\nmetadata: {name: x}\nspec: {controller: %s}", of))
+			if old, has := state[events[0].New.Key]; has && next(3) == 0 {
+				events[0] = config.Event{Old: old.New}
+			}
+		case 2:
+			b.follow(withService(b.services, []string{"shop", "other"}[next(2)], "web",
+				[]federation.Port{{Name: "http", Number: 80}, {Name: "web", Number: 81}}[next(2)]))
 		default:
 			cluster := []federation.ClusterID{"c1", "c2"}[next(2)]
 			events = asRead(t, cluster, fmt.Sprintf(host, []string{"a", "b", "c"}[next(3)], []string{"shop", "other"}[next(2)], next(5),
@@ -429,6 +445,7 @@ spec:
 			}
 		}
 		fresh := newShop(settings)
+		fresh.follow(b.services)
 		for _, e := range state {
 			fresh.take([]config.Event{e})
 		}
@@ -436,7 +453,7 @@ spec:
 			t.Fatalf("after step %d: %s", step, diff)
 		}
 		all := map[federation.ObjectKey]string{}
-		for _, e := range fresh.everything() {
+		for _, e := range fresh.set.Everything() {
 			all[e.New.Key] = string(e.New.Manifest)
 		}
 		if diff := cmp.Diff(all, seen); diff != "" {
@@ -479,12 +496,12 @@ spec:
 		t.Errorf("a change allocates %v with 2,000 Ingresses, %v with 100", many, few)
 	}
 	b := filled(1_000)
-	b.serviceChanged("shop", "web-9")
+	b.follow(withService(b.services, "shop", "web-9", federation.Port{Name: "http", Number: 80}))
 	if len(b.dirty) != 1 {
 		t.Errorf("a service has %d objects translated again", len(b.dirty))
 	}
-	b.serviceChanged("shop", "others")
-	b.serviceChanged("other", "web-9")
+	b.follow(withService(b.services, "shop", "others"))
+	b.follow(withService(b.services, "other", "web-9"))
 	if len(b.dirty) != 1 {
 		t.Errorf("services of no Ingress have %d objects translated again", len(b.dirty)-1)
 	}
@@ -498,11 +515,11 @@ func TestG14SharedHosts(t *testing.T) {
 	first, second := asRead(t, "c1", text), asRead(t, "c2", text)
 	b.take(first)
 	b.take(second)
-	if lines := shown(t, b); len(b.given) != 4 || !slices.Contains(lines, "HOST_IN_SEVERAL_CLUSTERS Ingresses ") {
+	if lines := shown(t, b); len(b.set.Everything()) != 4 || !slices.Contains(lines, "HOST_IN_SEVERAL_CLUSTERS Ingresses ") {
 		t.Errorf("there are %q", lines)
 	}
 	b.take([]config.Event{{Old: second[0].New}})
-	if lines := shown(t, b); len(b.given) != 2 || slices.Contains(lines, "HOST_IN_SEVERAL_CLUSTERS Ingresses ") {
+	if lines := shown(t, b); len(b.set.Everything()) != 2 || slices.Contains(lines, "HOST_IN_SEVERAL_CLUSTERS Ingresses ") {
 		t.Errorf("after one is deleted, there are %q", lines)
 	}
 }

@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,16 +11,16 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/internal/text"
+	"isthmus.dev/isthmus/federation/config/translated"
 )
 
 var (
 	ingressKind = federation.Kind{Group: networkingv1.GroupName, Name: "Ingress"}
 	classKind   = federation.Kind{Group: networkingv1.GroupName, Name: "IngressClass"}
+	settingsKey = federation.ObjectKey{Group: networkingv1.GroupName, Kind: "Settings"}
 )
 
-// unit is what one object is translated for. A change of an Ingress translates again only
-// the units that it takes part in.
+// unit is what one object is translated for.
 type unit struct {
 	cluster         federation.ClusterID
 	what            string // one of those below
@@ -33,72 +35,64 @@ const (
 	ofEntry   = "entry" // no object; problems of the Ingress itself
 )
 
-// translations has all Ingresses that were read, and what they were translated to.
+func (u unit) compare(o unit) int {
+	return cmp.Or(cmp.Compare(u.cluster, o.cluster), cmp.Compare(u.what, o.what), cmp.Compare(u.namespace, o.namespace),
+		cmp.Compare(u.name, o.name))
+}
+
+func (u unit) title() string {
+	return fmt.Sprintf("Ingresses of cluster %s, %s %s/%s", u.cluster, u.what, u.namespace, u.name)
+}
+
+// words are those of problems and of the log.
+var words = translated.Words{
+	Object: "Ingress of a cluster", All: "Ingresses",
+	Shared: "Ingresses of several clusters have the hosts %q%s: the gateways of each cluster use those of their own cluster",
+}
+
+// translations has all Ingresses that were read, and what they were translated to. Ingresses,
+// their classes and the settings are objects of a snapshot of its own: units note what they read
+// of it, as of the snapshot with the services.
 type translations struct {
 	settings settings
-	services lookup
-	clusters map[federation.ClusterID]*clusterIngresses
+	read     *federation.Snapshot
+	services *federation.Snapshot
+	set      *translated.Set[unit]
 	dirty    map[unit]struct{} // to be translated again
-	given    map[unit]*config.Object
-	problems map[unit][]config.Problem
-	worse    bool                // the problems may be others
-	having   map[string]int      // how many clusters have Ingresses of a host
-	shared   map[string]struct{} // hosts of several clusters
+	oldest   map[federation.ClusterID]*entry
 }
 
 func newTranslations() *translations {
 	return &translations{
-		clusters: map[federation.ClusterID]*clusterIngresses{}, dirty: map[unit]struct{}{}, given: map[unit]*config.Object{},
-		problems: map[unit][]config.Problem{},
-		having:   map[string]int{}, shared: map[string]struct{}{},
+		read: federation.Empty(), services: federation.Empty(), set: translated.New(words, unit.title), dirty: map[unit]struct{}{},
+		oldest: map[federation.ClusterID]*entry{},
 	}
-}
-
-func (b *translations) clusterIngresses(id federation.ClusterID) *clusterIngresses {
-	s := b.clusters[id]
-	if s == nil {
-		s = &clusterIngresses{
-			id: id, ingresses: map[at]*kept{}, controllers: map[string]string{},
-			hosts: index[string]{}, tls: index[string]{}, secrets: index[secretKey]{}, services: index[at]{},
-		}
-		b.clusters[id] = s
-	}
-	return s
 }
 
 // take takes up objects that were read: Ingresses and IngressClasses.
 func (b *translations) take(events []config.Event) {
-	reclassed := map[*clusterIngresses]bool{}
+	now := map[federation.ObjectKey]*federation.Object{}
 	for _, e := range events {
-		key := e.Key()
-		s := b.clusterIngresses(key.Cluster)
-		switch key.Of() {
-		case classKind:
-			s.takeClass(key.Name, e.New)
-			reclassed[s] = true
-		case ingressKind:
-			b.takeIngress(s, at{key.Namespace, key.Name}, e.New)
+		o := &federation.Object{Key: e.Key()}
+		switch {
+		case e.New == nil:
+			o = nil
+		case o.Key.Of() == classKind:
+			var class networkingv1.IngressClass
+			if json.Unmarshal(e.New.Manifest, &class) != nil {
+				continue
+			}
+			o.Spec, o.Digest = class.Spec.Controller, class.Spec.Controller
+		case o.Key.Of() == ingressKind:
+			of := read(e.New)
+			o.Spec, o.Digest, o.Names = of, string(e.New.Manifest), of.names()
+			b.touchAll(of)
+		default:
+			continue
 		}
+		now[e.Key()] = o
 	}
-	for s := range reclassed {
-		b.judge(s)
-	}
-}
-
-func (b *translations) takeIngress(s *clusterIngresses, key at, o *config.Object) {
-	if old := s.ingresses[key]; old != nil {
-		b.serve(s, old, false)
-		delete(s.ingresses, key)
-	}
-	b.touch(unit{s.id, ofEntry, key.namespace, key.name})
-	if o == nil {
-		return
-	}
-	e, in := read(o)
-	now := &kept{entry: e, class: &networkingv1.Ingress{}}
-	now.class.Annotations, now.class.Spec.IngressClassName = in.Annotations, in.Spec.IngressClassName
-	s.ingresses[key] = now
-	b.judgeOne(s, now)
+	b.edit(now)
 }
 
 // configure takes up settings. It reports whether they changed.
@@ -107,175 +101,118 @@ func (b *translations) configure(now settings) bool {
 		return false
 	}
 	b.settings = now
-	for _, s := range b.clusters {
-		b.judge(s)
-	}
-	for u := range b.given {
-		b.touch(u)
-	}
+	b.edit(map[federation.ObjectKey]*federation.Object{settingsKey: {Key: settingsKey, Spec: now, Digest: fmt.Sprint(now)}})
 	return true
 }
 
-// judge decides again which Ingresses are served.
-func (b *translations) judge(s *clusterIngresses) {
-	for _, k := range s.ingresses {
-		b.judgeOne(s, k)
-	}
-}
-
-func (b *translations) judgeOne(s *clusterIngresses, k *kept) {
-	b.touch(unit{s.id, ofEntry, k.namespace, k.name})
-	if served, _ := b.settings.serves(k.class, s.controllers); served != k.served {
-		b.serve(s, k, served)
-	}
-}
-
-// serve begins or ends to serve the Ingress.
-func (b *translations) serve(s *clusterIngresses, k *kept, served bool) {
-	if k.served == served {
+// edit replaces objects; nil is none.
+func (b *translations) edit(now map[federation.ObjectKey]*federation.Object) {
+	if len(now) == 0 {
 		return
 	}
-	k.served = served
-	if !served {
-		b.touchAll(s, k.entry) // also what shares hosts with it
+	e := federation.Edit{Source: federation.ShardKey{Provider: federation.Operator}}
+	e.Objects.Set = map[federation.ObjectKey]*federation.Object{}
+	for key, o := range now {
+		if o == nil {
+			e.Objects.Gone = append(e.Objects.Gone, key)
+		} else {
+			e.Objects.Set[key] = o
+		}
 	}
-	e := k.entry
-	b.date(s, e, served)
+	var changes federation.ChangeSet
+	b.read, changes = federation.Next(b.read, e)
+	b.touch(b.set.Affected(changes, b.read)...)
+}
+
+// follow takes up the services of the snapshot.
+func (b *translations) follow(services *federation.Snapshot) {
+	changes := services.ChangesSince(b.services.Version())
+	b.services = services
+	b.touch(b.set.Affected(changes, services)...)
+}
+
+func (b *translations) touch(units ...unit) {
+	for _, u := range units {
+		b.dirty[u] = struct{}{}
+	}
+}
+
+// touchAll touches what an Ingress that was read takes part in. What it took part in before has
+// read it.
+func (b *translations) touchAll(e *entry) {
+	b.touch(unit{e.cluster, ofEntry, e.namespace, e.name})
+	if oldest := b.oldest[e.cluster]; oldest == nil || e.compareAge(oldest) < 0 {
+		b.touch(unit{cluster: e.cluster, what: ofCluster})
+	}
 	for _, host := range e.hosts {
-		had := len(s.hosts[host]) > 0
-		s.hosts.set(host, e, served)
-		b.count(host, had, len(s.hosts[host]) > 0)
-	}
-	for _, name := range e.services() {
-		s.services.set(at{e.namespace, name}, e, served)
+		b.touch(unit{e.cluster, ofHost, "", host})
 	}
 	for _, c := range e.certificates {
-		s.secrets.set(secretKey{e.namespace, c.secret}, e, served)
-		for _, host := range c.hosts {
-			s.tls.set(host, e, served)
-		}
-	}
-	if served {
-		b.touchAll(s, e)
+		b.touch(unit{e.cluster, ofSecret, e.namespace, c.secret})
 	}
 }
 
-// date finds the oldest Ingress again where that may be another one.
-func (b *translations) date(s *clusterIngresses, e *entry, served bool) {
-	switch {
-	case served && (s.oldest == nil || e.compareAge(s.oldest) < 0):
-		s.oldest = e
-	case !served && s.oldest == e:
-		s.oldest = nil
-		for _, k := range s.ingresses {
-			if k.served && (s.oldest == nil || k.compareAge(s.oldest) < 0) {
-				s.oldest = k.entry
+// change translates what was touched, and returns what that changes.
+func (b *translations) change(revision int64) []config.Event {
+	dirty := slices.SortedFunc(maps.Keys(b.dirty), unit.compare)
+	clear(b.dirty)
+	events := b.set.Update(dirty, b.translate)
+	for _, e := range events {
+		if e.New != nil {
+			e.New.Revision = revision
+		}
+	}
+	return events
+}
+
+// translate translates one unit. It exists as long as an Ingress takes part in it that was read,
+// whether that is served or not.
+func (b *translations) translate(u unit, into *translated.Unit) (exists bool) {
+	l := b.look(u.cluster)
+	defer func() { into.Read, _ = l.r.Deps().With(l.services.Deps()) }()
+	var m made
+	switch u.what {
+	case ofCluster:
+		m, exists = b.plainText(l)
+	case ofSecret:
+		m, exists = l.ofSecret(secretKey{u.namespace, u.name})
+	case ofHost:
+		var all []*entry
+		if all, exists = l.named(hostName(u.name)); len(all) > 0 {
+			m = routes(u.cluster, u.name, all, l.gateways(u.name, all), l.portsOf)
+			if u.name != anyHost {
+				into.Cluster, into.Hosts = u.cluster, []string{u.name}
 			}
 		}
-	default:
-		return
+	case ofEntry:
+		m.problems, exists = l.ofEntry(u)
 	}
-	b.touch(unit{s.id, ofCluster, "", ""})
+	if into.Problems = m.problems; m.object != nil {
+		into.Objects = []*config.Object{m.object}
+	}
+	return exists
 }
 
-// count counts the clusters with Ingresses of the host.
-func (b *translations) count(host string, had, has bool) {
-	switch {
-	case had == has || host == anyHost:
-		return
-	case has:
-		b.having[host]++
-	default:
-		b.having[host]--
+// plainText is the Gateway for plain text, which the oldest Ingress that is served dates. Of
+// the others it reads nothing: one that is read has the Gateway looked at again only if it is older.
+func (b *translations) plainText(l look) (m made, exists bool) {
+	for class := range l.r.Objects().Of(classKind) {
+		_ = class // which Ingresses are served may change with it
 	}
-	_, was := b.shared[host]
-	switch n := b.having[host]; {
-	case n > 1 && !was:
-		b.shared[host], b.worse = struct{}{}, true
-	case n < 2 && was:
-		delete(b.shared, host)
-		b.worse = true
-	case n == 0:
-		delete(b.having, host)
-	}
-}
-
-func (b *translations) touch(u unit) { b.dirty[u] = struct{}{} }
-
-// touchAll touches what the Ingress takes part in, and what depends on who has the
-// certificate for its hosts.
-func (b *translations) touchAll(s *clusterIngresses, e *entry) {
-	b.touchHosts(s, e)
-	for _, c := range e.certificates {
-		b.touch(unit{s.id, ofSecret, e.namespace, c.secret})
-		for _, host := range c.hosts {
-			b.touch(unit{s.id, ofHost, "", host})
-			for other := range s.tls[host] {
-				b.touchHosts(s, other)
-				b.touch(unit{s.id, ofEntry, other.namespace, other.name})
-				for _, c := range other.certificates {
-					b.touch(unit{s.id, ofSecret, other.namespace, c.secret})
-				}
-			}
+	var oldest *entry
+	for o := range b.read.Objects().Of(ingressKind) {
+		if o.Key.Cluster != l.cluster {
+			continue
+		}
+		exists = true
+		if e := entryOf(o); l.serves(e) && (oldest == nil || e.compareAge(oldest) < 0) {
+			oldest = e
 		}
 	}
-}
-
-func (b *translations) touchHosts(s *clusterIngresses, e *entry) {
-	for _, host := range e.hosts {
-		b.touch(unit{s.id, ofHost, "", host})
+	if b.oldest[l.cluster] = oldest; oldest == nil {
+		delete(b.oldest, l.cluster)
+		return made{}, exists
 	}
-}
-
-// serviceChanged has Ingresses of every cluster look at the service again.
-func (b *translations) serviceChanged(namespace, name string) {
-	for _, s := range b.clusters {
-		for e := range s.services[at{namespace, name}] {
-			b.touchHosts(s, e)
-		}
-	}
-}
-
-// everyServiceChanged has all Ingresses look at their services again.
-func (b *translations) everyServiceChanged() {
-	for _, s := range b.clusters {
-		for host := range s.hosts {
-			b.touch(unit{s.id, ofHost, "", host})
-		}
-	}
-}
-
-func (b *translations) complain(u unit, problems []config.Problem) {
-	if slices.Equal(b.problems[u], problems) {
-		return
-	}
-	b.worse = true
-	if len(problems) == 0 {
-		delete(b.problems, u)
-	} else {
-		b.problems[u] = problems
-	}
-}
-
-// wrong are all problems, sorted.
-func (b *translations) wrong() (all []config.Problem) {
-	for _, problems := range b.problems {
-		all = append(all, problems...)
-	}
-	all = append(all, b.sharedHosts()...)
-	slices.SortFunc(all, config.Problem.Compare)
-	return slices.Compact(all)
-}
-
-// shownHosts bounds the hosts that one problem names.
-const shownHosts = 10
-
-// sharedHosts is the problem that Ingresses of several clusters have the same hosts.
-func (b *translations) sharedHosts() []config.Problem {
-	if len(b.shared) == 0 {
-		return nil
-	}
-	names, more := text.First(slices.Sorted(maps.Keys(b.shared)), shownHosts)
-	return []config.Problem{{Code: codeHostShared, Object: "Ingresses", Message: fmt.Sprintf(
-		"Ingresses of several clusters have the hosts %q%s: the gateways of each cluster use those of their own cluster", names, more)}}
+	l.r.Object(oldest.key())
+	return made{object: plainText(l.settings, l.cluster, oldest)}, exists
 }

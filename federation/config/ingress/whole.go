@@ -11,7 +11,7 @@ func Translate(state *config.State, snapshot *federation.Snapshot, read []*confi
 	problems []config.Problem,
 ) {
 	b := newTranslations()
-	b.services = portsIn(snapshot)
+	b.follow(snapshot)
 	if now, readable := settingsIn(state); readable {
 		b.configure(now)
 	}
@@ -23,5 +23,5 @@ func Translate(state *config.State, snapshot *federation.Snapshot, read []*confi
 	for _, e := range b.change(1) {
 		objects = append(objects, e.New)
 	}
-	return objects, b.wrong()
+	return objects, b.set.Problems()
 }
