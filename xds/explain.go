@@ -13,13 +13,13 @@ import (
 // proxies of several clusters have the same.
 func (s *Server) Explain(from *federation.Snapshot, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool) {
 	var found *envoy.Node
-	for _, n := range s.nodes() {
+	for n := range nodes(s.options.Fleet.Latest()) {
 		switch {
 		case !isNamed(n, proxy):
 		case found != nil && (found.ID != n.ID || found.Cluster != n.Cluster):
 			return nil, false
 		default:
-			found = &n
+			found = n
 		}
 	}
 	if found == nil {
@@ -28,7 +28,7 @@ func (s *Server) Explain(from *federation.Snapshot, proxy string, host federatio
 	return envoy.Explain(*found, host, port, from), true
 }
 
-func isNamed(n envoy.Node, proxy string) bool {
+func isNamed(n *envoy.Node, proxy string) bool {
 	if inCluster, is := strings.CutPrefix(proxy, string(n.Cluster)+"/"); is {
 		proxy = inCluster
 	}

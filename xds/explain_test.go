@@ -14,7 +14,7 @@ func TestR36ProxiesOfTwoClustersAreToldApart(t *testing.T) {
 		n.ID: true, n.Name: true, "c1/" + n.ID: true, "c1/" + n.Name: true,
 		"c2/" + n.ID: false, "c2/" + n.Name: false, "web-1": false, "c1/": false, "": false,
 	} {
-		if got := isNamed(n, given); got != want {
+		if got := isNamed(&n, given); got != want {
 			t.Errorf("%q names the proxy: %v, want %v", given, got, want)
 		}
 	}

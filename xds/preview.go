@@ -2,10 +2,10 @@ package xds
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -41,9 +41,9 @@ func (s *Server) Preview(ctx context.Context, before, after *federation.Snapshot
 	var p Preview
 	differences := map[[2]groupKey][]PreviewedResource{}
 	resources := map[string]PreviewedResource{}
-	for _, node := range s.nodes() {
+	for node := range nodes(s.options.Fleet.Latest()) {
 		concerned := false
-		viewBefore, viewAfter := envoy.ViewOf(node, before.Read()), envoy.ViewOf(node, after.Read())
+		viewBefore, viewAfter := envoy.ViewOf(*node, before.Read()), envoy.ViewOf(*node, after.Read())
 		for _, kind := range pushOrder {
 			was, is := viewBefore.Facets(kind), viewAfter.Facets(kind)
 			for i := range max(len(was), len(is)) {
@@ -77,16 +77,15 @@ func (s *Server) Preview(ctx context.Context, before, after *federation.Snapshot
 	return p, nil
 }
 
-// nodes are those of the streams that are being served, by ID.
-func (s *Server) nodes() []envoy.Node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var nodes []envoy.Node
-	for st := range s.streams {
-		nodes = append(nodes, st.client.node)
+// nodes yields the nodes of all streams, by ID.
+func nodes(of *fleet.Value) iter.Seq[*envoy.Node] {
+	return func(yield func(*envoy.Node) bool) {
+		for p := range of.Proxies() {
+			if node, is := p.Node.(*envoy.Node); is && !yield(node) {
+				return
+			}
+		}
 	}
-	slices.SortFunc(nodes, func(a, b envoy.Node) int { return cmp.Compare(a.ID, b.ID) })
-	return nodes
 }
 
 // facetAt is the i-th facet; the zero one, which has no resources, behind the

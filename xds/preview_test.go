@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/xdstest"
 )
 
@@ -90,6 +91,27 @@ func TestPreviewOfNothing(t *testing.T) {
 	before := h.aggregate.Latest()
 	if p, err := h.server.Preview(t.Context(), before, before); err != nil || len(p.Resources)+len(p.Proxies) > 0 {
 		t.Errorf("%v: %+v", err, p)
+	}
+}
+
+// TestPreviewReadsTheFleet: who is connected, and as which node, is a value that no stream is asked for.
+func TestPreviewReadsTheFleet(t *testing.T) {
+	h := newHub(t)
+	h.set(service("web", 1))
+	web, err := envoy.ParseNode(node("web-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.fleet.Connect(fleet.Proxy{NodeID: "of another kind"})
+	stream := h.fleet.Connect(proxyOf(&web, true))
+	before := h.aggregate.Latest()
+	after, _ := federation.Next(before, federation.Edit{Source: source1, Services: serviceDelta{Gone: []federation.ServiceKey{key("web")}}})
+	if p, err := h.server.Preview(t.Context(), before, after); err != nil || len(p.Proxies) != 1 || p.Proxies[0].NodeID != web.ID {
+		t.Errorf("%v: the proxies are %q", err, p.Proxies)
+	}
+	stream.Close()
+	if p, err := h.server.Preview(t.Context(), before, after); err != nil || len(p.Proxies) != 0 {
+		t.Errorf("%v: after its end the proxies are %q", err, p.Proxies)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// proxyOf is a stream of the node as the fleet shows it.
-func proxyOf(n envoy.Node, delta bool) fleet.Proxy {
+// proxyOf is a stream of the node as the fleet shows it. The node is not changed any more.
+func proxyOf(n *envoy.Node, delta bool) fleet.Proxy {
 	p := fleet.Proxy{
-		NodeID: n.ID, Type: string(n.Type), RouterMode: string(n.RouterMode), Cluster: n.Cluster, Network: n.Network,
+		Node: n, NodeID: n.ID, Type: string(n.Type), RouterMode: string(n.RouterMode), Cluster: n.Cluster, Network: n.Network,
 		Locality: n.Locality, Addresses: n.Addresses, Namespace: n.Namespace, Workload: n.Workload(), Labels: n.Labels, Version: n.Version,
 		UserAgent: n.UserAgent, MeshVersion: n.MeshVersion, HTTPProxyPort: n.HTTPProxyPort, DNSCapture: n.DNSCapture,
 		Protocol: protocolOf(delta), ConnectedAt: time.Now(), Sync: map[string]fleet.Sync{},
@@ -30,19 +30,6 @@ func protocolOf(delta bool) fleet.Protocol {
 		return fleet.Delta
 	}
 	return fleet.SotW
-}
-
-// enlist makes the stream one that is served, until the returned function is
-// called.
-func (s *Server) enlist(st *stream) (leave func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams[st] = struct{}{}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.streams, st)
-	}
 }
 
 // close gives back what the stream held.

@@ -43,7 +43,6 @@ type Server struct {
 	groups  map[groupKey]*sharedGroup
 	opened  fleet.Group // groups so far
 	retired retired
-	streams map[*stream]struct{} // those that are being served
 }
 
 type groupKey struct {
@@ -62,7 +61,6 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, views: viewsOf(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{},
-		streams: map[*stream]struct{}{},
 		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger),
 		provoked: origin.NewLog(o.Logger), limitedLog: origin.NewLimitedLog(o.Logger), fallbacks: newFallbacks(),
 		names: newNameTable(), builtFrom: derive.NewIndex[*group](), reasons: newReasons(o.Findings),

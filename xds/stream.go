@@ -125,7 +125,6 @@ func (st *stream) run(ctx context.Context) error {
 	if err := st.take(first); err != nil {
 		return err
 	}
-	defer st.server.enlist(st)()
 	return st.loop(ctx)
 }
 
@@ -150,7 +149,7 @@ func (st *stream) greet(m message) error {
 	if st.state = st.newState(); st.excess != nil {
 		return st.excess
 	}
-	st.report = st.server.options.Fleet.Connect(proxyOf(st.client.node, st.wire.delta))
+	st.report = st.server.options.Fleet.Connect(proxyOf(&st.client.node, st.wire.delta))
 	st.logConnect()
 	return nil
 }
