@@ -16,10 +16,10 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/authentication"
+	"isthmus.dev/isthmus/xds/envoy/destination"
 	"isthmus.dev/isthmus/xds/envoy/edge"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
-	"isthmus.dev/isthmus/xds/envoy/snidnat"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
@@ -71,7 +71,7 @@ func ProbeNames(s *federation.Snapshot) map[federation.NetworkID][]string {
 }
 
 func firstPassed(s *federation.Service) (federation.ServicePort, bool) {
-	i := slices.IndexFunc(s.Ports, func(p federation.ServicePort) bool { return snidnat.Passes(s, p) })
+	i := slices.IndexFunc(s.Ports, func(p federation.ServicePort) bool { return destination.Passes(s, p) })
 	if i < 0 {
 		return federation.ServicePort{}, false
 	}

@@ -5,7 +5,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/headless"
+	"isthmus.dev/isthmus/xds/envoy/pods"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
@@ -81,7 +81,7 @@ func podAnswers(v *facet.View, known map[string]bool) map[string][]string {
 	if !v.Facet.Identity {
 		return answers
 	}
-	all := headless.AllPods(v, false)
+	all := pods.All(v, false)
 	for _, p := range all {
 		if p.Cluster == v.Facet.Cluster {
 			known[p.Name+"."+string(p.Of.Key.Hostname)] = true

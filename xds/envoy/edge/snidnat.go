@@ -5,13 +5,13 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
+	"isthmus.dev/isthmus/xds/envoy/destination"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/pods"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
-	"isthmus.dev/isthmus/xds/envoy/snidnat"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
@@ -62,7 +62,7 @@ func passable(v *facet.View, s *Server) []string {
 		}
 		if service.IsHeadless(svc) {
 			svc, _ = v.Reader.Endpoints(svc.Key)
-			for _, p := range headless.Pods(svc) {
+			for _, p := range pods.Of(svc) {
 				names = append(names, p.ServerNames()...)
 			}
 		}
@@ -70,7 +70,7 @@ func passable(v *facet.View, s *Server) []string {
 		for _, subset := range apart.DestinationRule(svc).Subsets {
 			subsets = append(subsets, subset.GetName())
 		}
-		names = append(names, snidnat.Names(resource.ClusterType, svc, subsets)...)
+		names = append(names, destination.PassedNames(svc, subsets)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

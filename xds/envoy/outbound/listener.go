@@ -13,9 +13,9 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/listener"
 	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/pods"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/route"
 	"isthmus.dev/isthmus/xds/envoy/service"
@@ -98,7 +98,7 @@ func ownerAt(v *facet.View, vip netip.Addr, number uint16) service.ServedPort {
 			resource.CompareTrueFirst(service.HasShard(s, v.Facet.Cluster), service.HasShard(t, v.Facet.Cluster)))
 	})
 	if len(claims) == 0 {
-		return headless.At(v, vip, number)
+		return pods.At(v, vip, number)
 	}
 	if !v.Facet.Covers(claims[0]) {
 		return service.ServedPort{}

@@ -2,8 +2,8 @@ package outbound
 
 import (
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/pods"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
@@ -42,5 +42,5 @@ func appendListeners(names []string, f node.Facet, p service.ServedPort) []strin
 	if len(service.RangesOf(p.Service, f)) > 0 && !reserved {
 		names = append(names, resource.WildcardListener(p.Port.Number))
 	}
-	return headless.AppendPodListeners(names, f, p)
+	return pods.AppendListeners(names, f, p)
 }

@@ -14,8 +14,8 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/headless"
 	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/pods"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
@@ -24,35 +24,19 @@ import (
 // network that take mutual TLS, by the name that they ask for, and ends none. It
 // has a cluster for each name, beside those that every router has.
 
-// Passes reports whether a router in sni-dnat mode has clusters for the port: what is
-// outside of the mesh, found by DNS or without balancing, and UDP have none.
-func Passes(s *federation.Service, p federation.ServicePort) bool {
-	return !s.MeshExternal && s.Resolution == federation.ClientSideLB && p.Protocol.Transport() == federation.TransportTCP
-}
-
 // Names are the names for the service's ports and the subsets of them.
 func Names(t resource.Type, s *federation.Service, subsets []string) []string {
 	if t != resource.ClusterType && t != resource.EndpointType {
 		return nil
 	}
-	var names []string
-	for _, p := range s.Ports {
-		if !Passes(s, p) {
-			continue
-		}
-		for _, subset := range append([]string{""}, subsets...) {
-			names = append(names, resource.ServerName(s.Key.Hostname, p.Number, subset))
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return destination.PassedNames(s, subsets)
 }
 
 // PodNames are the names for pods of headless services.
 func PodNames(_ resource.Type, f node.Facet, r *federation.Reader) []string {
 	v := facet.Open(f, r)
 	var names []string
-	for _, p := range headless.AllPods(v, false) {
+	for _, p := range pods.All(v, false) {
 		names = append(names, p.ServerNames()...)
 	}
 	slices.Sort(names)
@@ -72,11 +56,11 @@ func passedTo(v *facet.View, name string) (destination.Destination, bool) {
 		all = append(all, shortenedTo(v, id.Port, name)...)
 	}
 	if len(all) == 0 {
-		p, found := headless.PodAt(v, id.Host)
+		p, found := pods.Named(v, id.Host)
 		if !found || id.Subset != "" {
 			return destination.Destination{}, false
 		}
-		return headless.Destination(v, p, id.Port, name)
+		return pods.Destination(v, p, id.Port, name)
 	}
 	for _, d := range all[1:] {
 		v.LeaveOut(d.SNIConflict(name, all[0].Title(), all[0].Rule()))
@@ -86,7 +70,7 @@ func passedTo(v *facet.View, name string) (destination.Destination, bool) {
 
 // destinationsOf are those of a port whose connections ask for the name.
 func destinationsOf(v *facet.View, p service.ServedPort, name string) []destination.Destination {
-	if p.Service == nil || !Passes(p.Service, p.Port) {
+	if p.Service == nil || !destination.Passes(p.Service, p.Port) {
 		return nil
 	}
 	r := v.DestinationRule(p.Service)

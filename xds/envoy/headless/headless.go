@@ -1,3 +1,5 @@
+// Package headless makes what leads to pods of headless services in other clusters: a cluster,
+// endpoints and a listener for each.
 package headless
 
 import (
@@ -17,6 +19,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/listener"
 	"isthmus.dev/isthmus/xds/envoy/node"
+	"isthmus.dev/isthmus/xds/envoy/pods"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
 	"isthmus.dev/isthmus/xds/envoy/transport"
@@ -28,7 +31,7 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 	v := facet.Open(f, r)
 	var names []string
 	taken := map[string]bool{} // address and port
-	for _, p := range AllPods(v, true) {
+	for _, p := range pods.All(v, true) {
 		for _, port := range p.Service.Ports {
 			at := resource.VIPListener(p.VIP(), port.Number)
 			switch {
@@ -46,7 +49,7 @@ func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
 
 // vipInUse reports whether a service has the pod's VIP and port: Envoy refuses two
 // listeners of one address.
-func vipInUse(v *facet.View, p Pod, number uint16) bool {
+func vipInUse(v *facet.View, p pods.Pod, number uint16) bool {
 	return len(v.Reader.SelectAtVIP(p.VIP(), func(s *federation.Service) bool {
 		_, has := service.TCPPort(s, number)
 		return has
@@ -83,11 +86,11 @@ func podNamed(v *facet.View, name string) (destination.Destination, bool) {
 	if !ok || id.Subset != "" {
 		return destination.Destination{}, false
 	}
-	p, ok := PodAt(v, id.Host)
+	p, ok := pods.Named(v, id.Host)
 	if !ok || p.Cluster == v.Facet.Cluster {
 		return destination.Destination{}, false
 	}
-	return Destination(v, p, id.Port, name)
+	return pods.Destination(v, p, id.Port, name)
 }
 
 // Listener catches connections to the VIP of a pod.
@@ -103,7 +106,7 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	if !ok {
 		return nil
 	}
-	p, _ := PodAt(v, d.Service.Key.Hostname)
+	p, _ := pods.Named(v, d.Service.Key.Hostname)
 	l := listener.New(name, p.VIP().String(), number)
 	l.TrafficDirection = corev3.TrafficDirection_OUTBOUND
 	l.BindToPort = wrapperspb.Bool(false)

@@ -1,4 +1,4 @@
-package headless
+package pods
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
-// AppendPodListeners adds the names of the listeners of a headless service at its
+// AppendListeners adds the names of the listeners of a headless service at its
 // pods, where the pods listen for the port.
-func AppendPodListeners(names []string, f node.Facet, p service.ServedPort) []string {
+func AppendListeners(names []string, f node.Facet, p service.ServedPort) []string {
 	if !service.IsHeadless(p.Service) {
 		return names
 	}

@@ -1,6 +1,6 @@
-// Package headless makes the pods of headless services reachable: at their addresses,
-// and in other clusters by hosts of their own.
-package headless
+// Package pods knows the pods of headless services: the addresses at which callers dial them,
+// and the hosts that they have in other clusters.
+package pods
 
 import (
 	"net/netip"
@@ -26,9 +26,9 @@ type Pod struct {
 	Service *federation.Service
 }
 
-// Pods are those of a headless service that has its endpoints, each host once, in
+// Of are those of a headless service that has its endpoints, each host once, in
 // the order of precedence; without those whose host is too long for TLS.
-func Pods(s *federation.Service) []Pod {
+func Of(s *federation.Service) []Pod {
 	var all []Pod
 	taken := map[federation.Hostname]bool{}
 	for _, group := range s.Endpoints {
@@ -80,16 +80,16 @@ func newPod(p Pod, host federation.Hostname, group federation.ShardEndpoints) Po
 // VIP is the address of the pod for callers of other clusters.
 func (p Pod) VIP() netip.Addr { return p.Service.Key.AutomaticVIPs()[0] }
 
-// AllPods are those of every headless service that the facet's proxies see;
+// All are those of every headless service that the facet's proxies see;
 // remote: without those of the facet's own cluster.
-func AllPods(v *facet.View, remote bool) []Pod {
+func All(v *facet.View, remote bool) []Pod {
 	var all []Pod
 	for s := range v.Reader.Specs() {
 		if !service.IsHeadless(s) || !v.Facet.Covers(s) {
 			continue
 		}
 		s, _ = v.Reader.Endpoints(s.Key)
-		all = append(all, Pods(s)...)
+		all = append(all, Of(s)...)
 	}
 	if remote {
 		all = slices.DeleteFunc(all, func(p Pod) bool { return p.Cluster == v.Facet.Cluster })
@@ -97,8 +97,8 @@ func AllPods(v *facet.View, remote bool) []Pod {
 	return all
 }
 
-// PodAt finds the pod of that host.
-func PodAt(v *facet.View, host federation.Hostname) (Pod, bool) {
+// Named finds the pod of that host.
+func Named(v *facet.View, host federation.Hostname) (Pod, bool) {
 	for rest := string(host); ; {
 		_, after, more := strings.Cut(rest, ".")
 		if !more {
@@ -110,7 +110,7 @@ func PodAt(v *facet.View, host federation.Hostname) (Pod, bool) {
 				continue
 			}
 			s, _ = v.Reader.Endpoints(s.Key)
-			all := Pods(s)
+			all := Of(s)
 			if i := slices.IndexFunc(all, func(p Pod) bool { return p.Service.Key.Hostname == host }); i >= 0 {
 				return all[i], true
 			}
