@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -128,18 +129,60 @@ spec: {address: ` + machine + `, labels: {app: ledger}, serviceAccount: ledger}
 
 // machine runs the agent of a machine whose account is of the cluster; no pod is. The agent names what it is in its
 // environment.
-func (w *agentFixture) machine(named string) *agentPod {
+func (w *agentFixture) machine(named string, change ...func(*testbed.AgentOptions)) *agentPod {
 	w.t.Helper()
 	p := &agentPod{Namespace: testbed.NewNamespace(w.t, "vm")}
-	p.Join(w.mesh, machine)
-	p.Capture(testbed.ProxyUID)
-	p.agent = testbed.StartAgent(w.t, testbed.AgentOptions{
+	o := testbed.AgentOptions{
 		Namespace: p.Namespace, Pod: "shop/vm-1", Account: "ledger", Address: machine, Cluster: "Kubernetes",
 		Token: w.kube.ServiceAccountToken(testbed.TokenOptions{Namespace: "shop", Account: "ledger", Audience: "istio-ca"}),
 		Hub:   w.hub.XDS, Roots: w.hub.CA, Env: []string{named},
 		Config: map[string]any{"readinessProbe": map[string]any{"periodSeconds": 1, "httpGet": map[string]any{"port": 9090}}},
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	p.Join(w.mesh, o.Address)
+	p.Capture(testbed.ProxyUID)
+	p.agent = testbed.StartAgent(w.t, o)
 	return p
+}
+
+// TestU55AMachineOutlivesItsToken: Istio's packages for machines have the agent keep its certificates in a folder and show them beside the
+// token of its first start, which istioctl makes for an hour. After that hour, an agent that starts again is served by its certificate,
+// and has it renewed.
+func TestU55AMachineOutlivesItsToken(t *testing.T) {
+	t.Parallel()
+	w := newAgentFixture(t, "")
+	h := &hub{Hub: w.hub}
+	h.change(t, "apply", map[string]any{"manifests": []string{`
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: ledger, namespace: shop}
+spec: {metadata: {labels: {app: ledger}}, template: {serviceAccount: ledger}}
+`, machineService}})
+	vm := w.machine("ISTIO_META_AUTO_REGISTER_GROUP=ledger", func(o *testbed.AgentOptions) {
+		o.Config, o.Machine = nil, true
+	})
+	served := func(times int) {
+		t.Helper()
+		testbed.WaitFor(t, patience, fmt.Sprintf("%d connections of the machine", times), func() error {
+			log := string(w.hub.Output())
+			connected := strings.Count(log, `"proxy connected" node=sidecar~`+machine)
+			signed := strings.Count(log, `"a certificate was signed" method=csr workload=spiffe://cluster.local/ns/shop/sa/ledger`)
+			found, err := h.endpoints("ledger.shop.example")
+			if err == nil && (connected < times || signed < times || len(found) != 1) {
+				err = fmt.Errorf("it connected %d times and got %d certificates, and there are %v", connected, signed, found)
+			}
+			return err
+		})
+	}
+	served(1)
+	vm.agent.SetToken(w.kube.ServiceAccountToken(testbed.TokenOptions{
+		Namespace: "shop", Account: "ledger", Audience: "istio-ca", Ends: time.Now().Add(-time.Minute),
+	}))
+	vm.agent.Restart()
+	served(2)
+	noPanic(t, w.hub)
 }
 
 // TestU06AgentsTrustSeveralDomains has a caller with a certificate of another trust domain call

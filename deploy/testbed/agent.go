@@ -26,6 +26,7 @@ type AgentOptions struct {
 	Hub       string            // HOST:PORT of the control plane.
 	Roots     []byte            // Sign its certificate, in PEM.
 	Router    bool              // A gateway, not a sidecar.
+	Machine   bool              // It keeps its certificates in a folder, as Istio's packages for machines have it.
 	Env       []string          // Further settings, NAME=VALUE.
 	Config    map[string]any    // Further fields of its ProxyConfig.
 }
@@ -36,6 +37,7 @@ type Agent struct {
 	*Process
 	Dir string
 
+	t         testing.TB
 	namespace *Namespace
 }
 
@@ -43,7 +45,7 @@ type Agent struct {
 func StartAgent(t testing.TB, o AgentOptions) *Agent {
 	t.Helper()
 	program := locate(t, toolset.PilotAgent)
-	a := &Agent{Dir: envoyDir(t, ProxyUID), namespace: o.Namespace}
+	a := &Agent{Dir: envoyDir(t, ProxyUID), namespace: o.Namespace, t: t}
 	namespace, name, _ := strings.Cut(o.Pod, "/")
 	for _, dir := range []string{
 		"etc/istio/proxy", "etc/istio/pod", "var/run/secrets/istio", "var/run/secrets/tokens",
@@ -52,7 +54,12 @@ func StartAgent(t testing.TB, o AgentOptions) *Agent {
 		a.folder(t, dir)
 	}
 	roots := a.file(t, "var/run/secrets/istio/root-cert.pem", o.Roots)
-	a.file(t, "var/run/secrets/tokens/istio-token", []byte(o.Token))
+	a.SetToken(o.Token)
+	if o.Machine {
+		a.folder(t, "etc/certs")
+		a.file(t, "etc/certs/root-cert.pem", o.Roots)
+		o.Env = append([]string{"PROV_CERT=./etc/certs", "OUTPUT_CERTS=./etc/certs"}, o.Env...)
+	}
 	var labels strings.Builder
 	for key, value := range o.Labels {
 		fmt.Fprintf(&labels, "%s=%q\n", key, value)
@@ -95,6 +102,12 @@ func (a *Agent) WaitReady(limit time.Duration) {
 		defer cancel()
 		return ready(ctx)
 	})
+}
+
+// SetToken replaces the token of the agent's account, as a kubelet does.
+func (a *Agent) SetToken(token string) {
+	a.t.Helper()
+	a.file(a.t, "var/run/secrets/tokens/istio-token", []byte(token))
 }
 
 func (a *Agent) folder(t testing.TB, name string) {

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"crypto/tls"
 	"fmt"
 	"net/http"
@@ -42,6 +43,7 @@ type Kube struct {
 
 	t         testing.TB
 	authority *Authority
+	accounts  *ecdsa.PrivateKey // signs tokens of service accounts
 	users     map[string]KubeUser
 	client    *http.Client
 }
@@ -59,7 +61,7 @@ func StartKube(t testing.TB, options KubeOptions) *Kube {
 	address := netip.AddrPortFrom(at, uint16(FreePort(t, options.Namespace, at)))
 	k := &Kube{
 		t: t, Etcd: etcd, URL: "https://" + address.String(), Address: address.String(),
-		authority: NewAuthority(t, options.Name+"-ca"), users: map[string]KubeUser{},
+		authority: NewAuthority(t, options.Name+"-ca"), accounts: newKey(t), users: map[string]KubeUser{},
 	}
 	k.Admin = k.Certified("admin", "system:masters")
 	k.client = options.Namespace.patientClient(k.Admin.tls(t))
@@ -98,7 +100,7 @@ func (k *Kube) files(options KubeOptions, at netip.Addr) []string {
 	dir := k.t.TempDir()
 	hosts := append([]string{"localhost", "127.0.0.1", at.String(), "kubernetes.default.svc"}, options.Hosts...)
 	cert, key := k.authority.Issue(Subject{Name: "kube-apiserver", Hosts: hosts})
-	accounts := writeFile(k.t, dir, "accounts.key", encodeKey(k.t, newKey(k.t)))
+	accounts := writeFile(k.t, dir, "accounts.key", encodeKey(k.t, k.accounts))
 	var tokens strings.Builder
 	for _, user := range options.Users {
 		if user.Token == "" {

@@ -99,7 +99,7 @@ func (g *Guard) identify(ctx context.Context) (Caller, Method, error) {
 	switch {
 	case err != nil:
 		return Caller{}, ByToken, err
-	case shown.token == "" && has:
+	case has && (shown.token == "" || g.o.Tokens.over(shown)):
 		return certified, ByCertificate, nil
 	case shown.token == "":
 		return Caller{}, ByNothing,

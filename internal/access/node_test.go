@@ -90,6 +90,30 @@ func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
 	}
 }
 
+// TestU55AnExpiredTokenTakesNothingFromACertificate: a machine shows the token of its first start beside the certificate that it renews.
+// The token counts neither for it nor against it.
+func TestU55AnExpiredTokenTakesNothingFromACertificate(t *testing.T) {
+	w, asked := reviewed(t, true)
+	w.proofs["web"] = authority.Proof{Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"}, Ends: w.now.Add(time.Hour)}
+	w.proofs["rootless"] = authority.Proof{Workload: workload("shop", "web"), Ends: w.now.Add(time.Hour)}
+	over := forged("isthmus", w.now.Add(-time.Second))
+	for range 100 { // more than the failures that lock a caller out
+		got, err := w.Identify(call{certificate: "web", token: over, cluster: "c1"}.context(t))
+		if err != nil || got.Workload != workload("shop", "web") || !got.Certified || !got.Ends.Equal(w.now.Add(time.Hour)) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	if got, err := w.Identify(call{certificate: "rootless", token: over, cluster: "c1"}.context(t)); err != nil || len(got.Clusters) > 0 {
+		t.Errorf("the token gives the cluster %q, %v", got.Clusters, err)
+	}
+	if _, err := w.Identify(call{token: over, cluster: "c1"}.context(t)); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("the token alone: %v", err)
+	}
+	if n := asked.reviews(); n > 0 {
+		t.Errorf("the cluster was asked %d times", n)
+	}
+}
+
 // A certificate and a token of one caller must be of one workload (S8).
 func TestS08TwoMethodsMustAgree(t *testing.T) {
 	w, _ := reviewed(t, true)

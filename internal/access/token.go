@@ -64,6 +64,9 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 
 func (c claims) ends() time.Time { return time.Unix(int64(min(c.Expires, 1<<40)), 0) }
 
+// over reports whether the token has expired, as it says itself.
+func (c claims) over(now time.Time) bool { return c.Expires > 0 && !now.Before(c.ends()) }
+
 var errNoToken = errors.New("the token is no service account token: it has not the form of a JSON Web Token")
 
 // read looks at the token without verifying it.
@@ -88,7 +91,7 @@ func (c claims) check(audiences []string, now time.Time) error {
 	switch {
 	case c.Expires <= 0:
 		return errors.New("the token never expires; mount one that does, with the audience " + quoted(audiences))
-	case !now.Before(c.ends()):
+	case c.over(now):
 		return fmt.Errorf("the token has expired at %s", c.ends().UTC().Format(time.RFC3339))
 	case !shares(c.Audience, audiences):
 		return fmt.Errorf("the token is not for this hub: mount one with the audience %s", quoted(audiences))

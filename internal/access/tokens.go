@@ -107,6 +107,13 @@ func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.
 	return a.account, a.refused
 }
 
+// over reports whether a token has expired. Machines keep the one of their first start and show it beside the
+// certificate that they renew ever since.
+func (t *Tokens) over(shown presented) bool {
+	c, err := shown.token.read()
+	return err == nil && !shown.consul && c.over(t.o.Now())
+}
+
 // judge tells what can be told without the cluster.
 func (t *Tokens) judge(cluster federation.ClusterID, token Token) (AttachState, error) {
 	if err := t.makerOf(cluster).read(token, t.o.Audiences, t.o.Now()); err != nil {

@@ -33,7 +33,7 @@ func ParseRequest(text []byte, w Workload) (crypto.PublicKey, error) {
 		return nil, fmt.Errorf("reading the certificate signing request: %w", err)
 	}
 	for _, uri := range request.URIs {
-		if uri.String() != w.String() {
+		if named := uri.String(); named != w.String() && named != w.unqualified() {
 			return nil, ErrOther
 		}
 	}

@@ -35,6 +35,11 @@ func ParseWorkload(uri string) (Workload, error) {
 	return workloadOf(id)
 }
 
+// unqualified is the name that Istio's agents request if they have no trust domain, as on machines that istioctl describes.
+func (w Workload) unqualified() string {
+	return strings.Replace(w.String(), w.TrustDomain, "", 1)
+}
+
 func workloadOf(id spiffeid.ID) (Workload, error) {
 	parts := strings.Split(id.Path(), "/")
 	if len(parts) != 5 || parts[1] != "ns" || parts[3] != "sa" {
