@@ -20,8 +20,8 @@ func (c *contributions) of(key ServiceKey) ShardSet {
 	return nil
 }
 
-// say sets the shard to what its source reports about the service; nil: nothing.
-func (c *contributions) say(key ServiceKey, source ShardKey, shard *Shard) {
+// set sets the shard to what its source reports about the service; nil: nothing.
+func (c *contributions) set(key ServiceKey, source ShardKey, shard *Shard) {
 	shards, member := c.of(key), source.prefix()+key.sortKey()
 	c.rebound = c.rebound || shard == nil || shards.Of(source) == nil
 	c.dirty[key] = true

@@ -112,13 +112,13 @@ func (c *contributions) sayUnder(name ServiceKey, want map[ShardKey]*Shard) {
 		case have.NameOf == "":
 			delete(want, source)
 		case want[source] == nil:
-			c.say(name, source, nil)
+			c.set(name, source, nil)
 		case have.Equal(want[source]):
 			delete(want, source)
 		}
 	}
 	for source, shard := range want {
-		c.say(name, source, shard)
+		c.set(name, source, shard)
 	}
 }
 

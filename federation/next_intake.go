@@ -17,20 +17,20 @@ func (in *intake) apply(e Edit) {
 		in.clusters.introduce(e.Source)
 	}
 	if e.Services.Full {
-		in.note(e.Source, func(c *Cluster) { c.Listed = true })
+		in.updateCluster(e.Source, func(c *Cluster) { c.Listed = true })
 	}
 	if e.Identity != nil {
-		in.note(e.Source, func(c *Cluster) { c.Identity = *e.Identity })
+		in.updateCluster(e.Source, func(c *Cluster) { c.Identity = *e.Identity })
 	}
 	if e.Status != nil {
-		in.note(e.Source, func(c *Cluster) { c.Status = *e.Status })
+		in.updateCluster(e.Source, func(c *Cluster) { c.Status = *e.Status })
 	}
 	in.applyServices(e.Source, e.Services)
 	in.applyWorkloads(e.Source, e.Workloads)
 }
 
-// note changes the cluster of the source and records it if that made a difference.
-func (in *intake) note(source ShardKey, change func(*Cluster)) {
+// updateCluster changes the cluster of the source and records it if that made a difference.
+func (in *intake) updateCluster(source ShardKey, change func(*Cluster)) {
 	in.clusters.introduce(source)
 	before := in.clusters.of(source)
 	now := before
@@ -143,7 +143,7 @@ func (in *intake) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 			return
 		}
 	}
-	in.contributions.say(key, source, shard)
+	in.contributions.set(key, source, shard)
 	in.workloads.indexSelector(source, key, was, shard)
 	in.bindings.index(source, key, was, shard)
 	in.services.indexNames(source, key, was, shard)
@@ -160,7 +160,7 @@ func (in *intake) applyWorkloads(source ShardKey, delta Delta[WorkloadKey, *Work
 }
 
 func (in *intake) setWorkload(source ShardKey, key WorkloadKey, now *Workload) {
-	old, changed := in.workloads.put(source, key, now)
+	old, changed := in.workloads.set(source, key, now)
 	if !changed {
 		return
 	}

@@ -41,8 +41,8 @@ func (x *servicesTxn) from(prefix string) iter.Seq[ServiceKey] {
 	}
 }
 
-// put puts the service in place of the old one; either may be nil.
-func (x *servicesTxn) put(key ServiceKey, old, now *Service) {
+// replace replaces the old service; either may be nil.
+func (x *servicesTxn) replace(key ServiceKey, old, now *Service) {
 	if now == nil {
 		x.Delete(key.sortKey())
 	} else {

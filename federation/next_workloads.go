@@ -38,8 +38,8 @@ func (x *workloadsTxn) of(source ShardKey) iter.Seq[WorkloadKey] {
 	}
 }
 
-// put sets the workload to what its source reports about it; nil removes it.
-func (x *workloadsTxn) put(source ShardKey, key WorkloadKey, now *Workload) (old *Workload, changed bool) {
+// set sets the workload to what its source reports about it; nil removes it.
+func (x *workloadsTxn) set(source ShardKey, key WorkloadKey, now *Workload) (old *Workload, changed bool) {
 	at := workloadSortKey(source, key)
 	old, _ = x.Get(at)
 	switch {

@@ -91,7 +91,7 @@ func (m *merging) merge(key ServiceKey, circle map[ServiceKey]bool) bool {
 		return false
 	}
 	m.changes.record(serviceEntry, key.sortKey())
-	m.services.put(key, old, now)
+	m.services.replace(key, old, now)
 	m.moveEndpoints(key, old, now)
 	m.networks.noteService(key, old, now)
 	return true

@@ -103,7 +103,7 @@ func (r *attempt) updateStatus(e *federation.Edit, swap bool) {
 		m.status.notice = ""
 	}
 	if e.Status != nil {
-		m.status.reported = r.believable(*e.Status, m.status.reported)
+		m.status.reported = r.statusFrom(*e.Status, m.status.reported)
 	}
 	status := m.compose()
 	e.Status = nil

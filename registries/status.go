@@ -120,7 +120,7 @@ func (m *member) report(r *attempt, s federation.RegistryStatus) {
 		return
 	}
 	s.LastKnownGood = time.Time{}
-	m.status.reported = r.believable(s, m.status.reported)
+	m.status.reported = r.statusFrom(s, m.status.reported)
 	if s.Phase == federation.Failed || s.Phase == federation.Held {
 		m.finishStart()
 		return
@@ -128,9 +128,9 @@ func (m *member) report(r *attempt, s federation.RegistryStatus) {
 	m.publishStatus()
 }
 
-// believable keeps the last status of an instance that is restarted until it has
+// statusFrom keeps the last status of an instance that is restarted until it has
 // something to say, and calls none READY that has not read its cluster.
-func (r *attempt) believable(now, before federation.RegistryStatus) federation.RegistryStatus {
+func (r *attempt) statusFrom(now, before federation.RegistryStatus) federation.RegistryStatus {
 	if r.synced {
 		return now
 	}

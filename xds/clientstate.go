@@ -9,8 +9,8 @@ type clientState struct {
 	claims int    // names of initial_resource_versions without a resource that are not answered yet
 }
 
-// tell notes that the client is sent r; nil means removed. It returns the new entry of the name.
-func (c *clientState) tell(name string, r *resource) entry {
+// sent notes that the client is sent r; nil means removed. It returns the new entry of the name.
+func (c *clientState) sent(name string, r *resource) entry {
 	return c.slots.update(name, func(e entry) entry {
 		if e.sent != nil {
 			c.sum = c.sum.minus(e.sent.hash)
@@ -50,14 +50,14 @@ func (c *clientState) accept(f *flight) {
 // takeBack notes that the client refused r: it has what it accepted last.
 func (c *clientState) takeBack(r *resource) {
 	if e := c.slots.get(r.name); e.sent == r {
-		c.tell(r.name, e.acked)
+		c.sent(r.name, e.acked)
 	}
 }
 
 // forget is that the client dropped the resource itself.
 func (c *clientState) forget(name string) {
-	c.tell(name, nil)
-	c.slots.put(name, entry{})
+	c.sent(name, nil)
+	c.slots.set(name, entry{})
 	c.slots.forgetRewarm(name)
 }
 

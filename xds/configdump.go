@@ -34,7 +34,7 @@ func dumpParts() []dumpPart {
 func ConfigDump(s *Server, stream fleet.Key) (*adminv3.ConfigDump, error) {
 	dump, latest := &adminv3.ConfigDump{}, s.options.Fleet.Latest()
 	for _, part := range dumpParts() {
-		resources, err := dumpedOf(toldOf(latest, stream, part.kind), part.kind)
+		resources, err := dumpedOf(deliveredOf(latest, stream, part.kind), part.kind)
 		if err != nil {
 			return nil, err
 		}

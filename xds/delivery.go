@@ -182,7 +182,7 @@ func (s *streamState) send(sub *subscription, b batch, now time.Time) *response 
 	makeRoom(sub.client.slots, len(b.changed))
 	for _, r := range b.changed {
 		delete(sub.queue.pending, r.name)
-		if e := sub.client.tell(r.name, r); e.acked != r || e.lapsed {
+		if e := sub.client.sent(r.name, r); e.acked != r || e.lapsed {
 			f.resources = append(f.resources, r)
 		}
 	}
@@ -191,7 +191,7 @@ func (s *streamState) send(sub *subscription, b batch, now time.Time) *response 
 		if sub.client.slots.get(name) != (entry{}) { // else the client has nothing to forget, and its answer tells nothing
 			f.removed = append(f.removed, sub.client.slots.name(name))
 		}
-		sub.client.tell(name, nil)
+		sub.client.sent(name, nil)
 	}
 	sub.queue.shrink()
 	s.parents(sub, b.changed, now)
@@ -222,7 +222,7 @@ func (s *streamState) parents(sub *subscription, changed []*resource, now time.T
 	}
 	for _, r := range changed {
 		for _, name := range r.refs.secrets {
-			if sds != nil && sds.wants(name) {
+			if sds != nil && sds.includes(name) {
 				sds.client.slots.rewarm(name)
 			}
 		}
@@ -230,13 +230,13 @@ func (s *streamState) parents(sub *subscription, changed []*resource, now time.T
 			switch {
 			case eds == nil:
 				s.warming[name] = struct{}{}
-			case eds.wants(name):
+			case eds.includes(name):
 				eds.queue.enqueue(name, trigger{since: now, urgent: true, resend: true})
 				eds.client.slots.rewarm(name)
 			}
 		}
 		for _, name := range r.refs.routes {
-			if rds != nil && rds.wants(name) {
+			if rds != nil && rds.includes(name) {
 				rds.client.slots.rewarm(name)
 			}
 		}

@@ -176,7 +176,7 @@ func (h *healthStream) loop(ctx context.Context) error {
 		if err := h.client.stillAdmitted(now); err != nil {
 			return err
 		}
-		wake, err := h.tellProbes(ctx, snapshot, now)
+		wake, err := h.sendProbes(ctx, snapshot, now)
 		if err != nil {
 			return err
 		}
@@ -204,10 +204,10 @@ func (h *healthStream) loop(ctx context.Context) error {
 	}
 }
 
-// tellProbes sends what is to be probed if it is not what was sent last, and
+// sendProbes sends what is to be probed if it is not what was sent last, and
 // returns when to look at a newer snapshot. A node that is not a gateway of its network, or no
 // longer, gets the reason and is ignored from then on.
-func (h *healthStream) tellProbes(ctx context.Context, s *federation.Snapshot, now time.Time) (time.Time, error) {
+func (h *healthStream) sendProbes(ctx context.Context, s *federation.Snapshot, now time.Time) (time.Time, error) {
 	if h.seen == s.Version() {
 		return time.Time{}, nil
 	}

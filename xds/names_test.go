@@ -32,7 +32,7 @@ func TestR62StreamsKeepLittleOfAResource(t *testing.T) {
 		d.state, s.subs, s.warming, s.snapshot, s.prefix = &s, map[envoy.Type]*subscription{}, map[string]struct{}{}, 0, fmt.Sprint("n", i)
 		d.start(request{kind: envoy.ClusterType}, request{kind: envoy.EndpointType, names: names()})
 		for _, sub := range s.subs {
-			sub.client.slots.told() // as the fleet has it
+			sub.client.slots.delivered() // as the fleet has it
 		}
 		return &s
 	}

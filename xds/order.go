@@ -26,8 +26,8 @@ func (s *streamState) judge(sub *subscription, name string, w trigger) verdict {
 		return verdict{remove: w.tell && sub.delta}
 	}
 	if !sub.delta && !sub.kind.Row().Rooted { // the protocol has no word for it
-		sub.client.tell(name, nil)
-		sub.client.slots.put(name, entry{})
+		sub.client.sent(name, nil)
+		sub.client.slots.set(name, entry{})
 		return verdict{}
 	}
 	v := verdict{remove: true}
@@ -45,9 +45,9 @@ func (s *streamState) judgePresent(sub *subscription, target *resource, e entry,
 		if e.sent != target { // the same from another source, or what the client said it has
 			if e.acked == e.sent {
 				e.acked = target
-				sub.client.slots.put(target.name, e)
+				sub.client.slots.set(target.name, e)
 			}
-			sub.client.tell(target.name, target)
+			sub.client.sent(target.name, target)
 		}
 		return verdict{}
 	}

@@ -40,7 +40,7 @@ func (st *stream) publish() {
 func (s *subscription) delivery() *fleet.Delivery {
 	d := &fleet.Delivery{
 		Sync: s.sync, Groups: s.groups, Wildcard: s.wildcard, Named: s.client.slots.subscribed(),
-		Waits: len(s.queue.pending) > 0 || s.reply, Told: s.client.slots.told(),
+		Waits: len(s.queue.pending) > 0 || s.reply, Told: s.client.slots.delivered(),
 	}
 	if n := len(s.responses.unanswered); n > 0 {
 		d.InFlight = s.responses.unanswered[n-1].snapshot

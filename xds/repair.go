@@ -65,7 +65,7 @@ func (r *repair) narrow(forms []envoy.Form, text string, known func(formKey) boo
 	}
 	for _, form := range later {
 		r.waits[form] = struct{}{}
-		r.note(form)
+		r.record(form)
 	}
 	r.held = append(slices.Clone(later), r.held...)
 }
@@ -94,12 +94,12 @@ func (r *repair) refuse(form formKey, text string) {
 		clear(r.refused)
 	}
 	r.refused[form] = text
-	r.note(form)
+	r.record(form)
 }
 
-// note keeps the digest: forms that were noted twice are so again only after
+// record keeps the digest: forms that were noted twice are so again only after
 // something else changed, too.
-func (r *repair) note(form formKey) {
+func (r *repair) record(form formKey) {
 	sum := digestOf(form[:])
 	r.digest = digest{r.digest[0]*31 + sum[0], r.digest[1]*31 + sum[1]}
 }
@@ -116,7 +116,7 @@ func (r *repair) release() bool {
 	n := min(len(r.held), max(r.stride, 1))
 	for _, form := range r.held[:n] {
 		delete(r.waits, form)
-		r.note(form)
+		r.record(form)
 	}
 	r.held = r.held[n:]
 	r.stride *= 2

@@ -144,7 +144,7 @@ func (s *subscription) leave(name string, now time.Time) {
 // once more what its parents, sent since, made it forget.
 func (s *subscription) again(now time.Time) {
 	for name := range s.client.slots.allRewarmed() {
-		if s.wants(name) {
+		if s.includes(name) {
 			s.queue.enqueue(name, trigger{since: now, urgent: true, resend: true})
 		}
 	}

@@ -64,7 +64,7 @@ func (s *secretSource) ask(names []string) {
 	for _, name := range names {
 		if s.secrets != nil && s.workload != "" && transport.IsOwn(name) && !s.asked[name] {
 			s.asked[name] = true
-			s.look(name, s.version+1)
+			s.reload(name, s.version+1)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (c *referringCursor) changed(version uint64) []string {
 func (s *secretSource) update(name string, next uint64) {
 	switch {
 	case s.asked[name], (s.counts[name] > 0 || name == s.certificate) && s.serves(name):
-		s.look(name, next)
+		s.reload(name, next)
 	case s.followed[name] != nil:
 		s.followed[name]()
 		delete(s.followed, name)
@@ -162,8 +162,8 @@ func (s *secretSource) serves(name string) bool {
 // prepare is part of source: a look costs little.
 func (*secretSource) prepare([]string) {}
 
-// look takes up a secret as it is now.
-func (s *secretSource) look(name string, next uint64) {
+// reload reads a secret as it is now.
+func (s *secretSource) reload(name string, next uint64) {
 	if transport.IsFile(name) {
 		if s.followed[name] == nil {
 			s.followed[name] = func() {}

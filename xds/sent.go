@@ -17,7 +17,7 @@ import (
 // It reads the fleet, and waits neither for the stream nor for a build.
 func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
 	kind := envoy.Type(typeURL)
-	of := toldOf(s.options.Fleet.Latest(), stream, kind)
+	of := deliveredOf(s.options.Fleet.Latest(), stream, kind)
 	if of == nil {
 		return nil
 	}
@@ -26,8 +26,8 @@ func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
 	return found
 }
 
-// toldOf is what a stream was told of a type, as the fleet has it; nil: nothing.
-func toldOf(of *fleet.Value, stream fleet.Key, kind envoy.Type) *delivered {
+// deliveredOf is what a stream was sent of a type, as the fleet has it; nil: nothing.
+func deliveredOf(of *fleet.Value, stream fleet.Key, kind envoy.Type) *delivered {
 	p, connected := of.Stream(stream)
 	if !connected {
 		return nil

@@ -168,7 +168,7 @@ func (s *slots) claim(name, version string) *resource {
 	return c
 }
 
-func (s *slots) put(name string, e entry) {
+func (s *slots) set(name string, e entry) {
 	s.update(name, func(entry) entry { return e })
 }
 

@@ -82,7 +82,7 @@ func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account,
 // whole reports whether every response carries the complete state.
 func (s *subscription) whole() bool { return !s.delta && s.kind.Row().Rooted }
 
-func (s *subscription) wants(name string) bool { return s.wildcard || s.client.slots.isNamed(name) }
+func (s *subscription) includes(name string) bool { return s.wildcard || s.client.slots.isNamed(name) }
 
 func (s *subscription) setSources(sources []source) {
 	s.changed = true
@@ -113,7 +113,7 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 		case version != c.at:
 			changed, at, ok := c.source.since(c.at)
 			for _, e := range changed {
-				if s.client.slots.get(e.name) != (entry{}) || s.wants(e.name) {
+				if s.client.slots.get(e.name) != (entry{}) || s.includes(e.name) {
 					s.queue.enqueue(e.name, trigger{since: now})
 				}
 			}
@@ -152,7 +152,7 @@ func (s *subscription) enqueueAll(w trigger) {
 func (s *subscription) prepare(urgentOnly bool) {
 	names := make([]string, 0, len(s.queue.pending))
 	for name, w := range s.queue.pending {
-		if s.wants(name) && (w.urgent || !urgentOnly) {
+		if s.includes(name) && (w.urgent || !urgentOnly) {
 			names = append(names, name)
 		}
 	}
@@ -166,7 +166,7 @@ func (s *subscription) prepare(urgentOnly bool) {
 func (s *subscription) desired(name string) *resource {
 	s.changed = true
 	delete(s.nacks.barred, name)
-	if !s.wants(name) {
+	if !s.includes(name) {
 		return nil
 	}
 	for _, c := range s.cursors {

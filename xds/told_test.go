@@ -77,7 +77,7 @@ func (h *clientHistory) send(names []string, version string) {
 	f := &flight{}
 	for _, name := range names {
 		r := &resource{name: name, version: version}
-		h.client.tell(name, r)
+		h.client.sent(name, r)
 		h.model.tell(name, r)
 		f.resources = append(f.resources, r)
 	}
@@ -85,7 +85,7 @@ func (h *clientHistory) send(names []string, version string) {
 }
 
 func (h *clientHistory) remove(name string) {
-	h.client.tell(name, nil)
+	h.client.sent(name, nil)
 	h.model.tell(name, nil)
 	h.flights = append(h.flights, &flight{removed: []string{name}})
 }
@@ -107,7 +107,7 @@ func (h *clientHistory) answer(accepted bool) {
 }
 
 func (h *clientHistory) publish() {
-	h.values, h.want = append(h.values, h.client.slots.told()), append(h.want, h.model.contents())
+	h.values, h.want = append(h.values, h.client.slots.delivered()), append(h.want, h.model.contents())
 }
 
 // TestR88PropertyWhatWasToldIsAValue: whatever is sent, accepted, refused and forgotten, the
@@ -156,9 +156,9 @@ func TestR88AChangeOfWhatWasToldSharesTheRest(t *testing.T) {
 	}
 	h.send(names, "1")
 	h.answer(true)
-	first := h.client.slots.told()
+	first := h.client.slots.delivered()
 	h.send(names[7:8], "2")
-	second := h.client.slots.told()
+	second := h.client.slots.delivered()
 	before, differ := maps.Collect(first.leaves()), 0
 	for number, l := range second.leaves() {
 		if before[number] != l {
@@ -172,8 +172,8 @@ func TestR88AChangeOfWhatWasToldSharesTheRest(t *testing.T) {
 		t.Error("the value does not say what is on its way")
 	}
 	h.answer(true)
-	third := h.client.slots.told()
-	if !slices.Equal(third.branches, second.branches) || len(third.open) != 0 || third != h.client.slots.told() {
+	third := h.client.slots.delivered()
+	if !slices.Equal(third.branches, second.branches) || len(third.open) != 0 || third != h.client.slots.delivered() {
 		t.Errorf("an answer leaves %d open entries, or makes other branches", len(third.open))
 	}
 }

@@ -119,10 +119,10 @@ func (a *Aggregate) update(source int, u Update) {
 	status := &view.Sources[source]
 	status.Synced, status.Heard, status.Revision = status.Synced || u.Full, time.Now(), u.Revision
 	for _, key := range keys {
-		a.say(&edit, "hidden"+nul+objectSortKey(key), view.overlay.hidden(key))
+		a.setProblem(&edit, "hidden"+nul+objectSortKey(key), view.overlay.hidden(key))
 	}
 	if u.Full || len(refused) > 0 {
-		a.sayAll(&edit, "refused"+nul+a.sources[source].Name, refused)
+		a.setProblems(&edit, "refused"+nul+a.sources[source].Name, refused)
 	}
 	if u.Full && stopped(status.Trouble) {
 		a.complain(&edit, status, nil)
@@ -152,7 +152,7 @@ func (a *Aggregate) complain(edit *federation.Edit, status *SourceStatus, proble
 			named[i].Object = "source " + status.Name
 		}
 	}
-	a.sayAll(edit, "source"+nul+status.Name, named)
+	a.setProblems(edit, "source"+nul+status.Name, named)
 }
 
 func (v *View) next() *View {

@@ -41,7 +41,7 @@ func (s *Scenario) configure(events []config.Event) {
 		return
 	}
 	s.Config, s.Edit = s.Config.Next(events, s.Config.Revision()+1)
-	s.say(s.Edit)
+	s.update(s.Edit)
 }
 
 // Configure adds an object to the present step, or replaces the one of its key.
@@ -52,8 +52,8 @@ func (s *Scenario) Configure(o *config.Object) {
 	s.applyGatewayAPI()
 }
 
-// say is an edit of the configuration.
-func (s *Scenario) say(e federation.Edit) {
+// update is an edit of the configuration.
+func (s *Scenario) update(e federation.Edit) {
 	if s.objects == nil {
 		s.objects = s.Aggregate.Open(s.Config.Source())
 	}

@@ -38,17 +38,17 @@ func (s *Scenario) applyIngresses() {
 		read = append(read, s.read[key])
 	}
 	objects, problems := ingress.Translate(s.Config, s.Snapshot(), read)
-	s.give(&s.ingresses, objects, problems)
+	s.setTranslated(&s.ingresses, objects, problems)
 }
 
 // applyGatewayAPI adds what the objects of the Gateway API mean in the present step.
 func (s *Scenario) applyGatewayAPI() {
 	objects, problems := gatewayapi.Translate(s.Snapshot())
-	s.give(&s.gatewayAPI, objects, problems)
+	s.setTranslated(&s.gatewayAPI, objects, problems)
 }
 
-// give replaces what other objects mean.
-func (s *Scenario) give(t *translated, objects []*config.Object, problems []config.Problem) {
+// setTranslated replaces what other objects mean.
+func (s *Scenario) setTranslated(t *translated, objects []*config.Object, problems []config.Problem) {
 	now := map[federation.ObjectKey]*config.Object{}
 	var events []config.Event
 	for _, o := range objects {
@@ -66,13 +66,13 @@ func (s *Scenario) give(t *translated, objects []*config.Object, problems []conf
 	if len(events) > 0 {
 		var edit federation.Edit
 		s.Config, edit = s.Config.Next(events, s.Config.Revision()+1)
-		s.say(edit)
+		s.update(edit)
 	}
-	s.tell(t, problems)
+	s.setProblems(t, problems)
 }
 
-// tell replaces what is wrong with them.
-func (s *Scenario) tell(t *translated, problems []config.Problem) {
+// setProblems replaces what is wrong with them.
+func (s *Scenario) setProblems(t *translated, problems []config.Problem) {
 	if len(problems) == 0 && len(t.problems) == 0 {
 		return
 	}
@@ -86,5 +86,5 @@ func (s *Scenario) tell(t *translated, problems []config.Problem) {
 		t.problems = append(t.problems, name)
 	}
 	edit.Problems.Gone = slices.DeleteFunc(edit.Problems.Gone, func(name string) bool { return slices.Contains(t.problems, name) })
-	s.say(edit)
+	s.update(edit)
 }

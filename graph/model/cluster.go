@@ -47,14 +47,14 @@ func (c Cluster) Identity() *ClusterIdentity {
 	if c.Of.Identity.UID == "" {
 		return nil
 	}
-	return &ClusterIdentity{UID: c.Of.Identity.UID, NetworkID: given(string(c.Of.Identity.Network))}
+	return &ClusterIdentity{UID: c.Of.Identity.UID, NetworkID: nonEmpty(string(c.Of.Identity.Network))}
 }
 
 // Status says how the link is.
 func (c Cluster) Status() ClusterStatus {
 	status := c.Of.Status
 	found := ClusterStatus{
-		Phase: ClusterPhase(cmp.Or(status.Phase, federation.Pending)), Since: known(status.Since), Message: given(status.Message),
+		Phase: ClusterPhase(cmp.Or(status.Phase, federation.Pending)), Since: known(status.Since), Message: nonEmpty(status.Message),
 		LastEventAt: known(c.LastEvent), LastSyncAt: known(c.LastSync), LastKnownGoodAt: known(status.LastKnownGood),
 		Usage: c.Usage,
 	}

@@ -84,7 +84,7 @@ func (o ConfigObject) Namespace() string { return o.Of.Key.Namespace }
 func (o ConfigObject) Name() string { return o.Of.Key.Name }
 
 // ClusterID is nil for an object for all proxies.
-func (o ConfigObject) ClusterID() *string { return given(string(o.Of.Key.Cluster)) }
+func (o ConfigObject) ClusterID() *string { return nonEmpty(string(o.Of.Key.Cluster)) }
 
 // Revision is that of its source at which it last changed.
 func (o ConfigObject) Revision() string { return Revision(o.Of.Revision) }
@@ -113,14 +113,14 @@ func (o ConfigObject) CreatedAt() *time.Time { return known(o.metadata().Created
 func (o ConfigObject) ExpiresAt() *time.Time { return known(o.Of.Expires) }
 
 // Set is that which it was applied with, nil for none.
-func (o ConfigObject) Set() *string { return given(o.metadata().Labels[apply.SetLabel]) }
+func (o ConfigObject) Set() *string { return nonEmpty(o.metadata().Labels[apply.SetLabel]) }
 
 // Revision writes a revision.
 func Revision(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 // NewObjectRef names an object; revision 0 is none.
 func NewObjectRef(key federation.ObjectKey, revision int64) ObjectRef {
-	ref := ObjectRef{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, ClusterID: given(string(key.Cluster))}
+	ref := ObjectRef{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, ClusterID: nonEmpty(string(key.Cluster))}
 	if revision != 0 {
 		text := Revision(revision)
 		ref.Revision = &text

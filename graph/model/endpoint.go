@@ -90,16 +90,16 @@ func (e Endpoint) Ports() []EndpointPort {
 }
 
 // ServiceAccount is nil where it is unknown.
-func (e Endpoint) ServiceAccount() *string { return given(e.Of.ServiceAccount) }
+func (e Endpoint) ServiceAccount() *string { return nonEmpty(e.Of.ServiceAccount) }
 
 // Workload is nil where it is unknown.
-func (e Endpoint) Workload() *string { return given(e.Of.Workload) }
+func (e Endpoint) Workload() *string { return nonEmpty(e.Of.Workload) }
 
 func locality(of federation.Locality) Locality {
-	return Locality{Region: given(of.Region), Zone: given(of.Zone), SubZone: given(of.SubZone)}
+	return Locality{Region: nonEmpty(of.Region), Zone: nonEmpty(of.Zone), SubZone: nonEmpty(of.SubZone)}
 }
 
-func given(text string) *string {
+func nonEmpty(text string) *string {
 	if text == "" {
 		return nil
 	}

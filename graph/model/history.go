@@ -12,7 +12,7 @@ import (
 // NewObjectRevision shows what a revision did to an object.
 func NewObjectRevision(s config.Step) ObjectRevision {
 	shown := ObjectRevision{
-		Revision: Revision(s.Revision), Author: given(s.Author), CreatedAt: known(s.Time), Message: given(s.Message), Manager: given(s.Manager),
+		Revision: Revision(s.Revision), Author: nonEmpty(s.Author), CreatedAt: known(s.Time), Message: nonEmpty(s.Message), Manager: nonEmpty(s.Manager),
 	}
 	if action := ChangeAction(s.Action); action != "" {
 		shown.Action = &action
@@ -26,9 +26,9 @@ func (r ObjectRevision) Key() string { return revisionKey(r.Revision) }
 // NewConfigRevision shows a record, without what is the hub's alone.
 func NewConfigRevision(r config.Record) ConfigRevision {
 	shown := ConfigRevision{
-		ID: ID(KindRevision, Revision(r.Revision)), Revision: Revision(r.Revision), Author: given(r.Author),
-		CreatedAt: r.Time, Message: given(r.Message),
-		Manager: given(r.Manager), Ticket: given(r.Ticket), Changes: make([]RevisedObject, 0, len(r.Changes)),
+		ID: ID(KindRevision, Revision(r.Revision)), Revision: Revision(r.Revision), Author: nonEmpty(r.Author),
+		CreatedAt: r.Time, Message: nonEmpty(r.Message),
+		Manager: nonEmpty(r.Manager), Ticket: nonEmpty(r.Ticket), Changes: make([]RevisedObject, 0, len(r.Changes)),
 	}
 	for _, c := range r.Changes {
 		if kind.Internal(c.Key.Of()) {

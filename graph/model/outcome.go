@@ -36,7 +36,7 @@ type ConfigChange struct {
 }
 
 // Diff is computed on request: it costs more than the rest.
-func (c *ConfigChange) Diff() *string { return given(c.change.Diff()) }
+func (c *ConfigChange) Diff() *string { return nonEmpty(c.change.Diff()) }
 
 // NewOutcome shows a result.
 func NewOutcome(r apply.Result) Outcome {
@@ -62,7 +62,7 @@ func Findings(all []apply.Finding) []Finding {
 	for i, f := range all {
 		out[i] = Finding{
 			Code: f.Code, Severity: Severity(f.Severity), Message: f.Message, Object: reference(f.Key),
-			Field: given(f.Field), Related: references(f.Related),
+			Field: nonEmpty(f.Field), Related: references(f.Related),
 		}
 	}
 	return out
@@ -82,8 +82,8 @@ func UserErrors(all []apply.Error) []UserError {
 	for i, e := range all {
 		doc := docURL(string(e.Code))
 		out[i] = UserError{
-			Code: string(e.Code), DocURL: &doc, Message: e.Message, Field: given(e.Field), Object: reference(e.Key), Manager: given(e.Manager),
-			File: given(e.Place.File), Document: counted(e.Place.Document), Line: counted(e.Place.Line), Column: counted(e.Place.Column),
+			Code: string(e.Code), DocURL: &doc, Message: e.Message, Field: nonEmpty(e.Field), Object: reference(e.Key), Manager: nonEmpty(e.Manager),
+			File: nonEmpty(e.Place.File), Document: counted(e.Place.Document), Line: counted(e.Place.Line), Column: counted(e.Place.Column),
 		}
 	}
 	return out

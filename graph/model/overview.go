@@ -49,7 +49,7 @@ func NewProxyOverview(streams iter.Seq[*fleet.Proxy]) ProxyOverview {
 			return SyncStateCount{State: state, Count: n}
 		}),
 		ByCluster: inOrder(clusters, slices.Sorted(maps.Keys(clusters)), func(id federation.ClusterID, n int) ClusterCount {
-			return ClusterCount{ClusterID: given(string(id)), Count: n}
+			return ClusterCount{ClusterID: nonEmpty(string(id)), Count: n}
 		}),
 	}
 }

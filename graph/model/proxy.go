@@ -26,8 +26,8 @@ func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
 	shown := Proxy{
 		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: capital(of.Type, ProxyTypeSidecar),
 		RouterMode: capital(of.RouterMode, RouterModeStandard),
-		ClusterID:  given(string(of.Cluster)), NetworkID: string(from.At(place).Network()),
-		Namespace: given(of.Namespace), Locality: locality(is),
+		ClusterID:  nonEmpty(string(of.Cluster)), NetworkID: string(from.At(place).Network()),
+		Namespace: nonEmpty(of.Namespace), Locality: locality(is),
 		Labels: labels(marks), DNSCapture: of.DNSCapture, UserAgent: userAgent(of), Delivery: capital(string(of.Protocol), DeliverySotw),
 		ConnectedAt: of.ConnectedAt, SyncState: WorstState(of), Sync: syncs(of),
 	}
@@ -56,9 +56,9 @@ func ProxyKey(key string) fleet.Key {
 
 func userAgent(of *fleet.Proxy) *string {
 	if of.UserAgent == "" || of.Version == "" {
-		return given(of.UserAgent + of.Version)
+		return nonEmpty(of.UserAgent + of.Version)
 	}
-	return given(of.UserAgent + "/" + of.Version)
+	return nonEmpty(of.UserAgent + "/" + of.Version)
 }
 
 // shownTypes are shown of every proxy, whether it asked for them or not.
@@ -81,7 +81,7 @@ func syncs(of *fleet.Proxy) []ProxySync {
 		}
 		all = append(all, ProxySync{
 			TypeURL: typeURL, State: SyncState(cmp.Or(is.State, fleet.NotRequested)), Since: known(is.Since),
-			VersionSent: given(is.VersionSent), VersionAcked: given(is.VersionAcked), LastError: given(is.LastError),
+			VersionSent: nonEmpty(is.VersionSent), VersionAcked: nonEmpty(is.VersionAcked), LastError: nonEmpty(is.LastError),
 		})
 	}
 	return all

@@ -15,7 +15,7 @@ type ProxyResource struct{ Of fleet.SentResource }
 func (r ProxyResource) Name() string { return r.Of.Name }
 
 // VersionSent is that of what was sent last.
-func (r ProxyResource) VersionSent() *string { return given(r.Of.Sent.Version) }
+func (r ProxyResource) VersionSent() *string { return nonEmpty(r.Of.Sent.Version) }
 
 // VersionAcked is that of what was accepted last.
-func (r ProxyResource) VersionAcked() *string { return given(r.Of.Acked.Version) }
+func (r ProxyResource) VersionAcked() *string { return nonEmpty(r.Of.Acked.Version) }

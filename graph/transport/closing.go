@@ -28,8 +28,8 @@ const (
 
 func (c closing) Error() string { return fmt.Sprintf("%d: %s", c.code, c.reason) }
 
-// told is the word under which an Observer counts it.
-func (c closing) told() string {
+// label is the word under which an Observer counts it.
+func (c closing) label() string {
 	if c.by != "" {
 		return c.by
 	}

@@ -113,7 +113,7 @@ func (h *Handler) subscribe(ctx context.Context, operation *graphql.OperationCon
 	last := &lastWord{}
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, lastWordKey{}, last))
 	late := time.AfterFunc(h.options.Limits.Time, func() {
-		last.say(context.DeadlineExceeded)
+		last.set(context.DeadlineExceeded)
 		cancel()
 	})
 	operation.ResolverMiddleware = timed(operation.ResolverMiddleware)
@@ -155,7 +155,7 @@ type lastWord struct {
 	err error
 }
 
-func (l *lastWord) say(err error) {
+func (l *lastWord) set(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -176,6 +176,6 @@ func (l *lastWord) take() error {
 // of complete. Outside of a subscription it does nothing.
 func EndWith(ctx context.Context, err error) {
 	if last, ok := ctx.Value(lastWordKey{}).(*lastWord); ok {
-		last.say(err)
+		last.set(err)
 	}
 }

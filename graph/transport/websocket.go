@@ -69,7 +69,7 @@ func (h *Handler) serveSocket(reply *replier, r *http.Request) {
 	defer h.count(func(o Observer) { o.Connections(webSocket, -1) })
 	defer whileTrusted(h.options.Trust, r, func(why error) { s.fail(forbidden(why.Error())) })()
 	why := s.run(r.Context())
-	h.count(func(o Observer) { o.Closed(why.told()) })
+	h.count(func(o Observer) { o.Closed(why.label()) })
 }
 
 // hijacked keeps the connection below a WebSocket, which cannot be cut otherwise

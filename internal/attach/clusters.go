@@ -98,8 +98,8 @@ func refuse(code apply.Code, field, format string, args ...any) Result {
 	return Result{Errors: []apply.Error{{Code: code, Field: field, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// give notes the UID of a cluster whose credentials were given; empty: it has none.
-func (c *Clusters) give(id federation.ClusterID, uid string) {
+// remember notes the UID of a cluster whose credentials were given; empty: it has none.
+func (c *Clusters) remember(id federation.ClusterID, uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.given[id] = uid; uid == "" {
@@ -122,7 +122,7 @@ func (c *Clusters) Attach(ctx context.Context, r Request) (Result, error) {
 	}
 	defer leave()
 	wrong := append(c.check(r), c.takenAliases(r)...)
-	report, leave, err := c.look(ctx, r, false)
+	report, leave, err := c.preflight(ctx, r, false)
 	if err != nil {
 		return Result{}, err
 	}
@@ -189,7 +189,7 @@ func (c *Clusters) Rotate(ctx context.Context, r Request) (Result, error) {
 			})
 		}
 	}
-	report, leave, err := c.look(ctx, r, true)
+	report, leave, err := c.preflight(ctx, r, true)
 	if err != nil {
 		return Result{}, err
 	}
@@ -223,9 +223,9 @@ func providerOf(o *config.Object) federation.Provider {
 	return m.Spec.Provider
 }
 
-// look is the pre-flight of a request that can be looked at. Until leave is called, no
+// preflight checks the cluster of a request before anything changes. Until leave is called, no
 // other request works with the cluster that it found.
-func (c *Clusters) look(asking context.Context, r Request, rotating bool) (report *Report, leave func(), err error) {
+func (c *Clusters) preflight(asking context.Context, r Request, rotating bool) (report *Report, leave func(), err error) {
 	report, leave = &Report{}, func() {}
 	looker := c.o.Kinds[r.Provider].Look
 	if looker == nil {
@@ -304,7 +304,7 @@ func (c *Clusters) Confirm(ctx context.Context, id federation.ClusterID) (Result
 // unlearn has the registry learn and record the cluster's identity again.
 func (c *Clusters) unlearn(ctx context.Context, id federation.ClusterID) error {
 	if _, exists := c.object(id); exists {
-		c.give(id, "")
+		c.remember(id, "")
 		return c.o.Credentials.Unlearn(ctx, id)
 	}
 	if c.o.Forget == nil {
@@ -332,7 +332,7 @@ func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author s
 		c.o.Registries.Leaving(id, false)
 		return Result{Errors: deleted.Errors}, err
 	}
-	c.give(id, "")
+	c.remember(id, "")
 	if !c.await(ctx, func(s *federation.Snapshot) bool { return c.isLeft(s, id) }) {
 		err = errors.New("the cluster is detached, and the hub has not let go of all of it yet")
 	}

@@ -70,12 +70,12 @@ func (f *profileReader) run(ctx context.Context) {
 	t := trouble{clusterReader: f.clusterReader, of: aboutProfiles}
 	for ctx.Err() == nil {
 		began := time.Now()
-		at, err := f.look(ctx)
+		at, err := f.discover(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if t.take(err) {
-			f.sayAll()
+			f.publishAll()
 		}
 		if err == nil {
 			f.follow(ctx, at)
@@ -85,8 +85,8 @@ func (f *profileReader) run(ctx context.Context) {
 	}
 }
 
-// look finds the version in which the cluster serves ClusterProfiles.
-func (f *profileReader) look(ctx context.Context) (at apischema.GroupVersionResource, err error) {
+// discover finds the version in which the cluster serves ClusterProfiles.
+func (f *profileReader) discover(ctx context.Context) (at apischema.GroupVersionResource, err error) {
 	at = apischema.GroupVersionResource{Group: profileGroup, Resource: "clusterprofiles"}
 	err = f.cluster.Read(ctx, func(ctx context.Context, client clients.Interface) error {
 		for _, version := range profileVersions {
@@ -161,21 +161,21 @@ func (p *part[T]) Now(all map[listwatch.Key]T) {
 	p.mu.Lock()
 	*p.all = maps.Clone(all)
 	p.mu.Unlock()
-	p.sayAll()
+	p.publishAll()
 }
 
 // Following is part of listwatch.Keeper.
 func (p *part[T]) Following(err error) {
 	if p.trouble.take(err) {
-		p.sayAll()
+		p.publishAll()
 	}
 	if apierrors.IsNotFound(err) {
 		p.gone()
 	}
 }
 
-// sayAll tells what is named, once both resources were read.
-func (f *profileReader) sayAll() {
+// publishAll publishes what is named, once both resources were read.
+func (f *profileReader) publishAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.profiles == nil || f.tokens == nil {
@@ -185,5 +185,5 @@ func (f *profileReader) sayAll() {
 	for _, p := range f.profiles {
 		all = append(all, f.of.remote(p, f.tokens))
 	}
-	f.say(all)
+	f.publish(all)
 }

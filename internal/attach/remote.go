@@ -108,8 +108,8 @@ func (v *clusterReader) awaitIdentity(ctx context.Context) bool {
 	}
 }
 
-// say tells what is named, unless a later reader was heard already.
-func (v *clusterReader) say(all []Remote) {
+// publish publishes what is named, unless a later reader already has.
+func (v *clusterReader) publish(all []Remote) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.active[v.holder] > v.turn {
@@ -120,8 +120,8 @@ func (v *clusterReader) say(all []Remote) {
 	v.o.To.Named(v.holder, v.by, all)
 }
 
-// complain tells why nothing can be read, unless another reader is heard.
-func (v *clusterReader) complain(why string, refused bool) {
+// publishTrouble publishes why nothing can be read, unless another reader has read the cluster.
+func (v *clusterReader) publishTrouble(why string, refused bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if by := v.active[v.holder]; by == 0 || by == v.turn {

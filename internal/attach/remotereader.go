@@ -92,12 +92,12 @@ func (f *remoteReader) lacks(list []remoteSecret) bool {
 // Now is part of listwatch.Keeper.
 func (f *remoteReader) Now(all map[listwatch.Key]remoteSecret) {
 	f.secrets = all
-	f.say(f.named())
+	f.publish(f.named())
 }
 
 // Following is part of listwatch.Keeper.
 func (f *remoteReader) Following(err error) {
 	if f.trouble.take(err) {
-		f.say(f.named())
+		f.publish(f.named())
 	}
 }

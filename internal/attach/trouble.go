@@ -33,7 +33,7 @@ func (t *trouble) take(err error) (over bool) {
 	}
 	if why, refused := t.reason(err); why != "" {
 		t.complained = true
-		t.complain(why, refused)
+		t.publishTrouble(why, refused)
 	}
 	return false
 }

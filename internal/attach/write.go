@@ -59,7 +59,7 @@ func (c *Clusters) write(ctx context.Context, result Result, w writing) (Result,
 		result.Errors = duplicates(id, applied.Errors)
 		return result, nil
 	}
-	c.give(id, w.uid)
+	c.remember(id, w.uid)
 	c.await(ctx, func(s *federation.Snapshot) bool { return c.isThere(s, w.request) })
 	return result, nil
 }

@@ -69,13 +69,13 @@ change the files or the Secret.`,
 		if len(outcome.UserErrors) > 0 || outcome.Authority == nil {
 			return cmdutil.Failed{Code: cmdutil.ExitFailed, Text: "the certificate authority was not rotated; \"isthmus ca show\" lists its signers"}
 		}
-		return tellRotation(io, *outcome.Authority)
+		return printRotation(io, *outcome.Authority)
 	})
 	return cmdutil.Finish(cmd)
 }
 
-// tellRotation says from when on the newest signer signs.
-func tellRotation(io cmdutil.Streams, a client.AuthoritySummary) error {
+// printRotation prints from when on the newest signer signs.
+func printRotation(io cmdutil.Streams, a client.AuthoritySummary) error {
 	last := a.Signers[len(a.Signers)-1]
 	when := "signs now"
 	if last.Turn == client.SignerTurnWaiting {

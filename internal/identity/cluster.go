@@ -100,7 +100,7 @@ func (r Ref) objects() (all []object) {
 // forget drops what no client wants any more: key material is not kept for later.
 func (s *Secrets) forget(o object) {
 	for _, ref := range o.refs() {
-		s.cache.put(ref, nil)
+		s.cache.set(ref, nil)
 	}
 	s.cache.complain("source "+o.String(), nil)
 	s.cache.answered(o)
@@ -215,9 +215,9 @@ func (s *Secrets) take(o object, p parts) {
 	}
 	for _, ref := range o.refs() {
 		if p.has(ref.Authorities) {
-			s.cache.put(ref, p)
+			s.cache.set(ref, p)
 		} else {
-			s.cache.put(ref, nil)
+			s.cache.set(ref, nil)
 		}
 	}
 }

@@ -53,8 +53,8 @@ func OpenFolder(dir string, to *Secrets, o FolderOptions) (*Folder, error) {
 		return nil, fmt.Errorf("opening the folder of secrets: %w", err)
 	}
 	f := &Folder{root: root, dir: dir, options: o, cache: to.cache, flat: map[string]bool{}}
-	f.look()
-	f.look() // what is there at the start is whole
+	f.reload()
+	f.reload() // what is there at the start is whole
 	return f, nil
 }
 
@@ -65,7 +65,7 @@ func (f *Folder) Close() error { return f.root.Close() }
 func (f *Folder) Run(ctx context.Context) error {
 	folders := watch.Open(watch.Options{Dir: f.dir, Debounce: f.options.Debounce, Poll: f.options.Poll, Logger: f.options.Logger})
 	defer folders.Close()
-	for again := true; ctx.Err() == nil; again = f.look() {
+	for again := true; ctx.Err() == nil; again = f.reload() {
 		folders.Follow(f.folders()...)
 		folders.Wait(ctx, again)
 	}
@@ -86,10 +86,10 @@ func (f *Folder) folders() []string {
 	return paths
 }
 
-// look takes up what is in the folder. What can be used counts at once; what
+// reload reads the folder. What can be used counts at once; what
 // cannot, and what is gone, when two looks in a row find the same. again: a
 // further look soon will tell more.
-func (f *Folder) look() (again bool) {
+func (f *Folder) reload() (again bool) {
 	names, err := f.names()
 	if err != nil {
 		f.cache.complain("folder", &federation.Problem{
@@ -204,9 +204,9 @@ func (f *Folder) take(name string, found content, same bool) (again bool) {
 		case wanted && err != nil && !same, !wanted && !same:
 			again = true
 		case wanted:
-			f.cache.put(ref, found.parts)
+			f.cache.set(ref, found.parts)
 		default:
-			f.cache.put(ref, nil)
+			f.cache.set(ref, nil)
 		}
 	}
 	return again
@@ -221,7 +221,7 @@ func (f *Folder) refuse(name string, err error) {
 
 func (f *Folder) drop(name string) {
 	for _, ref := range refsOf(name) {
-		f.cache.put(ref, nil)
+		f.cache.set(ref, nil)
 	}
 }
 

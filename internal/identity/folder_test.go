@@ -143,8 +143,8 @@ func TestK54AuthoritiesComeWithWhatTheyRevoked(t *testing.T) {
 		t.Errorf("a list that is none: %q, %q", d.secret("broken", true), d.problems())
 	}
 	d.write("web/ca.crl", []byte("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"), 0o644)
-	d.folder.look()
-	if d.folder.look(); lists("web") != string(list) {
+	d.folder.reload()
+	if d.folder.reload(); lists("web") != string(list) {
 		t.Errorf("after a list that cannot be read: %q", lists("web"))
 	}
 }
@@ -158,35 +158,35 @@ func TestBY4HalfWrittenSecretsKeepTheLast(t *testing.T) {
 	d.open()
 	newCert, newKey := d.ca.Issue(long)
 	d.write("web/tls.crt", newCert, 0o644)
-	if again := d.folder.look(); !again || d.problems() != "" || d.secret("web", false) != string(cert)+string(key) {
+	if again := d.folder.reload(); !again || d.problems() != "" || d.secret("web", false) != string(cert)+string(key) {
 		t.Errorf("between the two files: again %t, problems %q", again, d.problems())
 	}
 	d.write("web/tls.key", newKey, 0o600)
-	d.folder.look()
+	d.folder.reload()
 	if d.problems() != "" || d.secret("web", false) != string(newCert)+string(newKey) {
 		t.Errorf("after both files: problems %q", d.problems())
 	}
 	for name, broken := range map[string][]byte{"empty": nil, "no PEM": []byte("canary"), "cut": newKey[:len(newKey)/2], "another's": key} {
 		d.write("web/tls.key", broken, 0o600)
-		d.folder.look()
-		d.folder.look()
+		d.folder.reload()
+		d.folder.reload()
 		if d.problems() != ProblemUnusable+" secret edge/web" || d.secret("web", false) != string(newCert)+string(newKey) {
 			t.Errorf("%s: problems %q", name, d.problems())
 		}
 	}
 	d.secrets.Follow(Ref{Name: "web"})() // a proxy without cluster and namespace goes
 	d.write("web/tls.key", newKey, 0o600)
-	if d.folder.look(); d.problems() != "" || d.secret("web", false) == "" {
+	if d.folder.reload(); d.problems() != "" || d.secret("web", false) == "" {
 		t.Errorf("after it was put right: %q", d.problems())
 	}
 	if err := os.RemoveAll(filepath.Join(d.dir, "web")); err != nil {
 		t.Fatal(err)
 	}
-	d.folder.look()
+	d.folder.reload()
 	if d.secret("web", false) == "" {
 		t.Error("gone after one look")
 	}
-	if d.folder.look(); d.secret("web", false) != "" {
+	if d.folder.reload(); d.secret("web", false) != "" {
 		t.Error("still there when it is gone")
 	}
 }
@@ -249,7 +249,7 @@ func TestS31CertificatesThatEndSoonAreShown(t *testing.T) {
 		t.Error("a certificate that has ended is not given: a restart would make it worse")
 	}
 	d.now = d.now.Add(48 * time.Hour)
-	if d.folder.look(); !strings.Contains(d.problems(), "later") {
+	if d.folder.reload(); !strings.Contains(d.problems(), "later") {
 		t.Errorf("two days later problems are %q", d.problems())
 	}
 }

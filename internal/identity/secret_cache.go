@@ -116,9 +116,9 @@ func (s *secretCache) awaits(ref Ref) bool {
 	return slices.ContainsFunc(ref.objects(), func(o object) bool { return s.awaited[o] })
 }
 
-// put takes up what a source has for the reference; nil: it has nothing. Parts
+// set takes up what a source has for the reference; nil: it has nothing. Parts
 // that cannot be used change nothing but the problems.
-func (s *secretCache) put(ref Ref, p parts) {
+func (s *secretCache) set(ref Ref, p parts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p == nil {
@@ -126,20 +126,20 @@ func (s *secretCache) put(ref Ref, p parts) {
 			delete(s.secrets, ref)
 			s.announce()
 		}
-		s.note(ref, nil)
+		s.report(ref, nil)
 		return
 	}
 	found, err := p.read(ref.Authorities, s.now())
 	if err != nil {
 		_, stays := s.secrets[ref]
-		s.note(ref, unusable(ref, err, stays))
+		s.report(ref, unusable(ref, err, stays))
 		return
 	}
 	if s.secrets[ref].Fingerprint != found.Fingerprint {
 		s.secrets[ref] = found
 		s.announce()
 	}
-	s.note(ref, s.expiring(ref, found))
+	s.report(ref, s.expiring(ref, found))
 }
 
 func unusable(ref Ref, err error, stays bool) *federation.Problem {
@@ -179,7 +179,9 @@ func (s *secretCache) complain(name string, problem *federation.Problem) {
 	s.setProblem(name, problem)
 }
 
-func (s *secretCache) note(ref Ref, problem *federation.Problem) { s.setProblem(ref.place(), problem) }
+func (s *secretCache) report(ref Ref, problem *federation.Problem) {
+	s.setProblem(ref.place(), problem)
+}
 
 func (s *secretCache) setProblem(name string, problem *federation.Problem) {
 	before, had := s.problems[name]
@@ -199,8 +201,8 @@ func (s *secretCache) alarm() {
 	s.trouble = make(chan struct{})
 }
 
-// tell announces that something became another that is not in the cache.
-func (s *secretCache) tell() {
+// announceChange announces that something changed that is not in the cache.
+func (s *secretCache) announceChange() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.announce()

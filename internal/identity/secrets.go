@@ -40,7 +40,7 @@ func New(o Options) *Secrets {
 	}
 	cache := newSecretCache(o.Now)
 	return &Secrets{
-		options: o, cache: cache, own: newOwn(o, cache.tell),
+		options: o, cache: cache, own: newOwn(o, cache.announceChange),
 		clusters: map[federation.ClusterID]*listwatch.Cluster{}, wanted: map[object]int{}, changed: make(chan struct{}, 1),
 	}
 }

@@ -44,10 +44,10 @@ type listed struct {
 type folder struct {
 	check func(content []byte) error // nil: any content is good
 	looks watch.Looks
-	told  map[string]telling // by ID: what the handler knows
+	told  map[string]notification // by ID: what the handler knows
 }
 
-type telling struct {
+type notification struct {
 	sum      [sha256.Size]byte
 	attached bool // the handler holds content of this ID
 	problem  Finding
@@ -55,7 +55,7 @@ type telling struct {
 }
 
 func newFolder(check func([]byte) error) *folder {
-	return &folder{check: check, told: map[string]telling{}}
+	return &folder{check: check, told: map[string]notification{}}
 }
 
 // step compares a complete look with what is known. Content counts when it is settled or was the same in the look
@@ -80,7 +80,7 @@ func (f *folder) step(look []listed) (events []FileEvent, again bool) {
 			again = true
 			continue
 		}
-		if event, ok := f.tell(id, present[id]); ok {
+		if event, ok := f.eventFor(id, present[id]); ok {
 			events = append(events, event)
 		}
 	}
@@ -98,8 +98,8 @@ func (f *folder) ids(present map[string][]listed) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// tell returns the event for one ID, if the handler does not know it yet.
-func (f *folder) tell(id string, files []listed) (FileEvent, bool) {
+// eventFor returns the event for one ID, if the handler does not know it yet.
+func (f *folder) eventFor(id string, files []listed) (FileEvent, bool) {
 	known, told := f.told[id]
 	if len(files) == 0 {
 		delete(f.told, id)
@@ -117,10 +117,10 @@ func (f *folder) tell(id string, files []listed) (FileEvent, bool) {
 	}
 	problem := f.problem(id, names, files[0])
 	if problem != (Finding{}) {
-		f.told[id] = telling{sum: known.sum, attached: known.attached, problem: problem, files: names}
+		f.told[id] = notification{sum: known.sum, attached: known.attached, problem: problem, files: names}
 		return FileEvent{Kind: FileProblem, ID: id, Files: names, Problem: problem}, known.problem != problem
 	}
-	f.told[id] = telling{sum: sum, attached: true, files: names}
+	f.told[id] = notification{sum: sum, attached: true, files: names}
 	return FileEvent{Kind: FileReady, ID: id, Files: names, Content: files[0].content}, true
 }
 

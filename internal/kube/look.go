@@ -25,8 +25,8 @@ func ReadFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// lookAt lists the folder with the content of each file. An error means that nothing can be said about any file.
-func lookAt(dir string, now time.Time, settle time.Duration) ([]listed, error) {
+// list lists the folder with the content of each file. An error means that nothing can be said about any file.
+func list(dir string, now time.Time, settle time.Duration) ([]listed, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err

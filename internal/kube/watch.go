@@ -48,11 +48,11 @@ func WatchDir(dir string, options WatchOptions) *Folder {
 func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
 	folders := watch.Open(watch.Options{Dir: f.dir, Debounce: f.options.Debounce, Poll: f.options.Poll, Logger: f.options.Logger})
 	defer folders.Close()
-	looker := &looker{folder: f, state: newFolder(f.options.Check)}
+	looker := &poller{folder: f, state: newFolder(f.options.Check)}
 	var held []FileEvent
 	for looks := 1; ctx.Err() == nil; looks++ {
 		folders.Follow(f.dir)
-		events, again := looker.look()
+		events, again := looker.poll()
 		held = append(held, events...)
 		first := !looker.delivered && (!again || looks >= firstLooks)
 		if first || looker.delivered && len(held) > 0 {
@@ -67,16 +67,16 @@ func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
 // firstLooks is how many looks the first call waits for files that are still being written.
 const firstLooks = 5
 
-// looker takes looks and tells trouble of the folder itself.
-type looker struct {
+// poller reads the folder again and again, and reports trouble of the folder itself.
+type poller struct {
 	folder    *Folder
 	state     *folder
 	broken    bool
 	delivered bool
 }
 
-func (l *looker) look() (events []FileEvent, again bool) {
-	files, err := lookAt(l.folder.dir, time.Now(), l.folder.options.Debounce)
+func (l *poller) poll() (events []FileEvent, again bool) {
+	files, err := list(l.folder.dir, time.Now(), l.folder.options.Debounce)
 	if err != nil {
 		if !l.broken {
 			l.broken = true

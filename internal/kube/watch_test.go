@@ -138,7 +138,7 @@ func TestLookRefusesWhatIsNoFile(t *testing.T) {
 	listener, err := net.Listen("unix", filepath.Join(dir, "socket"))
 	must(t, err)
 	defer listener.Close()
-	look, err := lookAt(dir, time.Now(), 0)
+	look, err := list(dir, time.Now(), 0)
 	must(t, err)
 	got := map[string]Code{}
 	for _, file := range look {

@@ -41,7 +41,7 @@ func (c *countedConn) Read(p []byte) (int, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.in.scan(p[:n], received{c})
-		c.tell()
+		c.report()
 	}
 	return n, err
 }
@@ -53,7 +53,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.out.scan(p[:n], sent{c})
-		c.tell()
+		c.report()
 	}
 	return n, err
 }
@@ -64,10 +64,10 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-func (c *countedConn) tell() {
+func (c *countedConn) report() {
 	if c.cost != c.told {
 		c.told = c.cost
-		c.partial.note(c, c.cost)
+		c.partial.account(c, c.cost)
 	}
 }
 

@@ -35,8 +35,8 @@ func NewPartialMessages(limit int, o LimitOptions) *PartialMessages {
 	return &PartialMessages{name: o.Name, limit: limit, metrics: o.Metrics, log: o.Log}
 }
 
-// note takes up what the partial messages of the connection cost now, and closes connections if all cost too much.
-func (p *PartialMessages) note(c *countedConn, cost int) {
+// account adds what the partial messages of the connection cost now, and closes connections if all cost too much.
+func (p *PartialMessages) account(c *countedConn, cost int) {
 	p.mu.Lock()
 	var over []*countedConn
 	if !c.over {

@@ -37,8 +37,8 @@ type Port struct {
 	Port     int    `json:"port"`
 }
 
-// says sets what the import says about clients that stay with an endpoint.
-func (s *Spec) says(a federation.ClientAffinity) {
+// setAffinity sets how long clients stay with an endpoint.
+func (s *Spec) setAffinity(a federation.ClientAffinity) {
 	s.SessionAffinity = a.String()
 	if a.Seconds > 0 {
 		s.SessionAffinityConfig = &affinityConfig{clientIP{a.Seconds}}
@@ -76,7 +76,7 @@ func importOf(svc *federation.Service) Import {
 	if svc.Resolution == federation.Passthrough {
 		i.Spec.Type = "Headless"
 	}
-	i.Spec.says(svc.Affinity())
+	i.Spec.setAffinity(svc.Affinity())
 	if svc.HasAutomaticVIPs() {
 		i.Spec.IPs = []string{svc.Key.AutomaticVIPs()[0].String()}
 	}

@@ -21,8 +21,8 @@ func title(key listwatch.Key) slog.Attr {
 	return slog.String("object", "ServiceImport "+key.Namespace+"/"+key.Name)
 }
 
-// tell logs, once, that somebody else made the ServiceImport.
-func (f *importWriter) tell(key listwatch.Key) {
+// logForeign logs, once, that somebody else made the ServiceImport.
+func (f *importWriter) logForeign(key listwatch.Key) {
 	if !f.told[key] {
 		f.told[key] = true
 		f.log.Warn("a ServiceImport is left alone: somebody else made it", title(key))

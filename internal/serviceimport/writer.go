@@ -78,19 +78,19 @@ func (f *importWriter) follow(s *federation.Snapshot) (moved bool) {
 		moved = len(f.wanted) > 0
 		clear(f.wanted)
 		for svc := range s.Services().All() {
-			moved = f.want(svc.Key, svc) || moved
+			moved = f.update(svc.Key, svc) || moved
 		}
 		return moved
 	}
 	for _, change := range changes.Services {
 		svc, _ := s.Service(change.Key)
-		moved = f.want(change.Key, svc) || moved
+		moved = f.update(change.Key, svc) || moved
 	}
 	return moved
 }
 
-// want takes up a service, and reports whether its import changed.
-func (f *importWriter) want(service federation.ServiceKey, svc *federation.Service) bool {
+// update reads a service, and reports whether its import changed.
+func (f *importWriter) update(service federation.ServiceKey, svc *federation.Service) bool {
 	key, is := keyOf(service)
 	if !is {
 		return false
@@ -168,7 +168,7 @@ func (f *importWriter) reconcile(ctx context.Context, key listwatch.Key) {
 		f.pauses.End(key)
 		return
 	case leave:
-		f.tell(key)
+		f.logForeign(key)
 		return
 	case remove:
 		if f.waits(key, now) {

@@ -122,9 +122,9 @@ func isBusy(err error) bool {
 	return errors.As(err, &full)
 }
 
-// concernsAll tells an error that is never one service's own: a limit of the
+// affectsDatacenter reports whether an error is never one service's own: a limit of the
 // cluster, rights that hide something, or another Consul.
-func concernsAll(err error) bool {
+func affectsDatacenter(err error) bool {
 	var r *refusal
 	return isLimit(err) || errors.As(err, &r) && (r.blind || r.other)
 }

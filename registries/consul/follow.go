@@ -149,13 +149,13 @@ func (w *watch) apply(ctx context.Context, batch []news) error {
 			return err
 		}
 	}
-	w.say(latest, nil)
-	w.tell()
+	w.publish(latest, nil)
+	w.reportProblems()
 	return nil
 }
 
-// say changes the model and says the difference as one edit, if there is any.
-func (w *watch) say(set map[string]*offer, gone []string) {
+// publish changes the model and sends the difference as one edit, if there is any.
+func (w *watch) publish(set map[string]*offer, gone []string) {
 	names, keys := slices.Concat(slices.Collect(maps.Keys(set)), gone), make([]federation.ServiceKey, 0, len(set))
 	for _, o := range set {
 		keys = append(keys, o.key)
@@ -215,7 +215,7 @@ func (w *watch) applyList(ctx context.Context, names listing) error {
 			w.services[name] = reading{}
 		}
 	}
-	w.say(offers, gone)
+	w.publish(offers, gone)
 	w.arrange(ctx)
 	return nil
 }
@@ -260,7 +260,7 @@ func (w *watch) arrange(ctx context.Context) {
 	}
 	w.pollers.turns.set(rest)
 	w.rest = len(rest)
-	w.tell()
+	w.reportProblems()
 }
 
 // start gives the service a long poll. It goes on from the reading of the sync

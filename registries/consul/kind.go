@@ -42,7 +42,7 @@ type Opener struct {
 
 // Kind is that of Consul datacenters.
 func (o Opener) Kind() provider.Kind {
-	return provider.Kind{Provider: federation.Consul, HasSection: true, Open: o.open, Access: accessOf, Look: o.look}
+	return provider.Kind{Provider: federation.Consul, HasSection: true, Open: o.open, Access: accessOf, Look: o.preflight}
 }
 
 // accessOf leaves the datacenter as it is where none is given.

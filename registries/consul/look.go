@@ -11,10 +11,10 @@ import (
 	"isthmus.dev/isthmus/registries/provider"
 )
 
-// look reads a Consul once as a registry does: what it reports about itself and its first
+// preflight reads a Consul once as a registry does: what it reports about itself and its first
 // list is what there is to know before. What it sees is neither logged nor counted: the
 // cluster is not attached.
-func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {
+func (o Opener) preflight(ctx context.Context, r attach.Request) attach.Report {
 	o.Logger, o.Count = slog.New(slog.DiscardHandler), func(federation.ClusterID, string) {}
 	o.Used = func(federation.ClusterID, federation.Limits) func(federation.Usage) { return func(federation.Usage) {} }
 	o.Ended = func(federation.ClusterID) {}

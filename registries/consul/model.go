@@ -143,11 +143,11 @@ func (m *model) scope(names []string, keys []federation.ServiceKey) *scope {
 			s.names[name] = true
 		}
 	}
-	s.before = s.look()
+	s.before = s.read()
 	return s
 }
 
-func (s *scope) look() content {
+func (s *scope) read() content {
 	c := newContent()
 	for name := range s.names {
 		s.m.collect(name, &c)
@@ -157,7 +157,7 @@ func (s *scope) look() content {
 
 // edit is what the change came to; ok is false where nothing differs.
 func (s *scope) edit() (e federation.Edit, ok bool) {
-	after := s.look()
+	after := s.read()
 	e.Services = delta(s.before.services, after.services, (*federation.Shard).Equal)
 	e.Workloads = delta(s.before.workloads, after.workloads, (*federation.Workload).Equal)
 	e.Problems = delta(s.before.problems, after.problems, func(a, b federation.Problem) bool { return a == b })

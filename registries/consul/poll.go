@@ -94,7 +94,7 @@ func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 	}
 	p.r.log.Debug("a read failed", "name", name, "err", err)
 	switch {
-	case concernsAll(err), name == listed && errors.As(err, &r):
+	case affectsDatacenter(err), name == listed && errors.As(err, &r):
 		send(ctx, p.trouble, err)
 		return false
 	case name != listed && errors.As(err, &odd):
@@ -115,7 +115,7 @@ func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 		send(ctx, p.trouble, err)
 		return false
 	}
-	return send(ctx, p.news, news{name: name, odd: ownTrouble(err)})
+	return send(ctx, p.news, news{name: name, odd: unreadableService(err)})
 }
 
 // refused asks Consul at once whether it refuses everything, as it does without the token,
@@ -126,7 +126,7 @@ func (p *pollers) refused(ctx context.Context, name string, err error) bool {
 	switch {
 	case trouble == nil:
 		p.failures.report(name)
-		return send(ctx, p.news, news{name: name, odd: ownTrouble(err)})
+		return send(ctx, p.news, news{name: name, odd: unreadableService(err)})
 	case errors.As(trouble, &r):
 		send(ctx, p.trouble, trouble)
 		return false

@@ -300,14 +300,14 @@ func (s *syncer) own(ctx context.Context, err error) (*unreadable, error) {
 	switch {
 	case errors.As(err, &odd):
 		return odd, nil
-	case concernsAll(err):
+	case affectsDatacenter(err):
 		return nil, err
 	}
 	if trouble := s.guard.proveSince(ctx, time.Now().Add(-beatEvery)); trouble != nil {
 		return nil, trouble
 	}
-	return ownTrouble(err), nil
+	return unreadableService(err), nil
 }
 
-// ownTrouble is that of a service whose read fails although Consul proves to be in order.
-func ownTrouble(err error) *unreadable { return &unreadable{msg: err.Error(), cause: err} }
+// unreadableService is the trouble of a service whose read fails although Consul proves to be in order.
+func unreadableService(err error) *unreadable { return &unreadable{msg: err.Error(), cause: err} }

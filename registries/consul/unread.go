@@ -91,9 +91,9 @@ func (s *syncer) spoilt(name string, odd *unreadable) *offer {
 	return o
 }
 
-// tell shows how the services are followed, and which cannot be read. Where reading most of
+// reportProblems shows how the services are followed, and which cannot be read. Where reading most of
 // them fails, the rest goes on, but the cluster is not up to date.
-func (w *watch) tell() {
+func (w *watch) reportProblems() {
 	phase := federation.Ready
 	if w.model.failed() > len(w.services)/2 {
 		phase = federation.Stale

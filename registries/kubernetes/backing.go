@@ -39,7 +39,7 @@ const (
 
 // backing finds the pod behind the endpoint: the one that it refers to, else the
 // one that has its address, else the one that was there before.
-func (e *sliceEndpoint) backing(sl *slice, in endpointContext, n *notes) (*pod, backing) {
+func (e *sliceEndpoint) backing(sl *slice, in endpointContext, n *objectProblems) (*pod, backing) {
 	p := in.pods[key{Namespace: sl.k.Namespace, Name: e.pod}]
 	named := p != nil && e.names(p)
 	if named && p.mayHave(e.ip) {

@@ -55,7 +55,7 @@ func join(s *service, of []*slice, in endpointContext) joined {
 	}
 	shard.Endpoints = make([]federation.Endpoint, 0, size)
 	for _, sl := range of {
-		n := notesOn("EndpointSlice", sl.k)
+		n := problemsOf("EndpointSlice", sl.k)
 		n.Rest = "endpoints(more)"
 		for i := range sl.endpoints {
 			if e, ok := out.endpoint(s, sl, &sl.endpoints[i], in, &n); ok {
@@ -67,7 +67,7 @@ func join(s *service, of []*slice, in endpointContext) joined {
 	return out
 }
 
-func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in endpointContext, n *notes) (federation.Endpoint, bool) {
+func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in endpointContext, n *objectProblems) (federation.Endpoint, bool) {
 	if vip, ok := in.vips[e.ip]; ok {
 		n.Add(codeAddress, index("endpoints", e.place)+".addresses[0]",
 			"%s is the address of service %s itself; this endpoint is left out", e.ip, vip)
@@ -116,7 +116,7 @@ func (e *sliceEndpoint) take(p *pod, out *federation.Endpoint) (node string) {
 
 // withhold leaves an endpoint out until its pod is seen: it may take mutual TLS,
 // and its account is not known. After a while that is a problem.
-func (j *joined) withhold(e *sliceEndpoint, in endpointContext, n *notes) {
+func (j *joined) withhold(e *sliceEndpoint, in endpointContext, n *objectProblems) {
 	since := in.absent[e.id()].since
 	if since.IsZero() {
 		since = in.now

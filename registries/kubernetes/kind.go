@@ -72,7 +72,7 @@ func (o Opener) Kind() provider.Kind {
 	return provider.Kind{
 		Provider: federation.Kubernetes, HasSection: true, Identified: true, NeedsCredentials: true,
 		File: func(section any) string { return section.(*Section).Kubeconfig },
-		Open: o.open, Access: accessOf, Look: o.look,
+		Open: o.open, Access: accessOf, Look: o.preflight,
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 	"isthmus.dev/isthmus/internal/kube"
 )
 
-// look asks an API server what a registry will ask, and who it is.
-func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {
+// preflight asks an API server what a registry will ask, and who it is.
+func (o Opener) preflight(ctx context.Context, r attach.Request) attach.Report {
 	var report attach.Report
 	name, _ := r.Section["context"].(string)
 	credentials, err := kube.Parse([]byte(r.Credentials.Value(kubeconfigValue).Reveal()), o.Rules(name))
@@ -46,7 +46,7 @@ func (o Opener) look(ctx context.Context, r attach.Request) attach.Report {
 	}
 	defer client.Close()
 	s := server{Client: client, name: credentials.Server, report: &report}
-	if s.look(ctx) {
+	if s.identify(ctx) {
 		s.trust(ctx, o.Trusted)
 	}
 	return report
@@ -59,8 +59,8 @@ type server struct {
 	report *attach.Report
 }
 
-// look reports whether the server let itself be looked at.
-func (s *server) look(ctx context.Context) bool {
+// identify reports whether the server could be identified.
+func (s *server) identify(ctx context.Context) bool {
 	if !s.version(ctx) || !s.rights(ctx) {
 		return false
 	}

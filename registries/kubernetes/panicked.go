@@ -28,14 +28,14 @@ func (c *workerGroup) start(run func()) {
 	c.running.Go(func() {
 		defer func() {
 			if v := recover(); v != nil {
-				c.note(&panicked{value: v, stack: debug.Stack()})
+				c.record(&panicked{value: v, stack: debug.Stack()})
 			}
 		}()
 		run()
 	})
 }
 
-func (c *workerGroup) note(p *panicked) {
+func (c *workerGroup) record(p *panicked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hit == nil {

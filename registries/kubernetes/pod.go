@@ -40,7 +40,7 @@ type pod struct {
 // parsePod translates all that the Pod says itself.
 func parsePod(in *corev1.Pod) *pod {
 	k := key{Namespace: in.Namespace, Name: in.Name}
-	n := notesOn("Pod", k)
+	n := problemsOf("Pod", k)
 	out := &pod{
 		uid:         string(in.UID),
 		hostNetwork: in.Spec.HostNetwork,
@@ -67,7 +67,7 @@ func parsePod(in *corev1.Pod) *pod {
 }
 
 // podLocality reads "REGION.ZONE.SUBZONE", of which the end may be missing.
-func podLocality(text string, n *notes) federation.Locality {
+func podLocality(text string, n *objectProblems) federation.Locality {
 	const field = "metadata.labels[" + labelLocality + "]"
 	parts := append(strings.SplitN(text, ".", 3), "", "")
 	return federation.Locality{Region: place(parts[0], field, n), Zone: place(parts[1], field, n), SubZone: place(parts[2], field, n)}
@@ -81,7 +81,7 @@ func (p *pod) locatedBy(in endpointContext) federation.Locality {
 	return in.locality(p.node)
 }
 
-func (p *pod) addresses(in *corev1.Pod, n *notes) {
+func (p *pod) addresses(in *corev1.Pod, n *objectProblems) {
 	add := func(text, field string) {
 		ip, err := parseIP(text)
 		switch {
@@ -136,7 +136,7 @@ func (p *pod) workload(place federation.Locality, network federation.NetworkID) 
 
 // podProbes reads the probes of the containers, and of those init containers
 // that go on running beside them.
-func podProbes(in *corev1.Pod, n *notes) []federation.Probe {
+func podProbes(in *corev1.Pod, n *objectProblems) []federation.Probe {
 	var out []federation.Probe
 	for i := range in.Spec.InitContainers {
 		c := &in.Spec.InitContainers[i]
@@ -150,7 +150,7 @@ func podProbes(in *corev1.Pod, n *notes) []federation.Probe {
 	return out
 }
 
-func containerProbes(c *corev1.Container, field string, n *notes) []federation.Probe {
+func containerProbes(c *corev1.Container, field string, n *objectProblems) []federation.Probe {
 	var out []federation.Probe
 	for _, p := range []struct {
 		kind  string
@@ -172,7 +172,7 @@ func containerProbes(c *corev1.Container, field string, n *notes) []federation.P
 type probeReader struct {
 	container *corev1.Container
 	field     string
-	notes     *notes
+	notes     *objectProblems
 }
 
 // probe returns false for a probe that sends nothing to a port.

@@ -25,13 +25,13 @@ const (
 	codeAffinity       = "SESSION_AFFINITY_NOT_SUPPORTED"
 )
 
-// notes are the problems of one object.
-type notes = federation.ObjectProblems
+// objectProblems are the problems of one object.
+type objectProblems = federation.ObjectProblems
 
-func notesOn(kind string, k key) notes { return about(kind + " " + k.String()) }
+func problemsOf(kind string, k key) objectProblems { return about(kind + " " + k.String()) }
 
 // about has a field for the count of the rest: problems are found again by it.
-func about(object string) notes { return notes{Object: object, Rest: "(more)"} }
+func about(object string) objectProblems { return objectProblems{Object: object, Rest: "(more)"} }
 
 // problemName is the name by which the registry finds a problem again.
 func problemName(p federation.Problem) string { return p.Object + " " + p.Field }

@@ -36,7 +36,7 @@ type service struct {
 // cluster's DNS suffix.
 func parseService(in *corev1.Service, domain string) *service {
 	k := key{Namespace: in.Namespace, Name: in.Name}
-	n := notesOn("Service", k)
+	n := problemsOf("Service", k)
 	host := strings.ToLower(in.Name + "." + in.Namespace + ".svc." + domain)
 	out := &service{
 		service:  federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: in.Namespace},
@@ -73,7 +73,7 @@ func parseService(in *corev1.Service, domain string) *service {
 // noteUnsupported reports what the Service wants and does not get. Callers do not stay on their
 // own node, as nodes are not told apart. That a client stays with an endpoint is for
 // DestinationRules to say, as in Istio.
-func noteUnsupported(in *corev1.Service, n *notes) {
+func noteUnsupported(in *corev1.Service, n *objectProblems) {
 	if policy := in.Spec.InternalTrafficPolicy; policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal {
 		n.Add(codeInternalPolicy, "spec.internalTrafficPolicy",
 			"%s is not supported: callers on every node are sent to the endpoints of all nodes; trafficDistribution keeps them in a zone", *policy)
@@ -100,7 +100,7 @@ func affinity(in *corev1.ServiceSpec) federation.ClientAffinity {
 }
 
 // distribution is how near the endpoints are to be to their callers.
-func distribution(wish, field string, n *notes) string {
+func distribution(wish, field string, n *objectProblems) string {
 	switch wish {
 	case "", corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone:
 	case corev1.ServiceTrafficDistributionPreferSameNode:
@@ -112,7 +112,7 @@ func distribution(wish, field string, n *notes) string {
 }
 
 // annotated is the distribution that an annotation of a Service or Namespace names.
-func annotated(annotations map[string]string, n *notes) string {
+func annotated(annotations map[string]string, n *objectProblems) string {
 	return distribution(distributionNamed(annotations[annotationDistribution]), "metadata.annotations["+annotationDistribution+"]", n)
 }
 
@@ -132,7 +132,7 @@ func distributionNamed(text string) string {
 // addresses takes the service's own addresses. External IPs and the status of a
 // load balancer are no VIPs and no endpoints: anyone may write anything there
 // (B-O7); see fromOutside.
-func (s *service) addresses(in *corev1.Service, n *notes) {
+func (s *service) addresses(in *corev1.Service, n *objectProblems) {
 	ips, field := in.Spec.ClusterIPs, "spec.clusterIPs"
 	if len(ips) == 0 && in.Spec.ClusterIP != "" {
 		ips, field = []string{in.Spec.ClusterIP}, "spec.clusterIP"
@@ -161,7 +161,7 @@ const mostExternal = 64
 // outside, which is of use for gateways of networks only; Next applies the
 // address policy. What load balancers do with virtual IPs inside is their own
 // business.
-func (s *service) fromOutside(in *corev1.Service, n *notes) {
+func (s *service) fromOutside(in *corev1.Service, n *objectProblems) {
 	add := func(text, field string) {
 		ip, err := parseIP(text)
 		switch {
@@ -222,7 +222,7 @@ func (s *service) selects(in *corev1.Service) {
 }
 
 // external makes the service an alias of a name outside of the cluster.
-func (s *service) external(name string, n *notes) {
+func (s *service) external(name string, n *objectProblems) {
 	s.shard.Resolution = federation.DNSLB
 	s.shard.MeshExternal = true
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
@@ -254,7 +254,7 @@ func (s *service) external(name string, n *notes) {
 	s.shard.Endpoints = []federation.Endpoint{e}
 }
 
-func servicePorts(in []corev1.ServicePort, n *notes) []federation.Port {
+func servicePorts(in []corev1.ServicePort, n *objectProblems) []federation.Port {
 	type socket struct {
 		transport federation.Transport
 		number    uint16
@@ -341,7 +341,7 @@ func prefixOf(name string) string {
 
 // exportTo reads a comma list of namespaces, "." and "*" ("~": nowhere). Where
 // the annotation holds nothing usable the service stays in its own namespace.
-func exportTo(annotation string, n *notes) []string {
+func exportTo(annotation string, n *objectProblems) []string {
 	const field = "metadata.annotations[" + annotationExportTo + "]"
 	if strings.TrimSpace(annotation) == "" {
 		return nil

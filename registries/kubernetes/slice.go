@@ -44,7 +44,7 @@ func parseSlice(in *discoveryv1.EndpointSlice) *slice {
 	if out.service == "" {
 		return out
 	}
-	n := notesOn("EndpointSlice", out.k)
+	n := problemsOf("EndpointSlice", out.k)
 	if in.AddressType != discoveryv1.AddressTypeIPv4 && in.AddressType != discoveryv1.AddressTypeIPv6 {
 		n.Add(codeAddressType, "addressType", "%s is not used; write IPv4 or IPv6 addresses, or a Service of type ExternalName",
 			federation.Quote(string(in.AddressType)))
@@ -65,7 +65,7 @@ func parseSlice(in *discoveryv1.EndpointSlice) *slice {
 
 // endpoint takes the first address, as kube-proxy does; all of one entry are
 // the same endpoint.
-func (s *slice) endpoint(in *discoveryv1.Endpoint, field string, family discoveryv1.AddressType, n *notes) (sliceEndpoint, bool) {
+func (s *slice) endpoint(in *discoveryv1.Endpoint, field string, family discoveryv1.AddressType, n *objectProblems) (sliceEndpoint, bool) {
 	if len(in.Addresses) == 0 {
 		n.Add(codeAddress, field+".addresses", "it is empty; this endpoint is left out")
 		return sliceEndpoint{}, false
@@ -93,7 +93,7 @@ func (s *slice) endpoint(in *discoveryv1.Endpoint, field string, family discover
 	return e, true
 }
 
-func (e *sliceEndpoint) target(ref *corev1.ObjectReference, namespace, field string, n *notes) {
+func (e *sliceEndpoint) target(ref *corev1.ObjectReference, namespace, field string, n *objectProblems) {
 	if ref == nil || ref.Kind != "Pod" || ref.Name == "" {
 		return
 	}
@@ -117,7 +117,7 @@ func (e *sliceEndpoint) health(publishNotReady bool) federation.Health {
 
 // slicePorts keeps the usable ports; the others are quarantined one by one
 // (B-O1).
-func slicePorts(in []discoveryv1.EndpointPort, n *notes) []federation.EndpointPort {
+func slicePorts(in []discoveryv1.EndpointPort, n *objectProblems) []federation.EndpointPort {
 	var out []federation.EndpointPort
 	seen := map[string]bool{}
 	for i, p := range in {

@@ -273,7 +273,7 @@ func TestExportTo(t *testing.T) {
 	for annotation, want := range map[string]string{
 		"": "", "*": "*", " . , b,a ,b": ".|b|a", "~": "~", "A_B": ".", "ok,No Namespace": "ok", ",,": ".", strings.Repeat("a,", 20000): ".",
 	} {
-		n := notesOn("Service", key{Name: "x"})
+		n := problemsOf("Service", key{Name: "x"})
 		if got := strings.Join(exportTo(annotation, &n), "|"); got != want {
 			t.Errorf("%.20q: %s, want %s", annotation, got, want)
 		}

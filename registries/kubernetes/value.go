@@ -83,7 +83,7 @@ func alphanumeric(c byte) bool {
 }
 
 // place reads a part of a locality; what is no label value is left out.
-func place(text, field string, n *notes) string {
+func place(text, field string, n *objectProblems) string {
 	if text == "" || labelValue(text) {
 		return text
 	}
@@ -93,7 +93,7 @@ func place(text, field string, n *notes) string {
 }
 
 // network reads a network label; what is no label value is left out.
-func network(text, field string, n *notes) federation.NetworkID {
+func network(text, field string, n *objectProblems) federation.NetworkID {
 	if text == "" || labelValue(text) {
 		return federation.NetworkID(text)
 	}

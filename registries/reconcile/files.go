@@ -48,7 +48,7 @@ func (r *Reconciler) FollowKubeconfigs(files []*Kubeconfig) func(context.Context
 			case <-tick.C:
 			}
 			for _, f := range files {
-				if err := r.look(f); err != nil {
+				if err := r.reload(f); err != nil {
 					return err
 				}
 			}
@@ -56,7 +56,7 @@ func (r *Reconciler) FollowKubeconfigs(files []*Kubeconfig) func(context.Context
 	}
 }
 
-func (r *Reconciler) look(f *Kubeconfig) error {
+func (r *Reconciler) reload(f *Kubeconfig) error {
 	digest, err := digestOfFile(f.Path)
 	if err != nil || !f.changed(digest) {
 		return nil // what runs keeps what it read

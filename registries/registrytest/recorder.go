@@ -59,7 +59,7 @@ func (r *Recorder) Update(e federation.Edit) {
 			r.broken = append(r.broken, fmt.Sprintf("edit %d: %s", r.view.Edits, wrong))
 		}
 	}
-	r.wake()
+	r.signal()
 }
 
 // Status remembers the status.
@@ -68,7 +68,7 @@ func (r *Recorder) Status(s federation.RegistryStatus) {
 	defer r.mu.Unlock()
 	r.view.Status = s
 	r.states = append(r.states, s)
-	r.wake()
+	r.signal()
 }
 
 // Always judges every later edit: the view after it and the edit itself. What
@@ -158,7 +158,7 @@ func (r *Recorder) next() <-chan struct{} {
 	return r.changed
 }
 
-func (r *Recorder) wake() {
+func (r *Recorder) signal() {
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil

@@ -30,7 +30,7 @@ func HasParts(t resource.Type) bool { return t == resource.RouteType || t == res
 // Forms are those of a serialised resource, the one of what is around the parts
 // first.
 func Forms(t resource.Type, body []byte) ([]Form, error) {
-	d, err := divide(t, body)
+	d, err := split(t, body)
 	if err != nil {
 		return nil, err
 	}
@@ -47,13 +47,13 @@ func Forms(t resource.Type, body []byte) ([]Form, error) {
 // message means that nothing of the target can be sent. Without an accepted
 // resource, accepted is nil.
 func Fallback(t resource.Type, target, accepted []byte, withheld func(Form) bool) (proto.Message, []Form, error) {
-	now, err := divide(t, target)
+	now, err := split(t, target)
 	if err != nil {
 		return nil, nil, err
 	}
-	before := &divided{}
+	before := &splitResource{}
 	if accepted != nil {
-		if before, err = divide(t, accepted); err != nil {
+		if before, err = split(t, accepted); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -78,8 +78,8 @@ func Fallback(t resource.Type, target, accepted []byte, withheld func(Form) bool
 	return m, missing, nil
 }
 
-// divided is a resource and its parts, which around is without.
-type divided struct {
+// splitResource is a resource and its parts, which around is without.
+type splitResource struct {
 	around proto.Message
 	parts  []part
 }
@@ -89,7 +89,7 @@ type part struct {
 	message proto.Message
 }
 
-func divide(t resource.Type, body []byte) (*divided, error) {
+func split(t resource.Type, body []byte) (*splitResource, error) {
 	var m proto.Message
 	switch t {
 	case resource.RouteType:
@@ -102,12 +102,12 @@ func divide(t resource.Type, body []byte) (*divided, error) {
 	if err := proto.Unmarshal(body, m); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", t.Row().Plural, err)
 	}
-	return divideMessage(m), nil
+	return splitMessage(m), nil
 }
 
-// divideMessage takes the parts out of the message.
-func divideMessage(m proto.Message) *divided {
-	d := &divided{around: m}
+// splitMessage takes the parts out of the message.
+func splitMessage(m proto.Message) *splitResource {
+	d := &splitResource{around: m}
 	switch m := m.(type) {
 	case *routev3.RouteConfiguration:
 		for _, host := range m.GetVirtualHosts() {
@@ -132,7 +132,7 @@ func formsByPart(m proto.Message) map[string]Form {
 	if m == nil {
 		return nil
 	}
-	d := divideMessage(proto.Clone(m))
+	d := splitMessage(proto.Clone(m))
 	forms := map[string]Form{"": formOf("", d.around)}
 	for _, p := range d.parts {
 		forms[p.name] = formOf(p.name, p.message)
@@ -141,7 +141,7 @@ func formsByPart(m proto.Message) map[string]Form {
 }
 
 // join puts parts into what was around them.
-func (d *divided) join(parts []part) proto.Message {
+func (d *splitResource) join(parts []part) proto.Message {
 	whole := proto.Clone(d.around)
 	for _, p := range parts {
 		switch m := p.message.(type) {
@@ -184,7 +184,7 @@ func formOf(name string, m proto.Message) Form {
 }
 
 // form is the best form of the part that is not withheld; nil: none.
-func (p part) form(before *divided, withheld func(Form) bool) (form proto.Message, isNew bool) {
+func (p part) form(before *splitResource, withheld func(Form) bool) (form proto.Message, isNew bool) {
 	if !withheld(formOf(p.name, p.message)) {
 		return p.message, true
 	}
@@ -198,7 +198,7 @@ func (p part) form(before *divided, withheld func(Form) bool) (form proto.Messag
 
 // others are the forms that may replace the part, the best first. They match
 // what the part matches and nothing else, so that they fit between the others.
-func (p part) others(before *divided) []proto.Message {
+func (p part) others(before *splitResource) []proto.Message {
 	switch m := p.message.(type) {
 	case *routev3.VirtualHost:
 		unavailable := resource.Everything(m.GetName(), &routev3.Route{
@@ -222,13 +222,13 @@ func (p part) others(before *divided) []proto.Message {
 	return nil
 }
 
-func (d *divided) index(name string) int {
+func (d *splitResource) index(name string) int {
 	return slices.IndexFunc(d.parts, func(p part) bool { return p.name == name })
 }
 
 // narrowed are accepted chains for some of the servers of the chain, which had
 // other servers then, for these servers only.
-func narrowed(m *listenerv3.FilterChain, before *divided) []proto.Message {
+func narrowed(m *listenerv3.FilterChain, before *splitResource) []proto.Message {
 	var found []proto.Message
 	for _, p := range before.parts {
 		old := proto.Clone(p.message).(*listenerv3.FilterChain)

@@ -40,7 +40,7 @@ func version(value map[string]any) string {
 
 // stampCredentials makes a Cluster speak of the credentials of the request, else
 // of those that it has. A manifest that names others is refused.
-func stampCredentials(given []Credentials, w wanted, live, merged map[string]any) *Error {
+func stampCredentials(given []Credentials, w requested, live, merged map[string]any) *Error {
 	if w.key.Of() != federation.ClusterKind {
 		return nil
 	}

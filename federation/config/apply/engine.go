@@ -145,7 +145,7 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 	for range maxAttempts {
 		if result, err := e.attempt(ctx, o, compute); result != nil || err != nil {
 			if result != nil && result.unavailable() {
-				e.giveUp()
+				e.failAll()
 			}
 			return bounded(deref(result)), err
 		}
@@ -161,8 +161,8 @@ func (e *Engine) unresponsive() <-chan struct{} {
 	return e.storeUnresponsive
 }
 
-// giveUp fails all callers that wait now.
-func (e *Engine) giveUp() {
+// failAll fails all callers that wait now.
+func (e *Engine) failAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	close(e.storeUnresponsive)

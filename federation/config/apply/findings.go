@@ -23,7 +23,7 @@ func analyse(before, after *federation.Snapshot, changes []Change) []Finding {
 	var found []Finding
 	for _, f := range troubles(before, after, after) {
 		if !known[f.Code+"\x00"+f.Message] {
-			f.Key = concerned(changes, f.Message)
+			f.Key = affected(changes, f.Message)
 			found = append(found, f)
 		}
 	}
@@ -70,9 +70,9 @@ func troubles(before, after, of *federation.Snapshot) []Finding {
 	return found
 }
 
-// concerned guesses which of the changed objects a message is about: the only
+// affected guesses which of the changed objects a message is about: the only
 // one, or the one that it names.
-func concerned(changes []Change, message string) federation.ObjectKey {
+func affected(changes []Change, message string) federation.ObjectKey {
 	for _, c := range changes {
 		if named(message, c.Key) {
 			return c.Key

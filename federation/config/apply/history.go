@@ -130,7 +130,7 @@ func (p planning) restore(v base, old *config.Object) (Change, []Error) {
 	}
 	value, problems := p.schema.Admit(was, nil)
 	if len(problems) > 0 {
-		return Change{}, wanted{key: old.Key}.faults(problems)
+		return Change{}, requested{key: old.Key}.faults(problems)
 	}
 	restoreMetadata(value, was)
 	live, err := decode(stored)

@@ -60,7 +60,7 @@ func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (
 }
 
 // unused says what of the registration the mesh would not use.
-func (w wanted) unused(v base, o *config.Object) []Error {
+func (w requested) unused(v base, o *config.Object) []Error {
 	_, edit := v.State.Next([]config.Event{{New: o}}, v.Revision())
 	var errs []Error
 	for _, name := range slices.Sorted(maps.Keys(edit.Problems.Set)) {
@@ -84,15 +84,15 @@ func (b base) registered(key federation.ObjectKey) map[string]any {
 	return live
 }
 
-func readWorkload(kinds *schema.Set, limits manifest.Limits, text []byte, ttl time.Duration) (wanted, []Error) {
+func readWorkload(kinds *schema.Set, limits manifest.Limits, text []byte, ttl time.Duration) (requested, []Error) {
 	all, errs := readManifests(kinds, limits, []File{{Data: string(text)}}, defaultNamespace)
 	switch {
 	case len(errs) > 0:
-		return wanted{}, errs
+		return requested{}, errs
 	case len(all) != 1 || all[0].key.Of() != kind.WorkloadEntry:
-		return wanted{}, []Error{{Code: InvalidRequest, Message: "a registration is one WorkloadEntry"}}
+		return requested{}, []Error{{Code: InvalidRequest, Message: "a registration is one WorkloadEntry"}}
 	case ttl < MinTTL || ttl > MaxTTL:
-		return wanted{}, []Error{{Code: InvalidTTL, Field: "ttl", Message: fmt.Sprintf("%s is not between %s and %s", ttl, MinTTL, MaxTTL)}}
+		return requested{}, []Error{{Code: InvalidTTL, Field: "ttl", Message: fmt.Sprintf("%s is not between %s and %s", ttl, MinTTL, MaxTTL)}}
 	}
 	return all[0], nil
 }

@@ -10,8 +10,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
-// wanted is one manifest of a request.
-type wanted struct {
+// requested is one manifest of a request.
+type requested struct {
 	key      federation.ObjectKey
 	kind     schema.Kind
 	value    map[string]any
@@ -20,18 +20,18 @@ type wanted struct {
 }
 
 // place returns the position of the field in the input.
-func (w wanted) place(field string) Place {
+func (w requested) place(field string) Place {
 	line, column := w.document.Position(field)
 	return Place{File: w.document.File, Document: w.document.Index + 1, Line: line, Column: column}
 }
 
-func (w wanted) fault(code Code, field, message string) Error {
+func (w requested) fault(code Code, field, message string) Error {
 	return Error{Code: code, Message: message, Field: field, Key: w.key, Place: w.place(field)}
 }
 
 // readManifests reads every document of every file; with an error nothing may be
 // used. Objects that name no namespace are of the given one.
-func readManifests(kinds *schema.Set, limits manifest.Limits, files []File, namespace string) ([]wanted, []Error) {
+func readManifests(kinds *schema.Set, limits manifest.Limits, files []File, namespace string) ([]requested, []Error) {
 	r := reader{kinds: kinds, limits: limits, namespace: namespace, seen: map[federation.ObjectKey]int{}}
 	for _, file := range files {
 		if fault := r.read(file); fault != nil {
@@ -51,7 +51,7 @@ type reader struct {
 	namespace string
 	count     int // of documents
 	seen      map[federation.ObjectKey]int
-	all       []wanted
+	all       []requested
 	errs      []Error
 }
 
@@ -111,10 +111,10 @@ func (p Place) String() string {
 }
 
 // identify finds out which object a document is of.
-func identify(kinds *schema.Set, d manifest.Document, namespace string) (wanted, *Error) {
+func identify(kinds *schema.Set, d manifest.Document, namespace string) (requested, *Error) {
 	apiVersion, _ := d.Value["apiVersion"].(string)
 	kindName, _ := d.Value["kind"].(string)
-	w := wanted{document: d, value: d.Value}
+	w := requested{document: d, value: d.Value}
 	kind, problem := kinds.Lookup(apiVersion, kindName)
 	if problem != nil {
 		fault := w.fault(Code(problem.Code), problem.Field, problem.Message)

@@ -47,7 +47,7 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 
 // apply uses the manifests up: what was read of one takes many times its text,
 // and goes once it is merged.
-func (p planning) apply(v base, r Request, all []wanted) (plan, []Error) {
+func (p planning) apply(v base, r Request, all []requested) (plan, []Error) {
 	errs := expected(v, r.ExpectedRevision, r.ExpectedRevisions)
 	out := plan{credentials: r.Credentials}
 	out.changes = make([]Change, len(all))
@@ -60,7 +60,7 @@ func (p planning) apply(v base, r Request, all []wanted) (plan, []Error) {
 			preparer.Prepare(o)
 		}
 		faults[i] = w.placed(faults[i])
-		all[i] = wanted{key: all[i].key}
+		all[i] = requested{key: all[i].key}
 	})
 	errs = append(errs, slices.Concat(faults...)...)
 	if r.Prune {
@@ -97,7 +97,7 @@ func expected(v base, whole *int64, each map[federation.ObjectKey]int64) []Error
 }
 
 // one merges one manifest.
-func (p planning) one(v base, r Request, w wanted) (Change, []Error) {
+func (p planning) one(v base, r Request, w requested) (Change, []Error) {
 	stored, _ := v.stored(w.key)
 	live, err := decode(stored)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c Change) rewriting(unusable bool) Change {
 
 // precondition is Kubernetes' rule for a manifest that names the version of the
 // object that it was made from.
-func (w wanted) precondition(stored *config.Object) *Error {
+func (w requested) precondition(stored *config.Object) *Error {
 	version := text(w.value, "metadata", "resourceVersion")
 	now := "does not exist"
 	if stored != nil {
@@ -189,7 +189,7 @@ func changeOf(key federation.ObjectKey, of schema.Kind, stored *config.Object, n
 	return c, nil
 }
 
-func (w wanted) faults(problems []schema.Problem) []Error {
+func (w requested) faults(problems []schema.Problem) []Error {
 	errs := make([]Error, len(problems))
 	for i, p := range problems {
 		errs[i] = w.fault(Code(p.Code), p.Field, p.Message)
@@ -197,7 +197,7 @@ func (w wanted) faults(problems []schema.Problem) []Error {
 	return errs
 }
 
-func (w wanted) conflicts(all []schema.FieldConflict) []Error {
+func (w requested) conflicts(all []schema.FieldConflict) []Error {
 	errs := make([]Error, len(all))
 	for i, c := range all {
 		errs[i] = w.fault(Conflict, c.Field, fmt.Sprintf(

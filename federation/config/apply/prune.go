@@ -11,7 +11,7 @@ import (
 // planPrune finds the stored objects of the set that are not among the
 // manifests. A protected one refuses the whole request: the missing
 // manifest contradicts its annotation.
-func planPrune(v base, r Request, all []wanted) ([]Change, []Error) {
+func planPrune(v base, r Request, all []requested) ([]Change, []Error) {
 	stays := map[federation.ObjectKey]bool{}
 	for _, w := range all {
 		stays[w.key] = true

@@ -12,7 +12,7 @@ const manyDocuments = 256
 
 // released is the manifest without what was read of it, which takes many times its text. Its
 // value stays as JSON, which is about as long as the text and is read at a fraction of the cost.
-func (w wanted) released() wanted {
+func (w requested) released() requested {
 	w.document = w.document.Released()
 	if w.document.Value != nil {
 		return w // it cannot be read again
@@ -25,7 +25,7 @@ func (w wanted) released() wanted {
 }
 
 // again is the manifest with its value. Where its fields are, only reread knows.
-func (w wanted) again() wanted {
+func (w requested) again() requested {
 	switch {
 	case w.value != nil:
 		return w
@@ -36,7 +36,7 @@ func (w wanted) again() wanted {
 }
 
 // reread is the manifest as it was before it was released.
-func (w wanted) reread() wanted {
+func (w requested) reread() requested {
 	w.document = w.document.Again()
 	w.value = w.document.Value
 	keyOf(w.kind, w.value, w.key.Namespace) // fills in the namespace
@@ -44,7 +44,7 @@ func (w wanted) reread() wanted {
 }
 
 // placed are the errors of a manifest, with the places of their fields.
-func (w wanted) placed(errs []Error) []Error {
+func (w requested) placed(errs []Error) []Error {
 	if len(errs) == 0 {
 		return nil
 	}

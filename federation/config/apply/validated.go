@@ -114,7 +114,7 @@ func (c *checking) Update(u config.Update) {
 	u.Events = events
 	c.to.Update(u)
 	if known+len(c.bad) > 0 {
-		c.say()
+		c.report()
 	}
 }
 
@@ -183,10 +183,10 @@ func (c *checking) fault(o *config.Object) *config.Problem {
 // Trouble is part of config.Sink.
 func (c *checking) Trouble(problems []config.Problem) {
 	c.reported = problems
-	c.say()
+	c.report()
 }
 
-func (c *checking) say() {
+func (c *checking) report() {
 	all := slices.Clone(c.reported)
 	for _, key := range slices.SortedFunc(maps.Keys(c.bad), federation.ObjectKey.Compare) {
 		all = append(all, c.bad[key])

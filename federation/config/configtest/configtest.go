@@ -213,7 +213,7 @@ func (h *Recorder) Update(u config.Update) {
 		}
 	}
 	h.Updates = append(h.Updates, u)
-	h.wake()
+	h.signal()
 }
 
 // Trouble is part of config.Sink.
@@ -221,10 +221,10 @@ func (h *Recorder) Trouble(p []config.Problem) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.problems, h.troubles = p, append(h.troubles, Trouble{p, len(h.objects)})
-	h.wake()
+	h.signal()
 }
 
-func (h *Recorder) wake() {
+func (h *Recorder) signal() {
 	close(h.moved)
 	h.moved = make(chan struct{})
 }

@@ -89,7 +89,7 @@ func (c *cluster) adopt(i *item) {
 	for _, namespace := range []string{i.at.Namespace, ""} {
 		p := place{i.object.Key.Of(), namespace}
 		if _, wanted := c.want.places()[p]; wanted {
-			c.table(p).put(i)
+			c.table(p).set(i)
 			return
 		}
 	}

@@ -30,8 +30,8 @@ type findings struct {
 	kinds  map[federation.Kind]config.Problem // why others cannot be read
 }
 
-// look asks the cluster which of the wanted kinds it serves.
-func (f *clusterReader) look(ctx context.Context, w *selection) (found findings, err error) {
+// discover asks the cluster which of the wanted kinds it serves.
+func (f *clusterReader) discover(ctx context.Context, w *selection) (found findings, err error) {
 	found = findings{places: map[place]served{}, kinds: map[federation.Kind]config.Problem{}}
 	err = f.cluster.Read(ctx, func(ctx context.Context, client clients.Interface) error {
 		asked := &discovered{client: client, groups: map[string][]string{}, resources: map[string][]metav1.APIResource{}}
@@ -142,8 +142,8 @@ func (d *discovered) has(ctx context.Context, k schema.Kind, version string) (bo
 	}), nil
 }
 
-// looked takes up what a look found, or why it failed.
-func (f *clusterReader) looked(w *selection, found findings, err error) {
+// discovered uses what discover found, or keeps why it failed.
+func (f *clusterReader) discovered(w *selection, found findings, err error) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	defer f.of.notify()

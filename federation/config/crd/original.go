@@ -65,8 +65,8 @@ func IsOurs(in *unstructured.Unstructured) bool {
 	return false
 }
 
-// tell reports an object; the caller holds mu.
-func (s *Source) tell(c *cluster, p place, i *item) {
+// report reports an object; the caller holds mu.
+func (s *Source) report(c *cluster, p place, i *item) {
 	if s.o.Originals == nil || i == nil || i.state == nil {
 		return
 	}

@@ -58,7 +58,7 @@ func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 	defer f.ended.Wait()
 	defer cancel()
 	for ctx.Err() == nil {
-		w, changed := s.wanted(id)
+		w, changed := s.selectionOf(id)
 		f.await(ctx, f.round(ctx, w), changed)
 	}
 }
@@ -70,9 +70,9 @@ func (s *Source) nextTurn() uint64 {
 	return s.turns
 }
 
-// wanted is what is to be read of a cluster, nil for nothing. A cluster that did not prove
+// selectionOf is what is to be read of a cluster, nil for nothing. A cluster that did not prove
 // who it is, such as one that is attached under two IDs, is not read.
-func (s *Source) wanted(id federation.ClusterID) (w *selection, changed <-chan struct{}) {
+func (s *Source) selectionOf(id federation.ClusterID) (w *selection, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clusters[id]; c != nil && c.identity != "" {
@@ -105,11 +105,11 @@ func (f *clusterReader) round(ctx context.Context, w *selection) time.Duration {
 		f.keepOnly(nil)
 		return 0
 	}
-	found, err := f.look(ctx, w)
+	found, err := f.discover(ctx, w)
 	if ctx.Err() != nil {
 		return 0
 	}
-	if f.looked(w, found, err); err != nil {
+	if f.discovered(w, found, err); err != nil {
 		return f.pauses.Next()
 	}
 	f.pauses.Reset()

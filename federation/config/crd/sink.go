@@ -108,10 +108,10 @@ func (p *placeSink) set(c *cluster, t *table, i *item) {
 		return
 	}
 	p.to.stale = p.to.stale || len(i.problems) > 0 || before != nil && len(before.problems) > 0
-	t.put(i)
+	t.set(i)
 	p.changes(c, i.at)
 	p.to.touch(c.keyOf(p.place.kind, i.at))
-	p.to.tell(c, p.place, t.items[i.at])
+	p.to.report(c, p.place, t.items[i.at])
 }
 
 func (p *placeSink) drop(c *cluster, t *table, at listwatch.Key) {

@@ -157,13 +157,13 @@ func newTable() *table {
 func (t *table) adopt(from *table, namespace string) {
 	for key, i := range from.items {
 		if namespace == "" || key.Namespace == namespace {
-			t.put(i)
+			t.set(i)
 		}
 	}
 }
 
-// put adds or replaces an object. The last valid form of one that is not valid stays.
-func (t *table) put(i *item) {
+// set adds or replaces an object. The last valid form of one that is not valid stays.
+func (t *table) set(i *item) {
 	if old := t.items[i.at]; len(i.problems) > 0 && i.object == nil && old != nil && old.object != nil {
 		kept := *i
 		kept.object = old.object

@@ -23,7 +23,7 @@ type checkpointer struct {
 	o      *ConfigOptions
 	write  writer
 	mark   *atomic.Pointer[mark] // nil: nothing read yet
-	asked  chan wanted
+	asked  chan checkpointRequest
 }
 
 // due reports whether a checkpoint is worth its bytes. While a stored value is not
@@ -37,22 +37,22 @@ func (p *checkpointer) due(s *state) bool {
 	return !m.pasts || s.revision-m.revision >= p.o.CheckpointRecords || s.weight-m.weight > max(small, 2*s.live)
 }
 
-// wanted is a checkpoint that the watcher asks for.
-type wanted struct {
+// checkpointRequest is a checkpoint that the watcher asks for.
+type checkpointRequest struct {
 	state *state
 	gap   bool // a record before it is missing: it is needed whatever it costs
 }
 
 // wantCheckpoint asks for a checkpoint without waiting for it. While one is asked
 // for already it does nothing: the watcher asks again.
-func (p *checkpointer) want(w wanted) {
+func (p *checkpointer) request(w checkpointRequest) {
 	select {
 	case p.asked <- w:
 	default:
 	}
 }
 
-func (p *checkpointer) needed(w wanted) bool {
+func (p *checkpointer) needed(w checkpointRequest) bool {
 	m := p.mark.Load()
 	return w.gap && m != nil && m.revision < w.state.revision || p.due(w.state)
 }

@@ -80,7 +80,7 @@ func (c *Config) At(ctx context.Context, revision int64) ([]config.Object, error
 		return nil, fault("reading the history", err)
 	}
 	defer cancel()
-	p, err := c.read.look(ctx)
+	p, err := c.read.findHead(ctx)
 	if err != nil {
 		return nil, fault("reading the history", err)
 	}

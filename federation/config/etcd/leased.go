@@ -44,7 +44,7 @@ func (c *Config) Register(ctx context.Context, o config.Object, ttl time.Duratio
 }
 
 func (c *Config) register(ctx context.Context, key string, o config.Object, ttl time.Duration) (time.Time, error) {
-	p, err := c.read.look(ctx)
+	p, err := c.read.findHead(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}

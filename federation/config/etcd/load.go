@@ -46,7 +46,7 @@ func (r records) readPlace(answer *clientv3.TxnResponse) (place, error) {
 	return p, nil
 }
 
-func (r records) look(ctx context.Context) (place, error) {
+func (r records) findHead(ctx context.Context) (place, error) {
 	answer, err := r.client.Txn(ctx).Then(headOps()...).Commit()
 	if err != nil {
 		return place{}, err
@@ -78,7 +78,7 @@ func (c *cache) advance(ctx context.Context, to place) (*state, error) {
 	if from != nil && from.mod > to.mod {
 		// The place was read before from was, or the store was put back.
 		var err error
-		if to, err = c.read.look(ctx); err != nil {
+		if to, err = c.read.findHead(ctx); err != nil {
 			return nil, err
 		}
 	}

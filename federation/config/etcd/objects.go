@@ -100,7 +100,7 @@ func (s *Store) Config(o ConfigOptions) *Config {
 	return &Config{
 		store: s, client: s.client, o: &o, step: step, read: read, write: write,
 		states: &cache{o: &o, read: read, mark: newest, turn: make(chan struct{}, 1), made: make(chan struct{}, 1)},
-		points: &checkpointer{client: s.client, o: &o, write: write, mark: newest, asked: make(chan wanted, 1)},
+		points: &checkpointer{client: s.client, o: &o, write: write, mark: newest, asked: make(chan checkpointRequest, 1)},
 		health: &health{store: s, client: s.client, o: &o, step: step},
 	}
 }

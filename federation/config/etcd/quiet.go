@@ -88,9 +88,9 @@ const looks = 2
 // leastLook is for a store nearby, which answers in milliseconds.
 const leastLook = 125 * time.Millisecond
 
-// lookAfter is the time between two looks, some round trips to the member that is the
+// checkPause is the time between two checks, some round trips to the member that is the
 // farthest away.
-func lookAfter(roundTrip time.Duration) time.Duration {
+func checkPause(roundTrip time.Duration) time.Duration {
 	return min(max(leastLook, 3*roundTrip), tryFor/looks)
 }
 
@@ -99,19 +99,19 @@ func lookAfter(roundTrip time.Duration) time.Duration {
 // to answer. What came may also be older than the read: the member may still be frozen,
 // and is if it says nothing for as long as a slow answer takes.
 func (h *health) listen(read context.Context, began time.Time) {
-	h.look(read, began, lookAfter(time.Duration(h.roundTrip.Load())), looks)
+	h.check(read, began, checkPause(time.Duration(h.roundTrip.Load())), looks)
 }
 
-// look looks whether anything came since then, as often as is left.
-func (h *health) look(read context.Context, since time.Time, every time.Duration, left int) {
+// check checks whether anything came since then, as often as is left.
+func (h *health) check(read context.Context, since time.Time, every time.Duration, left int) {
 	time.AfterFunc(every, func() {
 		t := h.store.tries
 		switch {
 		case t == nil || read.Err() != nil:
 		case !t.silentSince(since):
-			h.look(read, time.Now(), tryFor, looks)
+			h.check(read, time.Now(), tryFor, looks)
 		case left > 1:
-			h.look(read, since, every, left-1)
+			h.check(read, since, every, left-1)
 		default:
 			h.quiet.begin(h.o.Now().Add(quietFor))
 		}

@@ -15,7 +15,7 @@ func TestR41BoundOfTheFirstReadFitsTheDistance(t *testing.T) {
 		100 * time.Millisecond: 600 * time.Millisecond,
 		2 * time.Second:        tryFor,
 	} {
-		if got := looks * lookAfter(roundTrip); got != want {
+		if got := looks * checkPause(roundTrip); got != want {
 			t.Errorf("with a round trip of %s the bound is %s, want %s", roundTrip, got, want)
 		}
 	}

@@ -34,7 +34,7 @@ func (c *Config) firstRead(ctx context.Context) (*state, error) {
 		return nil, err
 	}
 	defer cancel()
-	p, err := c.read.look(ctx)
+	p, err := c.read.findHead(ctx)
 	if err != nil {
 		return nil, err
 	}

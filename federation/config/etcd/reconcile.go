@@ -42,7 +42,7 @@ func (f *watcher) missing(ctx context.Context, entries []logEntry, indexed map[s
 	if last == 0 || m == nil || m.revision >= last || f.shown.revision < last || f.shown.suspects.Len() > 0 {
 		return problems, nil
 	}
-	f.c.points.want(wanted{state: f.shown.state, gap: true})
+	f.c.points.request(checkpointRequest{state: f.shown.state, gap: true})
 	return problems, nil
 }
 

@@ -62,7 +62,7 @@ func (f *watcher) leasedMoved(events []*clientv3.Event) {
 func (f *watcher) showLeased(next view, keys []federation.ObjectKey) {
 	if f.first {
 		slices.SortFunc(keys, federation.ObjectKey.Compare)
-		f.give(next, slices.Compact(keys))
+		f.publish(next, slices.Compact(keys))
 	} else {
 		f.first, f.shown = true, next
 		f.to.Update(config.Update{Revision: next.revision, Full: true, Events: next.all()})

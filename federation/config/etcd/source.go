@@ -235,7 +235,7 @@ func (f *watcher) list(ctx context.Context) (place, []*mvccpb.KeyValue, error) {
 func (f *watcher) headMoved(ctx context.Context) error {
 	looking, cancel := context.WithTimeout(ctx, f.c.o.Patience)
 	defer cancel()
-	p, err := f.c.read.look(looking)
+	p, err := f.c.read.findHead(looking)
 	if err != nil {
 		return err
 	}
@@ -270,16 +270,16 @@ func (f *watcher) showMade(ctx context.Context) error {
 }
 
 func (f *watcher) show(newest *state) {
-	f.giveTo(newest)
+	f.publishUpTo(newest)
 	f.found(byState, suspectsOf(newest))
 	f.found(byShadow, shadowed(f.shown))
 	if f.c.points.due(newest) {
-		f.c.points.want(wanted{state: newest})
+		f.c.points.request(checkpointRequest{state: newest})
 	}
 }
 
-// giveTo gives each commit up to the newest state, or all of them as one.
-func (f *watcher) giveTo(newest *state) {
+// publishUpTo publishes each commit up to the newest state, or all of them as one.
+func (f *watcher) publishUpTo(newest *state) {
 	steps := 0
 	whole := false
 	for s := f.shown.state; s != newest && s != nil && steps <= farBehind; s = s.next.Load() {
@@ -291,16 +291,16 @@ func (f *watcher) giveTo(newest *state) {
 	}
 	if whole || steps > farBehind {
 		next := view{newest, f.shown.leased}
-		f.give(next, next.differing(f.shown))
+		f.publish(next, next.differing(f.shown))
 		return
 	}
 	for f.shown.state != newest {
 		next := f.shown.next.Load()
-		f.give(view{next, f.shown.leased}, next.changed)
+		f.publish(view{next, f.shown.leased}, next.changed)
 	}
 }
 
-func (f *watcher) give(next view, keys []federation.ObjectKey) {
+func (f *watcher) publish(next view, keys []federation.ObjectKey) {
 	u := config.Update{Revision: next.revision, Events: next.since(f.shown, keys)}
 	moved := next.revision != f.shown.revision
 	f.shown = next

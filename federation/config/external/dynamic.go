@@ -12,7 +12,7 @@ import (
 func (r *Reading) isDynamic() bool { return r.resolution == federation.DynamicDNS }
 
 // ignoreAddresses says that the addresses have no effect: callers are told apart by the names.
-func (r *Reading) ignoreAddresses(e Entry, n *notes) {
+func (r *Reading) ignoreAddresses(e Entry, n *objectProblems) {
 	if len(e.Spec.GetAddresses()) > 0 {
 		n.Add(codeNotHonoured, "spec.addresses",
 			"with the resolution DYNAMIC_DNS the name that callers ask for decides, not the address; the addresses are not used")
@@ -20,7 +20,7 @@ func (r *Reading) ignoreAddresses(e Entry, n *notes) {
 }
 
 // takesDynamic reports whether connections to the port say for which name they are.
-func (r *Reading) takesDynamic(field string, p *networking.ServicePort, n *notes) bool {
+func (r *Reading) takesDynamic(field string, p *networking.ServicePort, n *objectProblems) bool {
 	protocol := federation.ParseProtocol(p.GetProtocol())
 	if p.GetProtocol() == "" || !protocol.IsHTTP() && protocol != federation.TLS && protocol != federation.HTTPS {
 		n.Add(codeNotHonoured, field+".protocol",
@@ -43,7 +43,7 @@ func (r *Reading) targetOf(p *networking.ServicePort) uint32 {
 	return p.GetTargetPort()
 }
 
-func ignoreMembers(spec *networking.ServiceEntry, n *notes) {
+func ignoreMembers(spec *networking.ServiceEntry, n *objectProblems) {
 	if len(spec.GetEndpoints()) > 0 {
 		n.Add(codeEndpoint, "spec.endpoints",
 			"with the resolution DYNAMIC_DNS connections go to the name that callers ask for; the endpoints are not used")
@@ -56,7 +56,7 @@ func ignoreMembers(spec *networking.ServiceEntry, n *notes) {
 
 // usableFor reports whether the host is of the kind that the resolution takes: DNS needs a name to
 // resolve, and DYNAMIC_DNS a wildcard that says which names callers may ask for.
-func (r *Reading) usableFor(host federation.Hostname, n *notes) bool {
+func (r *Reading) usableFor(host federation.Hostname, n *objectProblems) bool {
 	switch {
 	case r.itself && isWildcard(host):
 		n.Add(codeWildcard, "spec.hosts",

@@ -108,7 +108,7 @@ func account(in *networking.WorkloadEntry, namespace string) string {
 	return namespace + "/" + in.GetServiceAccount()
 }
 
-func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *notes) (federation.Endpoint, bool) {
+func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *objectProblems) (federation.Endpoint, bool) {
 	address, ok := readAddress(in, field, n)
 	if !ok {
 		return federation.Endpoint{}, false
@@ -131,7 +131,7 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *no
 	}, true
 }
 
-func readAddress(in *networking.WorkloadEntry, field string, n *notes) (federation.Address, bool) {
+func readAddress(in *networking.WorkloadEntry, field string, n *objectProblems) (federation.Address, bool) {
 	if in.GetAddress() == "" {
 		n.Add(codeNotHonoured, field+".address",
 			"a workload without an address, reached through its network's gateway, is not supported; give it an address")
@@ -146,7 +146,7 @@ func readAddress(in *networking.WorkloadEntry, field string, n *notes) (federati
 
 // endpointPorts is where the endpoint listens for each port of the service: its
 // own word, else the port's target, else the port's number.
-func (r *Reading) endpointPorts(in *networking.WorkloadEntry, field string, n *notes) []federation.EndpointPort {
+func (r *Reading) endpointPorts(in *networking.WorkloadEntry, field string, n *objectProblems) []federation.EndpointPort {
 	own := workloadPorts(in, field, n)
 	if len(own) == 0 {
 		return r.served
@@ -168,7 +168,7 @@ func (r *Reading) endpointPorts(in *networking.WorkloadEntry, field string, n *n
 }
 
 // workloadPorts are the ports that the workload names itself, by name.
-func workloadPorts(in *networking.WorkloadEntry, field string, n *notes) []federation.EndpointPort {
+func workloadPorts(in *networking.WorkloadEntry, field string, n *objectProblems) []federation.EndpointPort {
 	var ports []federation.EndpointPort
 	for _, name := range slices.Sorted(maps.Keys(in.GetPorts())) {
 		number, ok := portNumber(in.GetPorts()[name])

@@ -12,7 +12,7 @@ type joining struct {
 	key   federation.ServiceKey
 	shard *federation.Shard
 	first *Reading // decides
-	notes *notes
+	notes *objectProblems
 }
 
 func (j joining) older() string {

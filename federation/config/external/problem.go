@@ -15,7 +15,9 @@ const (
 	codeMore        = federation.CodeMoreProblems
 )
 
-// notes are the problems of one object.
-type notes = federation.ObjectProblems
+// objectProblems are the problems of one object.
+type objectProblems = federation.ObjectProblems
 
-func notesOn(key federation.ObjectKey) *notes { return &notes{Object: key.Title()} }
+func problemsOf(key federation.ObjectKey) *objectProblems {
+	return &objectProblems{Object: key.Title()}
+}

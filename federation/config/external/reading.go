@@ -68,7 +68,7 @@ func (r *Reading) compare(o *Reading) int {
 // Read understands an entry, apart from what it says about a single host. Without
 // a Reading nothing of the entry can be used.
 func Read(e Entry) (*Reading, []federation.Problem) {
-	n := notesOn(e.Key)
+	n := problemsOf(e.Key)
 	if e.Spec == nil {
 		n.Add(codeNotHonoured, "spec", "the entry has no spec; give it hosts")
 		return nil, n.All()
@@ -97,7 +97,7 @@ func readHosts(in []string) []federation.Hostname {
 	return hosts
 }
 
-func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *notes) bool {
+func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *objectProblems) bool {
 	switch in {
 	case networking.ServiceEntry_NONE:
 		r.resolution = federation.Passthrough
@@ -117,7 +117,7 @@ func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *notes
 	return true
 }
 
-func (r *Reading) readAddresses(e Entry, n *notes) {
+func (r *Reading) readAddresses(e Entry, n *objectProblems) {
 	if r.isDynamic() {
 		r.ignoreAddresses(e, n)
 		return
@@ -149,7 +149,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
-func (r *Reading) readPorts(in []*networking.ServicePort, n *notes) {
+func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 	for i, p := range in {
 		number, ok := portNumber(p.GetNumber())
 		if !ok {
@@ -194,7 +194,7 @@ func (r *Reading) targetPorts() map[string]uint16 {
 }
 
 // readMembers reads who serves: endpoints, a selector, or each host itself.
-func (r *Reading) readMembers(spec *networking.ServiceEntry, n *notes) {
+func (r *Reading) readMembers(spec *networking.ServiceEntry, n *objectProblems) {
 	if r.isDynamic() {
 		ignoreMembers(spec, n)
 		return

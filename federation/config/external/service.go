@@ -56,7 +56,7 @@ func Service(key federation.ServiceKey, entries []*Reading, allocated []netip.Ad
 	var first *Reading
 	var shard *federation.Shard
 	for _, r := range slices.SortedFunc(slices.Values(entries), (*Reading).compare) {
-		n := notesOn(r.key)
+		n := problemsOf(r.key)
 		switch {
 		case !r.usableFor(key.Hostname, n):
 		case first == nil:

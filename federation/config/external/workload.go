@@ -21,7 +21,7 @@ type Instance struct {
 // used. Labels of the object count beside those of its spec, and before them.
 func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []federation.Problem) {
 	key := federation.WorkloadKey{Namespace: i.Key.Namespace, Name: i.Key.Name}
-	n := notesOn(i.Key)
+	n := problemsOf(i.Key)
 	address, ok := readAddress(i.Spec, "spec", n)
 	if !ok {
 		return key, nil, n.All()

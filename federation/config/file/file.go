@@ -79,15 +79,15 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	first := true
 	s.tree.said = nil
 	for ctx.Err() == nil {
-		again := s.look(to, folders, &first)
+		again := s.reload(to, folders, &first)
 		folders.Wait(ctx, again)
 	}
 	return nil
 }
 
-// look looks once. It reports whether another look soon will tell more.
-func (s *Source) look(to config.Sink, folders *watch.Folders, first *bool) (again bool) {
-	l, err := lookAt(s.o)
+// reload reads the folder once. It reports whether it has to be read again soon.
+func (s *Source) reload(to config.Sink, folders *watch.Folders, first *bool) (again bool) {
+	l, err := list(s.o)
 	if err != nil {
 		s.tree.complain(to, []config.Problem{unreadable(s.o.Dir, err)})
 		return true

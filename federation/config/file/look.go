@@ -39,8 +39,8 @@ type sight struct {
 	refused *config.Problem // why it cannot be read
 }
 
-// looked is what a look found. It holds the folder open.
-type looked struct {
+// listing is the folder at one time. It holds the folder open.
+type listing struct {
 	root    *os.Root
 	options Options
 	self    string // which folder it is
@@ -52,13 +52,13 @@ type looked struct {
 	entries int
 }
 
-// lookAt lists all files. An error means that nothing is known about any of them.
-func lookAt(o Options) (*looked, error) {
+// list lists all files. An error means that nothing is known about any of them.
+func list(o Options) (*listing, error) {
 	root, err := os.OpenRoot(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	l := &looked{root: root, options: o, files: map[string]sight{}, links: map[string]string{}}
+	l := &listing{root: root, options: o, files: map[string]sight{}, links: map[string]string{}}
 	info, err := root.Stat(".")
 	if err == nil {
 		l.self = identity(info)
@@ -71,11 +71,11 @@ func lookAt(o Options) (*looked, error) {
 	return l, nil
 }
 
-func (l *looked) close() { _ = l.root.Close() } // it was only read
+func (l *listing) close() { _ = l.root.Close() } // it was only read
 
 // walk looks into a folder, which is in those above. An error concerns the whole
 // look.
-func (l *looked) walk(folder string, above []string) error {
+func (l *listing) walk(folder string, above []string) error {
 	entries, self, err := l.list(folder)
 	if err != nil {
 		if folder == "." {
@@ -109,7 +109,7 @@ func (l *looked) walk(folder string, above []string) error {
 	return nil
 }
 
-func (l *looked) list(folder string) ([]os.DirEntry, string, error) {
+func (l *listing) list(folder string) ([]os.DirEntry, string, error) {
 	f, err := l.root.OpenFile(folder, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, "", err
@@ -128,7 +128,7 @@ func (l *looked) list(folder string) ([]os.DirEntry, string, error) {
 }
 
 // see notes an entry that is not hidden. Links are followed inside the folder.
-func (l *looked) see(name string, e os.DirEntry, above []string) error {
+func (l *listing) see(name string, e os.DirEntry, above []string) error {
 	manifest := isManifest(name)
 	if e.Type()&fs.ModeSymlink == 0 && !e.IsDir() && !manifest {
 		return nil
@@ -155,7 +155,7 @@ func (l *looked) see(name string, e os.DirEntry, above []string) error {
 	return nil
 }
 
-func (l *looked) refuse(name, code, message string) {
+func (l *listing) refuse(name, code, message string) {
 	l.files[name] = sight{stamp: code + " " + message, refused: &config.Problem{Code: code, Object: name, Message: message}}
 }
 
@@ -163,7 +163,7 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-func (l *looked) target(folder string) string {
+func (l *listing) target(folder string) string {
 	target, err := l.root.Readlink(path.Join(folder, swapped))
 	if err != nil {
 		return "" // there is none
@@ -172,7 +172,7 @@ func (l *looked) target(folder string) string {
 }
 
 // unmoved reports whether no files were replaced at once since the look began.
-func (l *looked) unmoved() bool {
+func (l *listing) unmoved() bool {
 	for folder, target := range l.links {
 		if l.target(folder) != target {
 			return false
@@ -182,13 +182,13 @@ func (l *looked) unmoved() bool {
 }
 
 // isUnknown reports whether the look could not tell whether the file is there.
-func (l *looked) isUnknown(name string) bool {
+func (l *listing) isUnknown(name string) bool {
 	return slices.ContainsFunc(l.unknown, func(folder string) bool { return strings.HasPrefix(name, folder+"/") })
 }
 
 // content reads a file that was seen; whole says that it is the one that was
 // seen and that it was not written to meanwhile.
-func (l *looked) content(name string) (data []byte, whole bool, refused *config.Problem) {
+func (l *listing) content(name string) (data []byte, whole bool, refused *config.Problem) {
 	no := func(code, message string) ([]byte, bool, *config.Problem) {
 		return nil, true, &config.Problem{Code: code, Object: name, Message: message}
 	}
@@ -212,7 +212,7 @@ func (l *looked) content(name string) (data []byte, whole bool, refused *config.
 }
 
 // paths are the folders that were read.
-func (l *looked) paths() []string {
+func (l *listing) paths() []string {
 	paths := make([]string, len(l.folders))
 	for i, folder := range l.folders {
 		paths[i] = filepath.Join(l.options.Dir, folder)

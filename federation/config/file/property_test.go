@@ -90,7 +90,7 @@ func (d *desk) expect() {
 
 func (d *desk) look(r *rapid.T) {
 	d.now = d.now.Add(d.tree.o.Debounce)
-	l, err := lookAt(d.tree.o)
+	l, err := list(d.tree.o)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -55,14 +55,14 @@ type news struct {
 
 // replaced reports whether the look found another folder with nothing in it, such as
 // a folder that is no longer mounted: that proves nothing about the files.
-func (t *tree) replaced(l *looked) bool {
+func (t *tree) replaced(l *listing) bool {
 	return len(l.files) == 0 && len(t.files) > 0 && l.self != t.self
 }
 
 // read compares the look with what is known and reads what changed and settled.
 // Without whole nothing is to be taken from it yet. Again reports whether some files
 // have not settled.
-func (t *tree) read(l *looked, now time.Time) (found []news, whole, again bool) {
+func (t *tree) read(l *listing, now time.Time) (found []news, whole, again bool) {
 	ripe, unripe := t.compare(l, now)
 	if len(unripe) > 0 && t.waiting.IsZero() {
 		t.waiting = now
@@ -91,18 +91,18 @@ func (t *tree) read(l *looked, now time.Time) (found []news, whole, again bool) 
 }
 
 // compare notes what the look saw. Ripe are the changed files that have settled.
-func (t *tree) compare(l *looked, now time.Time) (ripe, unripe []string) {
+func (t *tree) compare(l *listing, now time.Time) (ripe, unripe []string) {
 	for name, seen := range l.files {
 		f := t.files[name]
 		if f == nil {
 			f = &known{}
 			t.files[name] = f
 		}
-		f.note(seen, now)
+		f.remember(seen, now)
 	}
 	for name, f := range t.files {
 		if _, there := l.files[name]; !there && !l.isUnknown(name) {
-			f.note(sight{}, now)
+			f.remember(sight{}, now)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.files)) {
@@ -118,14 +118,14 @@ func (t *tree) compare(l *looked, now time.Time) (ripe, unripe []string) {
 	return ripe, unripe
 }
 
-func (f *known) note(seen sight, now time.Time) {
+func (f *known) remember(seen sight, now time.Time) {
 	if f.since.IsZero() || f.stamp != seen.stamp {
 		f.since = now
 	}
 	f.sight = seen
 }
 
-func (t *tree) readFile(l *looked, name string) (n news, moved bool) {
+func (t *tree) readFile(l *listing, name string) (n news, moved bool) {
 	n.name = name
 	switch f := t.files[name]; {
 	case f.stamp == "":

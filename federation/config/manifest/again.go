@@ -2,7 +2,7 @@ package manifest
 
 // origin is the text of a document that has its chunk for itself.
 type origin struct {
-	chunk
+	document
 	limits Limits
 }
 
@@ -22,6 +22,6 @@ func (d Document) Again() Document {
 	}
 	again := d
 	p := &parser{file: d.File, limits: d.from.limits, count: d.Index, use: func(read Document) { again = read }}
-	p.parse(d.from.chunk, nil)
+	p.parse(d.from.document, nil)
 	return again
 }

@@ -15,7 +15,7 @@ import (
 const groupSize = 16
 
 // decodeAll decodes the chunks that can be nothing but YAML.
-func decodeAll(chunks []chunk) []*tree {
+func decodeAll(chunks []document) []*tree {
 	trees := make([]*tree, len(chunks))
 	var yamls []int
 	for i, c := range chunks {
@@ -33,7 +33,7 @@ func decodeAll(chunks []chunk) []*tree {
 
 // decodeGroup decodes the chunks of those numbers with one decoder, or each for itself if they
 // are not what they seem together.
-func decodeGroup(chunks []chunk, trees []*tree, numbers []int) {
+func decodeGroup(chunks []document, trees []*tree, numbers []int) {
 	texts := make([]string, len(numbers))
 	for i, number := range numbers {
 		texts[i] = chunks[number].blanked().text

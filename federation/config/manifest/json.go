@@ -11,7 +11,7 @@ import (
 
 // readJSON reads a chunk that is one or more JSON values, and reports whether it
 // is. Values with problems are left out.
-func (p *parser) readJSON(c chunk) bool {
+func (p *parser) readJSON(c document) bool {
 	if !isJSON(c.text) {
 		return false
 	}

@@ -179,7 +179,7 @@ func (p *parser) refuseWhole(data string) bool {
 }
 
 // parse reads one chunk between document markers. Of JSON there may be no tree.
-func (p *parser) parse(written chunk, t *tree) {
+func (p *parser) parse(written document, t *tree) {
 	c := written.blanked()
 	first := significant(c.text)
 	if first < 0 {

@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// chunk is what lies between two document markers, a part of the file's text.
-type chunk struct {
+// document is the text between two document markers, a part of the file's text.
+type document struct {
 	text   string
 	line   int // of its first byte in the file, from 1
 	marker int // bytes of the marker that begins it
 }
 
 // blanked is the chunk with spaces in place of the marker, so that lines keep their columns.
-func (c chunk) blanked() chunk {
+func (c document) blanked() document {
 	if c.marker > 0 {
 		c.text, c.marker = strings.Repeat(" ", c.marker)+c.text[c.marker:], 0
 	}
@@ -30,7 +30,7 @@ func spotOf(text string, offset int) spot {
 	return spot{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1}
 }
 
-func (c chunk) spot(offset int) spot {
+func (c document) spot(offset int) spot {
 	s := spotOf(c.text, offset)
 	s.line += c.line - 1
 	return s
@@ -40,11 +40,11 @@ const byteOrderMark = "\uFEFF"
 
 // split cuts a file at its document markers, which mean the same everywhere in
 // YAML, so that a broken document does not hide those after it.
-func split(data string) []chunk {
+func split(data string) []document {
 	data = strings.TrimPrefix(data, byteOrderMark)
-	var chunks []chunk
+	var chunks []document
 	start, line := 0, 1
-	next := chunk{line: 1}
+	next := document{line: 1}
 	cut := func(end int) {
 		next.text = data[start:end]
 		chunks = append(chunks, next)
@@ -56,7 +56,7 @@ func split(data string) []chunk {
 		}
 		if isMarker(data[i : i+end]) {
 			cut(i)
-			start, next = i, chunk{line: line, marker: len("---")}
+			start, next = i, document{line: line, marker: len("---")}
 		}
 		i += end
 	}

@@ -9,7 +9,7 @@ import (
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // syntax reports why the text is not YAML.
-func (p *parser) syntax(c chunk, err error) {
+func (p *parser) syntax(c document, err error) {
 	message, line := located(err)
 	lines := strings.Split(c.text, "\n")
 	if isOfParser(message) {

@@ -11,7 +11,7 @@ import (
 )
 
 // readYAML reads the one document of a chunk.
-func (p *parser) readYAML(c chunk, t *tree) (node, bool) {
+func (p *parser) readYAML(c document, t *tree) (node, bool) {
 	if errors.Is(t.err, io.EOF) || t.err == nil && len(t.root.Content) == 0 {
 		p.count--
 		return node{}, false
@@ -53,7 +53,7 @@ func tabIn(line string) int {
 // yamlReader turns the nodes of one document into values.
 type yamlReader struct {
 	*parser
-	chunk chunk
+	chunk document
 	deep  bool // said already
 }
 

@@ -99,8 +99,8 @@ func (k *keeper) replace(given map[federation.ObjectKey]*config.Object) {
 	k.notify()
 }
 
-// note has what changed written.
-func (k *keeper) note(events []config.Event) {
+// enqueue schedules what changed to be written.
+func (k *keeper) enqueue(events []config.Event) {
 	k.mu.Lock()
 	for _, e := range events {
 		k.changed[e.Key()] = e.New
@@ -187,7 +187,7 @@ func answered(all []*table) bool {
 func (s *Source) keep(events []config.Event) {
 	switch {
 	case s.kept:
-		s.keeper.note(events)
+		s.keeper.enqueue(events)
 	case answered(s.asked):
 		s.kept, s.restored = true, time.Time{}
 		s.keeper.replace(s.given)

@@ -28,11 +28,11 @@ const (
 // link is one stream to the server. Its methods other than run are for one goroutine.
 type link struct {
 	arrived chan event
-	stop  context.CancelFunc
-	ended chan struct{}
-	node  *corev3.Node
-	sotw  discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
-	delta discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
+	stop    context.CancelFunc
+	ended   chan struct{}
+	node    *corev3.Node
+	sotw    discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
+	delta   discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
 }
 
 // event is what came over a link: an answer, an error that ends it, or, with neither, that
@@ -65,7 +65,7 @@ func (s *Source) dial(ctx context.Context) *link {
 		defer close(l.ended)
 		err := s.follow(ctx, l, delta)
 		if ctx.Err() == nil {
-			l.tell(ctx, event{err: err})
+			l.send(ctx, event{err: err})
 		}
 	}()
 	return l
@@ -97,19 +97,19 @@ func (s *Source) follow(ctx context.Context, l *link, delta bool) error {
 	if err != nil {
 		return err
 	}
-	l.tell(ctx, event{})
-	steady := time.AfterFunc(steadyAfter, func() { l.tell(ctx, event{steady: true}) })
+	l.send(ctx, event{})
+	steady := time.AfterFunc(steadyAfter, func() { l.send(ctx, event{steady: true}) })
 	defer steady.Stop()
 	for {
 		a, err := l.read()
 		if err != nil {
 			return err
 		}
-		l.tell(ctx, event{answer: a})
+		l.send(ctx, event{answer: a})
 	}
 }
 
-func (l *link) tell(ctx context.Context, e event) {
+func (l *link) send(ctx context.Context, e event) {
 	select {
 	case l.arrived <- e:
 	case <-ctx.Done():

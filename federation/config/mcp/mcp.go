@@ -169,7 +169,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	defer func() { l.close() }()
 	first, waited, began := true, false, time.Time{}
 	for {
-		first = s.give(to, first, waited)
+		first = s.publish(to, first, waited)
 		s.complain(to)
 		if left := s.leaves(time.Now()); left > 0 {
 			held.Reset(left)
@@ -241,9 +241,9 @@ func (s *Source) lost(err error, pause time.Duration) {
 		slog.Duration("retryIn", pause))
 }
 
-// give gives what changed, and in the first Update everything. It returns whether the
+// publish sends what changed, and in the first Update everything. It returns whether the
 // first Update is still to come.
-func (s *Source) give(to config.Sink, first, waited bool) bool {
+func (s *Source) publish(to config.Sink, first, waited bool) bool {
 	old := !s.restored.IsZero() && s.away != nil
 	if first && !waited && !old && !answered(s.asked) {
 		return true

@@ -55,10 +55,10 @@ func (s *Store) Fail(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fails = why
-	s.wake()
+	s.signal()
 }
 
-func (s *Store) wake() {
+func (s *Store) signal() {
 	close(s.moved)
 	s.moved = make(chan struct{})
 }
@@ -104,7 +104,7 @@ func (s *Store) Commit(ctx context.Context, c config.Commit) (int64, error) {
 	if c.IdempotencyKey != "" {
 		s.once[c.IdempotencyKey] = r.Revision
 	}
-	s.wake()
+	s.signal()
 	return r.Revision, nil
 }
 
@@ -202,7 +202,7 @@ func (s *Store) Register(ctx context.Context, o config.Object, ttl time.Duration
 	}
 	o.Revision, o.Expires, o.Manifest = int64(len(s.log)), time.Now().Add(ttl), bytes.Clone(o.Manifest)
 	s.leased[o.Key] = lease{object: &o, ttl: ttl, until: o.Expires}
-	s.wake()
+	s.signal()
 	return o.Expires, nil
 }
 
@@ -220,7 +220,7 @@ func (s *Store) Renew(ctx context.Context, key federation.ObjectKey) (time.Time,
 	}
 	l.until = time.Now().Add(l.ttl)
 	s.leased[key] = l
-	s.wake()
+	s.signal()
 	return l.until, nil
 }
 
@@ -232,7 +232,7 @@ func (s *Store) Release(ctx context.Context, key federation.ObjectKey) error {
 		return err
 	}
 	delete(s.leased, key)
-	s.wake()
+	s.signal()
 	return nil
 }
 

@@ -22,7 +22,7 @@ func (s *Store) Run(ctx context.Context, to config.Sink) error {
 			leased[key] = l.object
 		}
 		s.mu.Unlock()
-		f.say(fails)
+		f.report(fails)
 		if fails == nil {
 			f.catchUp(log, leased)
 		}
@@ -66,7 +66,7 @@ func (f *feed) see(key federation.ObjectKey) *config.Object {
 	return f.leased[key]
 }
 
-func (f *feed) say(fails error) {
+func (f *feed) report(fails error) {
 	var problems []config.Problem
 	if fails != nil {
 		problems = append(problems, config.Problem{Code: "UNREACHABLE", Message: "the store does not answer: " + fails.Error()})
@@ -104,16 +104,16 @@ func (f *feed) catchUp(log []config.Record, leased map[federation.ObjectKey]*con
 		for i, c := range r.Changes {
 			keys[i] = c.Key
 		}
-		f.give(keys, func() { replay(f.committed, r); f.revision = r.Revision })
+		f.send(keys, func() { replay(f.committed, r); f.revision = r.Revision })
 	}
 	both := maps.Clone(leased)
 	maps.Copy(both, f.leased)
-	f.give(keysOf(both), func() { f.leased = leased })
-	f.say(nil)
+	f.send(keysOf(both), func() { f.leased = leased })
+	f.report(nil)
 }
 
-// give passes on how change alters the objects of the keys.
-func (f *feed) give(keys []federation.ObjectKey, change func()) {
+// send passes on how change alters the objects of the keys.
+func (f *feed) send(keys []federation.ObjectKey, change func()) {
 	before := make([]*config.Object, len(keys))
 	for i, key := range keys {
 		before[i] = f.see(key)

@@ -164,7 +164,7 @@ func includedHosts(at path, namespace string, hosts []string) []Problem {
 		i := slices.IndexFunc(hosts, func(other string) bool {
 			within, wide := read(other)
 			same := in == within && host == wide
-			return !same && !strings.HasPrefix(text, "~") && (within == "*" || within == in) && standsFor(wide, host)
+			return !same && !strings.HasPrefix(text, "~") && (within == "*" || within == in) && coversName(wide, host)
 		})
 		if i < 0 {
 			return nil

@@ -58,7 +58,7 @@ func withoutName(m proto.Message) proto.Message {
 func coveredHosts(at path, hosts []string) []Problem {
 	return each(at, hosts, func(at path, host string) []Problem {
 		i := slices.IndexFunc(hosts, func(other string) bool {
-			return other != host && strings.HasPrefix(other, "*") && standsFor(other, host)
+			return other != host && strings.HasPrefix(other, "*") && coversName(other, host)
 		})
 		if i < 0 {
 			return nil

@@ -119,12 +119,12 @@ func sniHost(hosts []string, name string) string {
 	if wrong := wildcardHostname(name); wrong != "" {
 		return wrong
 	}
-	within := slices.ContainsFunc(hosts, func(host string) bool { return standsFor(host, name) })
+	within := slices.ContainsFunc(hosts, func(host string) bool { return coversName(host, name) })
 	return when(!within, "%q is not within spec.hosts: add it there", name)
 }
 
-// standsFor reports whether a host, which may begin with *, matches a name.
-func standsFor(host, name string) bool {
+// coversName reports whether a host, which may begin with *, matches a name.
+func coversName(host, name string) bool {
 	host, name = strings.ToLower(host), strings.ToLower(name)
 	suffix, wild := strings.CutPrefix(host, "*")
 	return host == name || wild && strings.HasSuffix(name, suffix)

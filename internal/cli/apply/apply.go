@@ -204,7 +204,7 @@ func checkAlone(io cmdutil.Streams, o output.Format, files []client.ManifestInpu
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(seen.tellFindings(io), tellProblems(io, seen.problems)); err != nil {
+	if err := errors.Join(seen.tellFindings(io), printProblems(io, seen.problems)); err != nil {
 		return err
 	}
 	for _, object := range seen.objects {

@@ -133,7 +133,7 @@ func (d *deleteFlags) ofManifests(io cmdutil.Streams) ([]client.ObjectRefInput, 
 		return nil, err
 	}
 	found, problems := documentsOf(files)
-	if err := tellProblems(io, problems); err != nil {
+	if err := printProblems(io, problems); err != nil {
 		return nil, err
 	}
 	all := make([]client.ObjectRefInput, len(found))

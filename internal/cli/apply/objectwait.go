@@ -39,18 +39,18 @@ func awaitObjects(ctx context.Context, s *session.Session, w *objectWait) error 
 	again := time.NewTicker(objectLook)
 	defer again.Stop()
 	for {
-		told, err := w.look(ctx, s)
+		told, err := w.poll(ctx, s)
 		switch {
 		case ctx.Err() != nil:
 			return p.late(ctx)
 		case client.Passes(err):
-			p.tell(err.Error() + "; trying again")
+			p.print(err.Error() + "; trying again")
 		case err != nil:
 			return err
 		case len(w.left) == 0:
 			return p.last(told)
 		default:
-			p.tell(told)
+			p.print(told)
 		}
 		select {
 		case <-again.C:
@@ -74,9 +74,9 @@ func (p *progress) late(ctx context.Context) error {
 		p.timeout, told)
 }
 
-// look asks for the objects that are left and returns their progress. An error means
+// poll asks for the objects that are left and returns their progress. An error means
 // that waiting is pointless, or that the hub did not answer.
-func (w *objectWait) look(ctx context.Context, s *session.Session) (told string, err error) {
+func (w *objectWait) poll(ctx context.Context, s *session.Session) (told string, err error) {
 	var left []client.Ref
 	var waiting, done string
 	for _, of := range w.left {

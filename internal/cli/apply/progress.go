@@ -122,7 +122,7 @@ func awaitProxies(
 		if left <= 0 || allAnswered {
 			return p.failure(r, allAnswered)
 		}
-		p.tell(rolloutText(r))
+		p.print(rolloutText(r))
 		bounded, cancel := context.WithTimeoutCause(ctx, min(left, turn)+10*time.Second, cmdutil.ErrTimeout)
 		next, err := again(bounded, min(left, turn))
 		cancel()
@@ -164,7 +164,7 @@ func newProgress(s *session.Session) *progress {
 	return &progress{to: s.IO.Err, live: s.Look.Live, timeout: s.Timeout, began: time.Now()}
 }
 
-func (p *progress) tell(text string) {
+func (p *progress) print(text string) {
 	switch {
 	case p.live:
 		_, _ = fmt.Fprintf(p.to, "\r\x1b[K%s (%s)", text, time.Since(p.began).Round(time.Second)) // its own error cannot be shown

@@ -16,8 +16,8 @@ func TestProgressOnATerminalIsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e strings.Builder
 		p := &progress{to: &e, live: true, began: time.Now()}
-		p.tell("1 of 2")
-		p.tell("1 of 2")
+		p.print("1 of 2")
+		p.print("1 of 2")
 		if err := p.last("2 of 2"); err != nil {
 			t.Fatal(err)
 		}

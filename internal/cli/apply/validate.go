@@ -63,8 +63,8 @@ func validate(io cmdutil.Streams, format string, files []client.ManifestInput) e
 	return err
 }
 
-// tellProblems tells problems on standard error.
-func tellProblems(io cmdutil.Streams, problems []output.Problem) error {
+// printProblems prints problems to standard error.
+func printProblems(io cmdutil.Streams, problems []output.Problem) error {
 	for _, p := range problems {
 		if _, err := fmt.Fprintln(io.Err, p); err != nil {
 			return err

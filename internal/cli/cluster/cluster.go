@@ -78,7 +78,7 @@ it. A kubeconfig must have its certificates and tokens inline; "kubectl config v
 		if err != nil {
 			return err
 		}
-		return tellCluster(io, outcome, told{id: args[0], did: "attached", dry: c.dry})
+		return printOutcome(io, outcome, changeReport{id: args[0], did: "attached", dry: c.dry})
 	})
 	return cmdutil.Finish(cmd)
 }
@@ -106,7 +106,7 @@ cluster was read with the new ones.`,
 		if err != nil {
 			return err
 		}
-		return tellCluster(io, outcome, told{id: args[0], did: "rotated", dry: c.dry})
+		return printOutcome(io, outcome, changeReport{id: args[0], did: "rotated", dry: c.dry})
 	})
 	return cmdutil.Finish(cmd)
 }
@@ -139,22 +139,22 @@ func plainClusterCommand(
 		if err != nil {
 			return err
 		}
-		return tellCluster(io, outcome, told{id: args[0], did: did})
+		return printOutcome(io, outcome, changeReport{id: args[0], did: did})
 	})
 	return cmdutil.Finish(cmd)
 }
 
-// told is how a change of a cluster is reported.
-type told struct {
+// changeReport is how a change of a cluster is reported.
+type changeReport struct {
 	id, did string
 	dry     bool
 }
 
-// tellCluster prints the result of a request: findings of a dry run are its data,
+// printOutcome prints the result of a request: findings of a dry run are its data,
 // else they are warnings.
-func tellCluster(io cmdutil.Streams, o client.ClusterOutcome, t told) error {
+func printOutcome(io cmdutil.Streams, o client.ClusterOutcome, t changeReport) error {
 	if t.dry {
-		if err := tellFindings(io, o.Findings); err != nil {
+		if err := printFindings(io, o.Findings); err != nil {
 			return err
 		}
 	} else {
@@ -187,7 +187,7 @@ func tellCluster(io cmdutil.Streams, o client.ClusterOutcome, t told) error {
 	return err
 }
 
-func tellFindings(io cmdutil.Streams, findings []client.Finding) error {
+func printFindings(io cmdutil.Streams, findings []client.Finding) error {
 	table := tabwriter.NewWriter(io.Out, 0, 0, 3, ' ', 0)
 	if _, err := fmt.Fprintln(table, "CHECK\tRESULT\tMESSAGE"); err != nil {
 		return err

@@ -140,7 +140,7 @@ func (h *historyFlags) ofName(ctx context.Context, s *session.Session, o output.
 		if err != nil {
 			return err
 		}
-		if note := h.note(of, found); note != "" {
+		if note := h.missing(of, found); note != "" {
 			_, _ = fmt.Fprintln(s.IO.Err, note) // its own error cannot be shown
 		}
 		steps = append(steps, found.Nodes...)
@@ -151,8 +151,8 @@ func (h *historyFlags) ofName(ctx context.Context, s *session.Session, o output.
 	return printStepTable(s.IO, steps)
 }
 
-// note says what the steps of an object lack; empty: nothing.
-func (h *historyFlags) note(of client.Ref, found client.ObjectSteps) string {
+// missing describes what the steps of an object lack; empty: nothing.
+func (h *historyFlags) missing(of client.Ref, found client.ObjectSteps) string {
 	switch {
 	case found.Compacted && len(found.Nodes) < h.limit:
 		return fmt.Sprintf("older revisions of %s were compacted", output.RefTitle(of))

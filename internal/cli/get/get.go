@@ -125,7 +125,7 @@ func show(ctx, short context.Context, s *session.Session, g *getting, targets []
 	var shown []item
 	for i, t := range targets {
 		before := len(shown)
-		for one, err := range wanted(short, s, g, t) {
+		for one, err := range itemsOf(short, s, g, t) {
 			if err != nil {
 				return err
 			}
@@ -149,8 +149,8 @@ func show(ctx, short context.Context, s *session.Session, g *getting, targets []
 
 func (g *getting) isTable() bool { return g.output.Name == "table" || g.output.Name == "wide" }
 
-// wanted yields what a target asks for.
-func wanted(ctx context.Context, s *session.Session, g *getting, t resource.Target) iter.Seq2[item, error] {
+// itemsOf yields what a target asks for.
+func itemsOf(ctx context.Context, s *session.Session, g *getting, t resource.Target) iter.Seq2[item, error] {
 	switch {
 	case len(t.Names) == 0 && t.Hub != "":
 		return hubItems(ctx, s, t.Hub, g.which)

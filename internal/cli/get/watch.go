@@ -99,7 +99,7 @@ func (w *watcher) change(c change) error {
 		return nil
 	case c.gone || !w.asked.which.fits(c.now):
 		if before, known := w.shown[c.now.key]; known {
-			return w.gone(before)
+			return w.printDeleted(before)
 		}
 		return nil
 	}
@@ -118,7 +118,7 @@ func (w *watcher) name(one item) string {
 func (w *watcher) forget() error {
 	for key, one := range w.shown {
 		if !w.seen[key] {
-			if err := w.gone(one); err != nil {
+			if err := w.printDeleted(one); err != nil {
 				return err
 			}
 		}

@@ -48,7 +48,7 @@ func (w *watcher) heads() heads {
 	return objectHeads(w.of.Kind)
 }
 
-func (w *watcher) gone(one item) error {
+func (w *watcher) printDeleted(one item) error {
 	delete(w.shown, one.key)
 	switch w.asked.output.Name {
 	case "json", "yaml":

@@ -54,7 +54,7 @@ func TestU37ServicesAreFoundByTheirFirstLabels(t *testing.T) {
 func TestU37ProxiesAreToldApartByShortNames(t *testing.T) {
 	const third = "~web-1.shop~shop.svc.cluster.local"
 	keys := []string{"c1/sidecar~10.0.0.1" + third, "c2/sidecar~10.0.0.1" + third, "c2/sidecar~10.0.0.2" + third}
-	if got, want := tellApart(keys), []string{"c1/web-1.shop", keys[1], keys[2]}; !slices.Equal(got, want) {
+	if got, want := distinct(keys), []string{"c1/web-1.shop", keys[1], keys[2]}; !slices.Equal(got, want) {
 		t.Errorf("they are %q, want %q", got, want)
 	}
 	cluster := "c1"

@@ -38,7 +38,7 @@ func Proxy(ctx context.Context, s *session.Session, t Target, n Name) (client.Pr
 	case 1:
 		return found[keys[0]], nil
 	}
-	return client.ProxySummary{}, fmt.Errorf("%q is the name of several proxies; use one of %s", n.Name, strings.Join(tellApart(keys), ", "))
+	return client.ProxySummary{}, fmt.Errorf("%q is the name of several proxies; use one of %s", n.Name, strings.Join(distinct(keys), ", "))
 }
 
 func isNamed(proxy client.ProxySummary, name string) bool {
@@ -58,8 +58,8 @@ func shortKey(key string) string {
 	return key
 }
 
-// tellApart are the short keys, or whole ones of proxies whose short key others have.
-func tellApart(keys []string) []string {
+// distinct are the short keys, or whole ones of proxies whose short key others have.
+func distinct(keys []string) []string {
 	count := map[string]int{}
 	for _, key := range keys {
 		count[shortKey(key)]++

@@ -72,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Authority, error) {
 		return nil, err
 	}
 	a := &Authority{o: o, changed: make(chan struct{})}
-	if err := a.look(ctx); err != nil {
+	if err := a.reload(ctx); err != nil {
 		unusable := errors.Is(err, ErrUnusable)
 		if _, able := a.state.current(o.Now()); !able && !unusable && (!o.Late || len(a.state.generations) > 0) {
 			return nil, fmt.Errorf("opening the certificate authority: %w", err)
@@ -104,7 +104,7 @@ func (a *Authority) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		err := a.look(ctx)
+		err := a.reload(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -160,8 +160,8 @@ func (a *Authority) Rotate(ctx context.Context, force bool) error {
 	return err
 }
 
-// look takes up what is stored and does what is due.
-func (a *Authority) look(ctx context.Context) error {
+// reload reads what is stored and does what is due.
+func (a *Authority) reload(ctx context.Context) error {
 	err := a.step(ctx, func(s state, now time.Time) (state, error) {
 		if a.o.Source != nil {
 			return a.fromSource(ctx, s, now)

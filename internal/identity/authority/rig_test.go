@@ -104,7 +104,7 @@ func (r *rig) replica(change func(*Options)) *Authority {
 func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
 	r.now = r.now.Add(d)
-	if err := r.look(r.t.Context()); err != nil {
+	if err := r.reload(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
 }

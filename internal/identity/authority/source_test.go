@@ -212,13 +212,13 @@ func TestAnIntermediateOfASecret(t *testing.T) {
 	r.pass(time.Second)
 	r.issue(Order{})
 	detach()
-	if err := r.look(t.Context()); err == nil {
+	if err := r.reload(t.Context()); err == nil {
 		t.Error("nothing is wrong when the cluster is gone")
 	}
 	r.issue(Order{})
 	server.Delete("istio-system", "cacerts")
 	source.Attach(cluster)
-	if err := r.look(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no Secret istio-system/cacerts") {
+	if err := r.reload(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no Secret istio-system/cacerts") {
 		t.Errorf("a Secret that is not there: %v", err)
 	}
 }
@@ -246,7 +246,7 @@ func TestR08AnotherClusterBringsNoIntermediate(t *testing.T) {
 		if name != "while it is read" {
 			cancel() // the gate stays closed, however long one waits
 		}
-		if err := r.look(ctx); err == nil || !strings.Contains(err.Error(),
+		if err := r.reload(ctx); err == nil || !strings.Contains(err.Error(),
 			"did not prove that it is the known one: another cluster answers at this address") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -58,7 +58,7 @@ func TestBE3AnAuthorityThatDoesNotOpenSignsNothing(t *testing.T) {
 				t.Error("what is stored was changed")
 			}
 			c.heal(&o, r.store)
-			if err := a.look(t.Context()); err != nil {
+			if err := a.reload(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := a.Sign(order); err != nil || a.Status().Trouble != nil || len(a.Roots()) != 1 {

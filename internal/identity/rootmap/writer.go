@@ -124,7 +124,7 @@ func (f *rootWriter) work(ctx context.Context, content string) {
 			}
 			continue
 		case leave:
-			f.tell(name)
+			f.logForeign(name)
 			continue
 		case create, update, overwrite:
 		}
@@ -153,8 +153,8 @@ func (f *rootWriter) take(now time.Time) []string {
 
 func title(namespace string) string { return "ConfigMap " + namespace + "/" + Name }
 
-// tell logs, once, that a namespace has the roots of somebody else.
-func (f *rootWriter) tell(name string) {
+// logForeign logs, once, that a namespace has the roots of somebody else.
+func (f *rootWriter) logForeign(name string) {
 	if !f.told[name] {
 		f.told[name] = true
 		f.log.Warn("a ConfigMap is left alone: somebody else, such as istiod, wrote other roots", slog.String("object", title(name)))

@@ -54,7 +54,7 @@ type Options struct {
 // objects, again and again. The last good keys stay while a server fails.
 type Keeper struct {
 	options Options
-	wanted  wanted
+	wanted  demand
 	slots   chan struct{}
 
 	mu       sync.Mutex

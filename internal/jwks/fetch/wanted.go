@@ -15,14 +15,14 @@ const (
 	mostOfNamespace = 100
 )
 
-// wanted follows which sources the rules of a mesh need.
-type wanted struct {
+// demand follows which sources the rules of a mesh need.
+type demand struct {
 	cursor  uint64
 	objects map[federation.ObjectKey]*federation.Object // RequestAuthentications
 }
 
 // follow notes what changed since the last call. It reports whether objects did.
-func (w *wanted) follow(s *federation.Snapshot) (changed bool) {
+func (w *demand) follow(s *federation.Snapshot) (changed bool) {
 	changes := s.ChangesSince(w.cursor)
 	w.cursor = s.Version()
 	if changes.All {
@@ -48,7 +48,7 @@ func (w *wanted) follow(s *federation.Snapshot) (changed bool) {
 
 // sources are those to fetch from, each with the longest timeout of its rules, and why others are
 // beyond the limits.
-func (w *wanted) sources() (fetched map[federation.KeySource]time.Duration, refused map[federation.KeySource]string) {
+func (w *demand) sources() (fetched map[federation.KeySource]time.Duration, refused map[federation.KeySource]string) {
 	fetched, refused = map[federation.KeySource]time.Duration{}, map[federation.KeySource]string{}
 	count := map[string]int{}
 	oldest := make([]*federation.Object, 0, len(w.objects))

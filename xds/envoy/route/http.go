@@ -74,7 +74,7 @@ func (r *Rule) httpRoute(in *networking.HTTPRoute) ([]Compiled, error) {
 	}
 	var routes []Compiled
 	for i, match := range matches {
-		if !r.concerns(match) {
+		if !r.applies(match) {
 			continue
 		}
 		m, err := virtualservice.RouteMatch(match, virtualservice.HasClaims(match) && r.knowsClaims())
@@ -105,8 +105,8 @@ func routeName(route, match string) string {
 	return route + "." + match
 }
 
-// concerns reports whether the match is for the facet's proxies and the rule's port.
-func (r *Rule) concerns(m *networking.HTTPMatchRequest) bool {
+// applies reports whether the match is for the facet's proxies and the rule's port.
+func (r *Rule) applies(m *networking.HTTPMatchRequest) bool {
 	return r.isFor(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.Port)) &&
 		isSource(r.View, m.GetSourceNamespace(), m.GetSourceLabels())
 }

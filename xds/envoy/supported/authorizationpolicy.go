@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-var _ = add(row{kind: authorization.Kind, table: authorizationFields(), concerns: concernsSelected})
+var _ = add(row{kind: authorization.Kind, table: authorizationFields(), concerns: selects})
 
 const (
 	noTarget   = "the hub has no proxies that it could mean; name a Gateway of gateway.networking.k8s.io, or use a selector"
@@ -45,8 +45,8 @@ func authorizationFields() *table {
 	return t
 }
 
-// concernsSelected reports whether a policy selects the facet's proxies.
-func concernsSelected(o *federation.Object, f node.Facet) bool {
+// selects reports whether a policy selects the facet's proxies.
+func selects(o *federation.Object, f node.Facet) bool {
 	p, is := o.Spec.(facet.Attached)
 	return !is || facet.Selects(p, o.Key.Namespace, f)
 }

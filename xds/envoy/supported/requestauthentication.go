@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/internal/jwks"
 )
 
-var _ = add(row{kind: jwks.Kind, concerns: concernsSelected, table: withTargets(&table{
+var _ = add(row{kind: jwks.Kind, concerns: selects, table: withTargets(&table{
 	fields: []string{
 		"selector.matchLabels", "jwtRules.issuer", "jwtRules.audiences", "jwtRules.jwks", "jwtRules.jwksUri",
 		"jwtRules.fromHeaders", "jwtRules.fromParams", "jwtRules.fromCookies",

@@ -155,7 +155,7 @@ func join(path, name string) string {
 }
 
 func (w *fieldWalk) field(field protoreflect.FieldDescriptor, v protoreflect.Value, p fieldPaths) {
-	verdict, why := w.table.says(p.path, field.Message() != nil && !field.IsMap())
+	verdict, why := w.table.verdict(p.path, field.Message() != nil && !field.IsMap())
 	switch {
 	case verdict == No:
 		w.found = append(w.found, Field{p.at, why})
@@ -185,7 +185,7 @@ const (
 // has no indices; holds tells whether there are fields below it.
 func Says(kind federation.Kind, path string, holds bool) (v Verdict, why string) {
 	if t := rows[kind].table; t != nil {
-		return t.says(path, holds)
+		return t.verdict(path, holds)
 	}
 	return No, rows[kind].idle
 }
@@ -193,7 +193,7 @@ func Says(kind federation.Kind, path string, holds bool) (v Verdict, why string)
 // Unlisted is the reason of a field that the table does not have.
 const Unlisted = "this field is not compiled yet"
 
-func (t table) says(path string, holds bool) (v Verdict, why string) {
+func (t table) verdict(path string, holds bool) (v Verdict, why string) {
 	why, refused := t.refused[path]
 	switch {
 	case refused:

@@ -6,8 +6,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// say puts the problem under its name into the edit; nil takes it away.
-func (a *Aggregate) say(edit *federation.Edit, name string, p *Problem) {
+// setProblem sets the problem of that name in the edit; nil removes it.
+func (a *Aggregate) setProblem(edit *federation.Edit, name string, p *Problem) {
 	old, had := a.said[name]
 	switch {
 	case p == nil && had:
@@ -22,17 +22,17 @@ func (a *Aggregate) say(edit *federation.Edit, name string, p *Problem) {
 	}
 }
 
-// sayAll replaces all problems whose names begin so.
-func (a *Aggregate) sayAll(edit *federation.Edit, name string, problems []Problem) {
+// setProblems replaces all problems whose names begin so.
+func (a *Aggregate) setProblems(edit *federation.Edit, name string, problems []Problem) {
 	for i := 0; ; i++ {
 		at := name + nul + strconv.Itoa(i)
 		if _, had := a.said[at]; !had && i >= len(problems) {
 			return
 		}
 		if i < len(problems) {
-			a.say(edit, at, &problems[i])
+			a.setProblem(edit, at, &problems[i])
 		} else {
-			a.say(edit, at, nil)
+			a.setProblem(edit, at, nil)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (t *delivered) with(changed map[int]struct{}, of pages, open map[uint32]ent
 		next.branches = slices.Clone(t.branches)
 	}
 	for at := range changed {
-		next.ownBranch(t, at/pageSize)[at%pageSize] = of.leaf(at)
+		next.writableBranch(t, at/pageSize)[at%pageSize] = of.leaf(at)
 	}
 	for number, e := range open {
 		next.open = append(next.open, numberedEntry{number, e})
@@ -46,8 +46,8 @@ func (t *delivered) with(changed map[int]struct{}, of pages, open map[uint32]ent
 	return next
 }
 
-// ownBranch is a branch that may be changed, since the value before does not have it.
-func (t *delivered) ownBranch(before *delivered, at int) *branch {
+// writableBranch is a branch that may be changed, since the value before does not have it.
+func (t *delivered) writableBranch(before *delivered, at int) *branch {
 	if at >= len(t.branches) {
 		t.branches = append(t.branches, make([]*branch, at+1-len(t.branches))...)
 	}
@@ -112,8 +112,8 @@ func (t *delivered) leaves() iter.Seq2[uint32, *leaf] {
 	}
 }
 
-// told is what the client was told, as a value for all to read.
-func (s *slots) told() *delivered {
+// delivered is what the client was sent, as a value for all to read.
+func (s *slots) delivered() *delivered {
 	if !s.moved {
 		return s.value
 	}
