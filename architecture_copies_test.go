@@ -22,13 +22,15 @@ const mostCopied = 12
 // dupl finds passages of the same shape, but only within a package.
 func TestNoPassageStandsTwice(t *testing.T) {
 	files := map[string][]codeLine{}
-	for _, name := range goFiles(t) {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !generated.Match(source) {
-			files[name] = codeLines(source)
+	for _, kind := range written {
+		for _, name := range filesOf(t, kind.suffixes...) {
+			source, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !generated.Match(source) {
+				files[name] = kind.lines(source)
+			}
 		}
 	}
 	for _, c := range copies(files, mostCopied+1) {
@@ -36,11 +38,33 @@ func TestNoPassageStandsTwice(t *testing.T) {
 	}
 }
 
+// written are the kinds of files that somebody writes. YAML and GraphQL are not among them: they have no
+// means to share what two objects, or two payloads, have in common.
+var written = []struct {
+	lines    func(source []byte) []codeLine
+	suffixes []string
+}{
+	{codeLines, []string{".go"}},
+	{textLines, []string{".md", ".sh", ".mk", "Makefile", ".js", ".jsx", ".mjs", ".html"}},
+}
+
 // generated is the line that files have which no one writes by hand.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// goFiles are the Go files of the tree, tests included.
-func goFiles(t *testing.T) (names []string) {
+// textLines are the lines of any other text that say something. Rows of tables are not among them.
+func textLines(source []byte) (lines []codeLine) {
+	number := 0
+	for text := range strings.Lines(string(source)) {
+		number++
+		if text = strings.TrimSpace(text); text != "" && text[0] != '|' && text[0] != '#' {
+			lines = append(lines, codeLine{number, text})
+		}
+	}
+	return lines
+}
+
+// filesOf are the files of the tree whose names end so, tests included.
+func filesOf(t *testing.T, suffixes ...string) (names []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -48,7 +72,7 @@ func goFiles(t *testing.T) (names []string) {
 			return err
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
 			return fs.SkipDir
-		case !d.IsDir() && strings.HasSuffix(name, ".go"):
+		case !d.IsDir() && slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) }):
 			names = append(names, name)
 		}
 		return nil

@@ -33,7 +33,7 @@ type typeMethods struct {
 func countMethods(t *testing.T) map[string]int {
 	t.Helper()
 	types := map[string]*typeMethods{}
-	for _, name := range goFiles(t) {
+	for _, name := range filesOf(t, ".go") {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
