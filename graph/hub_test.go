@@ -52,13 +52,17 @@ func newHub(t *testing.T) hub {
 	return hubOver(t, fixture(t), proxies())
 }
 
-func hubOver(t *testing.T, snapshot *federation.Snapshot, all *fleet.Fleet) hub {
+func hubOver(t *testing.T, snapshot *federation.Snapshot, all *fleet.Fleet, change ...func(*graph.Options)) hub {
 	t.Helper()
 	from := &source{snapshot}
-	h := hubWith(t, graph.Options{
+	options := graph.Options{
 		Snapshots: from, Counters: counters{}, Fleet: all, Hub: model.Hub{Version: "test", ClusterID: "hub"},
 		Now: func() time.Time { return time.Date(2026, 11, 21, 9, 1, 30, 0, time.UTC) },
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	h := hubWith(t, options)
 	h.source, h.fleet = from, all
 	return h
 }

@@ -17,7 +17,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-// Mesh is what a row of a table says of a mesh.
+// Mesh is the mesh of a row of a table.
 type Mesh struct {
 	Services []Service
 	Rules    []string // DestinationRules: NAMESPACE/NAME HOST SPEC, without the host
@@ -25,7 +25,7 @@ type Mesh struct {
 	Settings *federation.MeshSettings
 }
 
-// Service is what a cluster says of NAMESPACE/HOSTNAME.
+// Service is what a cluster has at NAMESPACE/HOSTNAME.
 type Service struct {
 	Name     string
 	Cluster  federation.ClusterID

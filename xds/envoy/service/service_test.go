@@ -209,7 +209,7 @@ func TestOtherNames(t *testing.T) {
 	}
 	direct := mesh.View(t, node.Facet{Scope: node.ScopePublic, GRPC: true})
 	if service.IsAlias(direct, of("alias.shop")) {
-		t.Error("clients of gRPC are told what they resolve themselves")
+		t.Error("clients of gRPC resolve the name themselves, and get an alias")
 	}
 	if to, is := service.AliasAmong(v, "alias.shop", service.ServedPort{}); !is || to != "web.shop" {
 		t.Errorf("at a port that nobody has, alias.shop is a name of %q, %t", to, is)
