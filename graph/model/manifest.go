@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"go.yaml.in/yaml/v2"
-
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/schema"
 )
 
 // YAML writes an object without managed fields. Its numbers stay as they are, also those
@@ -23,7 +22,8 @@ func YAML(of *config.Object) (string, error) {
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")
 	}
-	text, err := yaml.Marshal(numbered(object))
+	numbered(object)
+	text, err := schema.YAML(object)
 	if err != nil {
 		return "", fmt.Errorf("writing %s as YAML: %w", of.Key, err)
 	}

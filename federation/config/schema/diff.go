@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"github.com/pmezard/go-difflib/difflib"
-	"go.yaml.in/yaml/v2"
 )
 
 // Diff shows what changes from one object to the other as a unified diff of YAML,
@@ -40,7 +39,7 @@ func lines(object map[string]any) []string {
 	if object == nil {
 		return nil
 	}
-	text, err := yaml.Marshal(withoutServers(object))
+	text, err := YAML(withoutServers(object))
 	if err != nil {
 		return []string{err.Error() + "\n"}
 	}

@@ -13,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/internal/text"
 )
 
@@ -26,14 +27,15 @@ const (
 // block keeps a cluster, a resource or an object from being written for some time.
 type block struct {
 	until   time.Time
-	pause   time.Duration
+	tries   retry.Backoff
 	problem config.Problem // Code is empty for a cluster: its own status says why
 }
 
-func (b *block) again(now time.Time, first time.Duration) {
-	b.pause = min(max(2*b.pause, first), mostPause)
-	b.until = now.Add(b.pause)
+func (o Options) newBlock() *block {
+	return &block{tries: retry.Backoff{First: o.Pause, Longest: mostPause}}
 }
+
+func (b *block) again() { b.until = time.Now().Add(b.tries.Next()) }
 
 // isForbidden reports whether the account lacks the right to write. Webhooks and policies of
 // the cluster refuse single objects with the same status code.
@@ -47,10 +49,10 @@ func (j job) forbid(w *Writer) {
 	w.o.count(j.at.cluster, "forbidden")
 	b := blocked[named(resource)]
 	if b == nil {
-		b = &block{}
+		b = w.o.newBlock()
 		blocked[named(resource)] = b
 	}
-	b.again(time.Now(), w.o.Pause)
+	b.again()
 	w.o.warn(b, config.Problem{
 		Code: codeForbidden, Object: fmt.Sprintf("%s of cluster %s", resource.GroupResource(), j.at.cluster), Field: "status",
 		Message: fmt.Sprintf("the hub may not write the status: grant its account the verb patch on %s/status of the API group %s, or set status to false",
@@ -69,9 +71,9 @@ func (j job) refuse(w *Writer, err error) {
 		return
 	}
 	if r.refused == nil {
-		r.refused = &block{}
+		r.refused = w.o.newBlock()
 	}
-	r.refused.again(time.Now(), w.o.Pause)
+	r.refused.again()
 	r.notBefore = r.refused.until
 	w.troubled[j.at] = struct{}{}
 	w.o.warn(r.refused, config.Problem{

@@ -143,6 +143,7 @@ func (w *Writer) took(j job, after *unstructured.Unstructured) {
 		return
 	}
 	now := time.Now()
+	// The write succeeded: this is no pause of a retry but the pace of writes that repeat.
 	if r.pause = min(max(2*r.pause, w.o.Pause), mostPause); now.Sub(r.wrote) > 4*r.pause {
 		r.pause = w.o.Pause
 	}
@@ -200,9 +201,9 @@ func (w *Writer) reached(id federation.ClusterID, err error) {
 		w.o.count(id, "unreachable")
 	}
 	if t.blocked[""] == nil {
-		t.blocked[""] = &block{}
+		t.blocked[""] = w.o.newBlock()
 	}
-	t.blocked[""].again(time.Now(), w.o.Pause)
+	t.blocked[""].again()
 }
 
 // count counts a write; failed is why it failed, or empty.
