@@ -37,7 +37,7 @@ func (p Proxy) key() federation.ObjectKey {
 	if p.Group == "" {
 		return config.WorkloadHealthKey(p.workload())
 	}
-	name := p.Group + "-" + strings.ReplaceAll(p.Address.String(), ":", "-")
+	name := p.Group + "-" + strings.ReplaceAll(p.address().String(), ":", "-")
 	if p.Network != "" {
 		name += "-" + string(p.Network)
 	}
@@ -81,11 +81,11 @@ func entryOf(p Proxy, s *federation.Snapshot, hub federation.ClusterID, h health
 	if err := p.ofTrustDomain(s, hub); err != nil {
 		return nil, err
 	}
-	if why := s.Settings().Addresses.Refuse(p.Address, 0); why != "" {
+	if why := s.Settings().Addresses.Refuse(p.address(), 0); why != "" {
 		return nil, refuse(Invalid,
-			"the address %s %s, and no proxy is sent there: set INSTANCE_IP to an address at which others reach the workload", p.Address, why)
+			"the address %s %s, and no proxy is sent there: set INSTANCE_IP to an address at which others reach the workload", p.address(), why)
 	}
-	spec.Address = p.Address.String()
+	spec.Address = p.address().String()
 	if p.Network != "" {
 		spec.Network = string(p.Network)
 	}

@@ -168,7 +168,7 @@ func vm(address string) registration.Proxy {
 	return registration.Proxy{
 		Node: "sidecar~" + address + "~vm." + "shop~shop.svc.cluster.local", Cluster: "c1", TrustDomain: "cluster.local",
 		Namespace: "shop", Account: "ledger",
-		Group: "ledger", Address: netip.MustParseAddr(address), Identity: true,
+		Group: "ledger", Addresses: at(address), Identity: true,
 	}
 }
 
@@ -180,3 +180,6 @@ func (h *hub) join(p registration.Proxy) *registration.Membership {
 	}
 	return joined
 }
+
+// at is the list of one address.
+func at(address string) []netip.Addr { return []netip.Addr{netip.MustParseAddr(address)} }

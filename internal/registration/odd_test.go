@@ -3,7 +3,6 @@ package registration_test
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -44,15 +43,15 @@ func TestG87OddMachines(t *testing.T) {
 			want   string // the workload, or the reason of the refusal
 		}{
 			"an IPv6 address": {
-				func(p *registration.Proxy) { p.Address = netip.MustParseAddr("fd00::1") },
+				func(p *registration.Proxy) { p.Addresses = at("fd00::1") },
 				"shop/ledger-fd00--1 fd00::1 default eu/a istio 0",
 			},
 			"an IPv6 address that ends with colons": {
-				func(p *registration.Proxy) { p.Address = netip.MustParseAddr("fd00::") },
+				func(p *registration.Proxy) { p.Addresses = at("fd00::") },
 				"shop/ledger-fd00 fd00:: default eu/a istio 0",
 			},
-			"an address of the loopback":   {func(p *registration.Proxy) { p.Address = netip.MustParseAddr("127.0.0.1") }, "invalid"},
-			"a link-local address":         {func(p *registration.Proxy) { p.Address = netip.MustParseAddr("169.254.169.254") }, "invalid"},
+			"an address of the loopback":   {func(p *registration.Proxy) { p.Addresses = at("127.0.0.1") }, "invalid"},
+			"a link-local address":         {func(p *registration.Proxy) { p.Addresses = at("169.254.169.254") }, "invalid"},
 			"a network that is not a name": {func(p *registration.Proxy) { p.Network = "Site_1" }, "invalid"},
 			"the longest name": {
 				func(p *registration.Proxy) { p.Group = longestGroup },

@@ -79,14 +79,14 @@ func (k *Keeper) prove(p Proxy, entry config.Reportable) (netip.Addr, error) {
 		return netip.Addr{}, refuse(OtherAddress, "it connects from %s, the address of another WorkloadEntry of %s in its network: "+
 			"if a gateway of it is there, give that WorkloadEntry a service account of its own", p.Source, entry.Account)
 	}
-	for _, own := range append([]netip.Addr{p.Address}, p.Addresses...) {
+	for _, own := range p.Addresses {
 		if entry.By(entry.Account, own) {
 			return own, nil
 		}
 	}
 	return netip.Addr{}, refuse(OtherAddress,
 		"the WorkloadEntry %s has the address %s, and the proxy says that it is at %s: correct the WorkloadEntry or the agent's address",
-		p.workload(), joined(entry.Addresses), p.Address)
+		p.workload(), joined(entry.Addresses), p.address())
 }
 
 // isSibling reports whether a WorkloadEntry with the account of the entry has the address in its network: networks may

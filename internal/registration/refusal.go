@@ -68,5 +68,5 @@ func taken(p Proxy, by string) *Refusal {
 		return refuse(Taken, "another proxy, %q, reports the health of the WorkloadEntry %s: stop that proxy, or correct ISTIO_META_WORKLOAD_ENTRY",
 			by, p.workload())
 	}
-	return refuse(Taken, "the address %s is registered by another proxy, %q: stop that proxy, or correct the address", p.Address, by)
+	return refuse(Taken, "the address %s is registered by another proxy, %q: stop that proxy, or correct the address", p.address(), by)
 }

@@ -26,10 +26,9 @@ type Proxy struct {
 	TrustDomain string
 	Namespace   string
 	Account     string
-	Group       string // the name of a WorkloadGroup of its namespace
-	Entry       string // without a group: the name of a WorkloadEntry of its namespace
-	Address     netip.Addr
-	Addresses   []netip.Addr         // further ones, at one of which the WorkloadEntry may be
+	Group       string               // the name of a WorkloadGroup of its namespace
+	Entry       string               // without a group: the name of a WorkloadEntry of its namespace
+	Addresses   []netip.Addr         // one or more; a workload of a group is at the first, a WorkloadEntry at any
 	Source      netip.Addr           // from where it connects; not valid: it is not known
 	Network     federation.NetworkID // empty: that of the group
 	Locality    federation.Locality  // zero: that of the group
@@ -91,6 +90,8 @@ type Keeper struct {
 
 // account is who proved itself: what counts together.
 type account struct{ trustDomain, namespace, name string }
+
+func (p Proxy) address() netip.Addr { return p.Addresses[0] }
 
 func (p Proxy) account() account { return account{p.TrustDomain, p.Namespace, p.Account} }
 

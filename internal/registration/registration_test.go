@@ -149,7 +149,9 @@ func TestU07ClaimsAreRefused(t *testing.T) {
 				registration.OtherIdentity, `"evil.example"`,
 			},
 			"the address of another proxy": {
-				func(p *registration.Proxy) { p.Address, p.Node = vm("10.0.0.1").Address, "sidecar~10.0.0.1~x.shop~d" },
+				func(p *registration.Proxy) {
+					p.Addresses, p.Node = vm("10.0.0.1").Addresses, "sidecar~10.0.0.1~x.shop~d"
+				},
 				registration.Taken, "10.0.0.1",
 			},
 		} {

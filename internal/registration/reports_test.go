@@ -136,7 +136,7 @@ func TestK78ReportsOfOthersAreRefused(t *testing.T) {
 			"a path as an entry":         {func(p *registration.Proxy) { p.Entry = "../shop/reports" }, registration.NoEntry, ""},
 			"another account":            {func(p *registration.Proxy) { p.Account = "web" }, registration.OtherIdentity, "shop/web"},
 			"another trust domain":       {func(p *registration.Proxy) { p.TrustDomain = "evil.example" }, registration.OtherIdentity, "evil.example"},
-			"another address":            {func(p *registration.Proxy) { p.Address = netip.MustParseAddr("10.0.0.3") }, registration.OtherAddress, "has the address 10.0.0.1, and the proxy says that it is at 10.0.0.3"},
+			"another address":            {func(p *registration.Proxy) { p.Addresses = at("10.0.0.3") }, registration.OtherAddress, "has the address 10.0.0.1, and the proxy says that it is at 10.0.0.3"},
 			"connected as another entry": {func(p *registration.Proxy) { p.Source = netip.MustParseAddr("10.0.0.2") }, registration.OtherAddress, "another WorkloadEntry of shop/ledger"},
 			"a second proxy":             {func(p *registration.Proxy) { p.Node = "sidecar~10.0.0.1~x.shop~d" }, registration.Taken, "another proxy"},
 		} {
@@ -150,8 +150,8 @@ func TestK78ReportsOfOthersAreRefused(t *testing.T) {
 		}
 		w.is("after all that", federation.Healthy)
 		gateway := reporter()
-		gateway.Source, gateway.Address = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("10.9.9.9")
-		gateway.Addresses = []netip.Addr{gateway.Address, netip.MustParseAddr("10.0.0.1")}
+		gateway.Source = netip.MustParseAddr("192.0.2.1")
+		gateway.Addresses = append(at("10.9.9.9"), at("10.0.0.1")...)
 		if _, err := w.keeper.Join(gateway); err != nil {
 			t.Errorf("with further addresses, and through a gateway: %v", err)
 		}

@@ -31,7 +31,7 @@ func (m members) Join(n envoy.Node, workload string, source netip.Addr) (xds.Mem
 		Node: n.ID, Cluster: n.Cluster, TrustDomain: who.TrustDomain, Namespace: who.Namespace,
 		Account: cmp.Or(who.ServiceAccount, "default"),
 		Group:   n.Group, Entry: n.Entry, Source: source,
-		Addresses: n.Addresses, Address: n.Addresses[0], Network: n.Network, Locality: n.Locality, Probed: n.Probed, Identity: n.Identity,
+		Addresses: n.Addresses, Network: n.Network, Locality: n.Locality, Probed: n.Probed, Identity: n.Identity,
 	})
 	if err != nil {
 		return nil, refusedStatus(err)
