@@ -202,7 +202,7 @@ func (s *statuses) content(of *federation.Snapshot, proxies *fleet.Value, o *fed
 }
 
 // tell adds to a change the objects whose status, and nothing else, changed since
-// the state's; it returns up to where they were told.
+// the state's; it returns up to where they were sent.
 func (s *statuses) tell(change *model.Change, p subscriptionState) (upTo uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // connected yields the streams of proxies that are followed, while all of them are
-// told.
+// sent.
 func (p *subscriptionState) connected() iter.Seq[*fleet.Proxy] {
 	return func(yield func(*fleet.Proxy) bool) {
 		if p.streams == nil {
@@ -41,10 +41,10 @@ func (f *changeFeed) nextStreams(before *fleet.Value, now subscriptionState) []m
 			}
 		}
 	}
-	var told []model.ProxyChange
+	var sent []model.ProxyChange
 	for _, key := range gone {
 		if before := f.streams[key]; before != nil {
-			told = append(told, now.proxy(model.ChangeActionDelete, before))
+			sent = append(sent, now.proxy(model.ChangeActionDelete, before))
 			delete(f.streams, key)
 		}
 	}
@@ -53,8 +53,8 @@ func (f *changeFeed) nextStreams(before *fleet.Value, now subscriptionState) []m
 		if !now.hasProxy(of) || before == of {
 			continue
 		}
-		told = append(told, now.proxy(action(before != nil, true), of))
+		sent = append(sent, now.proxy(action(before != nil, true), of))
 		f.streams[of.Key()] = of
 	}
-	return told
+	return sent
 }

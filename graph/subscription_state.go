@@ -58,7 +58,7 @@ func (p subscriptionState) next(now *federation.Snapshot) (next subscriptionStat
 	return next, change, true
 }
 
-// changedClusters are those that may be told. The change set does not name a cluster of
+// changedClusters are those that the subscriber may see. The change set does not name a cluster of
 // which only the numbers changed.
 func (p subscriptionState) changedClusters(set federation.ChangeSet, now *federation.Snapshot) []federation.ClusterID {
 	changed := set.Clusters

@@ -1,6 +1,6 @@
 package xds
 
-// clientState is which resources of a type the client has: what it was told, what of that it
+// clientState is which resources of a type the client has: what it was sent, what of that it
 // accepted, and what it said it has.
 type clientState struct {
 	slots  *slots
@@ -26,7 +26,7 @@ func (c *clientState) sent(name string, r *resource) entry {
 	})
 }
 
-// accept notes that the client has taken what the response told it.
+// accept notes that the client has accepted what the response contained.
 func (c *clientState) accept(f *flight) {
 	for _, r := range f.resources {
 		has := c.slots.update(r.name, func(e entry) entry {
@@ -61,7 +61,7 @@ func (c *clientState) forget(name string) {
 	c.slots.forgetRewarm(name)
 }
 
-// resources returns everything that the client has been told to have, by name.
+// resources returns everything that the client was sent and has not been told to remove, by name.
 func (c *clientState) resources() []*resource {
 	var all []*resource
 	for _, e := range c.slots.all() {
@@ -73,7 +73,7 @@ func (c *clientState) resources() []*resource {
 	return all
 }
 
-// usage is the clusters that the client may use because of what it was told.
+// usage is the clusters that the client may use because of what it was sent.
 func (c *clientState) usage() usage {
 	u := usage{single: map[string]struct{}{}}
 	for _, e := range c.slots.all() {
@@ -103,7 +103,7 @@ func (c *clientState) claim(initial map[string]string) {
 	}
 }
 
-// dropClaims notes that the client has answered what it was told of its claims.
+// dropClaims notes that the client has answered what it was sent because of its claims.
 func (c *clientState) dropClaims() {
 	c.slots.account.removeClaims(c.claims)
 	c.claims = 0

@@ -48,14 +48,14 @@ func (all pages) held() iter.Seq2[uint32, *page] {
 }
 
 // slots are what one stream knows of the resources of a type: a pointer for each,
-// and more only for those that the client has not accepted as they were told
-// last. They are for one goroutine; others read the values that told returns.
+// and more only for those that the client has not accepted as they were sent
+// last. They are for one goroutine; others read the values that delivered returns.
 type slots struct {
 	names   *nameTable
 	account *account
 	excess  error // why the account does not take what the client asks for
 	pages   pages
-	open    map[uint32]entry // not accepted as they were told last
+	open    map[uint32]entry // not accepted as they were sent last
 	named   int              // names that are subscribed to
 	value   *delivered       // made last
 	moved   bool             // sent or open have changed since
@@ -208,7 +208,7 @@ func makeRoom(s *slots, n int) {
 	}
 }
 
-// all yields everything of which something was told or accepted.
+// all yields everything of which something was sent or accepted.
 func (s *slots) all() iter.Seq2[string, entry] {
 	return func(yield func(string, entry) bool) {
 		for number, p := range s.pages.held() {

@@ -45,7 +45,7 @@ type entry struct {
 func (e entry) certain() bool { return e.acked != nil && !e.lapsed }
 
 // subscription is one type on one stream: what the client wants of which sources, and what
-// it has, is to be told, has not answered and refuses, each a part of its own. It is for one
+// it has, is to be sent, has not answered and refuses, each a part of its own. It is for one
 // goroutine and reads no clock.
 type subscription struct {
 	kind    envoy.Type
@@ -128,7 +128,7 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 	}
 }
 
-// enqueueAll looks at everything that is wanted or was told.
+// enqueueAll looks at everything that is wanted or was sent.
 func (s *subscription) enqueueAll(w trigger) {
 	for name := range s.client.slots.all() {
 		s.queue.enqueue(name, w)
