@@ -161,7 +161,8 @@ func lookAtShares(t *testing.T, shape map[string]bridge.Shape, look func() map[s
 // are few, and all together by a chi-square test that errs once in a thousand.
 func shares(shape map[string]bridge.Shape, counts map[string]int) (said string, wrong error) {
 	var all []error
-	pods, n, squares, worst := 0, 0, 0.0, 0.0
+	pods, n := 0, 0
+	squares, worst := 0.0, 0.0
 	for _, s := range shape {
 		pods += s.Pods
 	}

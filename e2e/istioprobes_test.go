@@ -99,7 +99,8 @@ func (w *agentFixture) machineOf(group, address string) *agentPod {
 	}
 	name := "vm-" + address[len(address)-1:]
 	return w.machine("POD_NAME="+name, func(o *testbed.AgentOptions) {
-		o.Machine, o.Pod, o.Address, o.Config = true, "shop/"+name, address, mesh.DefaultConfig
+		o.Machine, o.Pod = true, "shop/"+name
+		o.Address, o.Config = address, mesh.DefaultConfig
 		o.Token = read(w.t, filepath.Join(dir, "istio-token"))
 		o.Roots = []byte(read(w.t, filepath.Join(dir, "root-cert.pem")))
 		for line := range strings.Lines(read(w.t, filepath.Join(dir, "cluster.env"))) {

@@ -47,7 +47,8 @@ func TestR84PropertyKeptIsAsIfSaidAgain(t *testing.T) {
 			Source: shardOf(rapid.SampledFrom([]string{"c1", "c2"}).Draw(t, "cluster")), Services: drawServices(t),
 			Workloads: drawWorkloads(t),
 		}
-		e.Services.Full, e.Workloads.Full, e.Services.Gone, e.Workloads.Gone = true, true, nil, nil
+		e.Services.Full, e.Workloads.Full = true, true
+		e.Services.Gone, e.Workloads.Gone = nil, nil
 		before := s.Contribution(e.Source)
 		e.Services.Keep = drawKeep(t, inOrder(before.Services.Set))
 		e.Workloads.Keep = drawKeep(t, inOrder(before.Workloads.Set))

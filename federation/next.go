@@ -10,7 +10,8 @@ import "time"
 func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d := newDraft(s)
 	d.applyClock(e.Clock)
-	in, ex, m, n := d.intake(), d.exporting(), d.merging(), d.networking()
+	in, ex := d.intake(), d.exporting()
+	m, n := d.merging(), d.networking()
 	d.applySettings(e.Settings)
 	d.objects.apply(e.Objects, d.networks.noteObject, ex.noteObject, m.noteObject)
 	m.tick(s.clock)
@@ -67,7 +68,8 @@ func newDraft(s *Snapshot) *draft {
 		bindings:  bindingsTxn{Txn: s.bindings.Txn()}, addresses: addressesTxn{Txn: s.addresses.Txn(), touched: map[AddressKey]bool{}},
 		keySets: keySetsTxn{Txn: s.keySets.Txn()},
 	}
-	d.objects.changes, d.networks.changes, d.clusters.changes, d.keySets.changes = &d.changes, &d.changes, &d.changes, &d.changes
+	d.objects.changes, d.networks.changes = &d.changes, &d.changes
+	d.clusters.changes, d.keySets.changes = &d.changes, &d.changes
 	d.clusters.networks = &d.networks
 	d.contributions.services = &d.services
 	d.contributions.clear()

@@ -52,7 +52,10 @@ func TestG57TheShareFollowsTheClock(t *testing.T) {
 	base := after(
 		reports("c1", "web", web("", endpoint("10.1.0.1", 80))), reports("c2", "web", web("", endpoint("10.2.0.1", 80))))
 	rising := drainOf("a", func(d *DrainObject) { d.Cluster, d.Ramp = "c2", "20m" })
-	falling := drainOf("a", func(d *DrainObject) { d.Cluster, d.Ramp, d.Percent, d.RampFrom = "c2", "20m", share(0), 100 })
+	falling := drainOf("a", func(d *DrainObject) {
+		d.Cluster, d.Ramp = "c2", "20m"
+		d.Percent, d.RampFrom = share(0), 100
+	})
 	for _, c := range []struct {
 		what    string
 		drain   *Object

@@ -220,8 +220,8 @@ func TestSeed51EndpointsAreCurrentWhenTheSpecIsTold(t *testing.T) {
 
 func TestSeed53AllThatAWorkloadSaysArrives(t *testing.T) {
 	vm := entry("10.2.0.1", "app", "x")
-	vm.Network, vm.Locality, vm.Weight, vm.TLSMode, vm.ServiceAccount, vm.Health = "n2", Locality{Region: "eu", Zone: "eu-1", SubZone: "r1"},
-		5, "istio", "shop/vm", Draining
+	vm.Network, vm.Locality, vm.Weight = "n2", Locality{Region: "eu", Zone: "eu-1", SubZone: "r1"}, 5
+	vm.TLSMode, vm.ServiceAccount, vm.Health = "istio", "shop/vm", Draining
 	vm.Ports = []EndpointPort{{Name: "http", Number: 8080}}
 	s := after(set(hub, map[ServiceKey]*Shard{webKey: selecting("app", "x")}))
 	next, c := Next(s, workloads(hub, map[WorkloadKey]*Workload{we("vm"): vm}))

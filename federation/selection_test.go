@@ -7,8 +7,8 @@ import (
 )
 
 func TestWhereASelectedWorkloadListens(t *testing.T) {
-	socket, named, own, target, silent := entry("10.2.0.1", "app", "x"), entry("", "app", "x"), entry("10.2.0.3", "app", "x"),
-		entry("10.2.0.4", "app", "x"), entry("10.2.0.5", "app", "x")
+	socket, named, own := entry("10.2.0.1", "app", "x"), entry("", "app", "x"), entry("10.2.0.3", "app", "x")
+	target, silent := entry("10.2.0.4", "app", "x"), entry("10.2.0.5", "app", "x")
 	socket.Host, named.Host = UnixAddress("/run/x"), HostAddress("vm.example")
 	own.Ports = []EndpointPort{{Name: "http", Number: 1}, {Name: "dns", Number: 2}, {Name: "admin", Number: 3}}
 	target.Ports = []EndpointPort{{Name: "web", Number: 4}}

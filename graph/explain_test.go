@@ -23,9 +23,11 @@ func (explainer) Explain(s *federation.Snapshot, proxy string, host federation.H
 			e := federation.Explanation{Shard: i.Shard, Endpoint: i.Endpoint, Via: federation.ViaNone, Code: "UNHEALTHY", Message: "it is unhealthy"}
 			switch {
 			case i.Shard.Cluster == "c1":
-				e.Included, e.Via, e.Code, e.Message = true, federation.ViaDirect, "DIRECT", "it is in the proxy's own network"
+				e.Included, e.Via = true, federation.ViaDirect
+				e.Code, e.Message = "DIRECT", "it is in the proxy's own network"
 			case i.Endpoint.Health == federation.Healthy:
-				e.Included, e.Via, e.Code, e.Message = true, federation.ViaGateway, "GATEWAY", "by 192.0.2.1:15443"
+				e.Included, e.Via = true, federation.ViaGateway
+				e.Code, e.Message = "GATEWAY", "by 192.0.2.1:15443"
 				e.Cause = federation.ObjectKey{Group: federation.MeshGroup, Kind: "Network", Name: "n2"}
 			}
 			all = append(all, e)

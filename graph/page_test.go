@@ -47,9 +47,11 @@ func (l list) page(h hub, arguments string) map[string]any {
 // between is called after each page.
 func (l list) walk(h hub, forward bool, size int, between func()) []string {
 	h.t.Helper()
-	way, behind, more, next := "first", "after", "hasNextPage", "endCursor"
+	way, behind := "first", "after"
+	more, next := "hasNextPage", "endCursor"
 	if !forward {
-		way, behind, more, next = "last", "before", "hasPreviousPage", "startCursor"
+		way, behind = "last", "before"
+		more, next = "hasPreviousPage", "startCursor"
 	}
 	var seen []string
 	for arguments := fmt.Sprintf("%s:%d", way, size); ; {

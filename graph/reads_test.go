@@ -168,7 +168,8 @@ func relations(schema *ast.Schema, of *ast.Definition) string {
 func TestEveryListIsReadAtOnce(t *testing.T) {
 	read := &reads{}
 	c := newConfigured(t, func(o *graph.Options) {
-		o.Snapshots, o.Fleet, o.Explainer, o.Inspector = &source{bridged(t)}, proxies(), explainer{}, inspector{10}
+		o.Snapshots, o.Fleet = &source{bridged(t)}, proxies()
+		o.Explainer, o.Inspector = explainer{}, inspector{10}
 		o.Config.Findings = func(_ *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) []apply.Finding {
 			return []apply.Finding{{Code: "A", Key: key, Related: []federation.ObjectKey{key}}}
 		}

@@ -151,7 +151,8 @@ func (s *statuses) look() (again time.Time) {
 	if begun.Before(s.rest) {
 		return s.rest
 	}
-	s.version, s.snapshot, s.fleet, s.builds = s.version+1, of, proxies, builds
+	s.version, s.snapshot = s.version+1, of
+	s.fleet, s.builds = proxies, builds
 	for one := range s.followed {
 		for o := range one.objects(of) {
 			s.compare(o)

@@ -213,7 +213,8 @@ func (r *reader) respond(t envoy.Type, of *reading, all btree.Map[*mcp.Resource]
 		r.stream.client.account.removeClaims(len(of.initial))
 		of.initial = nil
 	}
-	of.has, of.answered, of.waits, of.sent = all, true, true, now
+	of.has, of.answered = all, true
+	of.waits, of.sent = true, now
 	of.nonce = fmt.Sprintf("%s-%d", t, now.UnixNano())
 	head := appendBytes(nil, fieldVersion, strconv.FormatUint(r.stream.server.options.Snapshots.Latest().Version(), 10))
 	head = appendBytes(head, fieldTypeURL, string(t))

@@ -345,7 +345,8 @@ func TestR32RoutersFollowTheirClustersNetwork(t *testing.T) {
 	operator.Update(clusterIn("n1"))
 	a.Open(source1).Update(federation.Edit{Services: service("web", 1)})
 	n := routerNode(t)
-	n.RouterMode, n.Network, n.Namespace, n.Name = envoy.SNIDNAT, "n2", "istio-system", "gw.istio-system"
+	n.RouterMode, n.Network = envoy.SNIDNAT, "n2"
+	n.Namespace, n.Name = "istio-system", "gw.istio-system"
 	f := newTestStream(New(Options{Snapshots: a, Fleet: fleet.New(), Logger: slog.New(slog.DiscardHandler)}), n)
 	f.follow()
 	passes := string(envoy.ClusterType) + " outbound_.80_._.web.shop.svc.cluster.local"

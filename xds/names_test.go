@@ -29,7 +29,8 @@ func TestR62StreamsKeepLittleOfAResource(t *testing.T) {
 	}
 	connect := func(i int) *streamState {
 		s := first
-		d.state, s.subs, s.warming, s.snapshot, s.prefix = &s, map[envoy.Type]*subscription{}, map[string]struct{}{}, 0, fmt.Sprint("n", i)
+		d.state, s.subs, s.warming = &s, map[envoy.Type]*subscription{}, map[string]struct{}{}
+		s.snapshot, s.prefix = 0, fmt.Sprint("n", i)
 		d.start(request{kind: envoy.ClusterType}, request{kind: envoy.EndpointType, names: names()})
 		for _, sub := range s.subs {
 			sub.client.slots.delivered() // as the fleet has it

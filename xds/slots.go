@@ -340,5 +340,6 @@ func (s *slots) close() {
 	for number, p := range s.pages.held() {
 		s.letGo(p, number)
 	}
-	s.pages, s.open, s.named, s.value = nil, nil, 0, nil
+	s.pages, s.open = nil, nil
+	s.named, s.value = 0, nil
 }

@@ -39,7 +39,8 @@ func parseObject(text string) (object, error) {
 		if err := json.Unmarshal([]byte(text), &head); err != nil {
 			return o, err
 		}
-		o.version, o.kind, o.name, o.namespace = head.APIVersion, head.Kind, head.Metadata.Name, head.Metadata.Namespace
+		o.version, o.kind = head.APIVersion, head.Kind
+		o.name, o.namespace = head.Metadata.Name, head.Metadata.Namespace
 	} else {
 		o.readYAML()
 	}

@@ -116,7 +116,8 @@ func (v *Value) ChangesSince(version uint64) ChangeSet {
 // changed; nil is gone.
 func (v *Value) with(changed map[Key]*Proxy) *Value {
 	next := &Value{version: v.version + 1, compacted: v.compacted, superseded: make(chan struct{})}
-	proxies, changedAt, journal, gone := v.proxies.Txn(), v.changedAt.Txn(), v.journal.Txn(), v.gone.Txn()
+	proxies, changedAt := v.proxies.Txn(), v.changedAt.Txn()
+	journal, gone := v.journal.Txn(), v.gone.Txn()
 	for key, p := range changed {
 		k := key.sortKey()
 		old, had := changedAt.Get(k)
@@ -141,7 +142,8 @@ func (v *Value) with(changed map[Key]*Proxy) *Value {
 		gone.Delete(at)
 		journal.Delete(at)
 	}
-	next.proxies, next.changedAt, next.journal, next.gone = proxies.Commit(), changedAt.Commit(), journal.Commit(), gone.Commit()
+	next.proxies, next.changedAt = proxies.Commit(), changedAt.Commit()
+	next.journal, next.gone = journal.Commit(), gone.Commit()
 	next.lookup = lazyProxyIndex(next)
 	return next
 }

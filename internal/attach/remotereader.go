@@ -41,7 +41,8 @@ func (f *remoteReader) run(ctx context.Context) {
 		"Secrets that name clusters", "secrets", "deploy/kubernetes/remote-secrets.yaml",
 	}}
 	r := listwatch.Of("secrets", f.cluster.Client().CoreV1().Secrets(f.o.Namespace), readRemote, remoteSecret.size)
-	r.Labels, r.PageSize, r.Reconcile, r.Doubtful = RemoteLabel, remotePage, true, f.lacks
+	r.Labels, r.PageSize = RemoteLabel, remotePage
+	r.Reconcile, r.Doubtful = true, f.lacks
 	listwatch.Keep(ctx, f.cluster, r, remoteSecret.name, remoteLimits, f)
 }
 

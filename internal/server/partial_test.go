@@ -11,7 +11,8 @@ import (
 
 func frameOf(kind, flags byte, stream uint32, payload string) string {
 	header := make([]byte, frameHeader)
-	header[1], header[2], header[3], header[4] = byte(len(payload)>>8), byte(len(payload)), kind, flags
+	header[1], header[2] = byte(len(payload)>>8), byte(len(payload))
+	header[3], header[4] = kind, flags
 	binary.BigEndian.PutUint32(header[5:], stream)
 	return string(header) + payload
 }

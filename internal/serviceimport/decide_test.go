@@ -23,8 +23,10 @@ func web() Import {
 func TestG70WhatIsDoneAboutAServiceImport(t *testing.T) {
 	want := web()
 	ours := found{ours: true, digest: want.Spec.digest(), clusters: want.Clusters}
-	old, alone, ending, others := ours, ours, ours, ours
-	old.digest, alone.clusters, ending.ending, others.ours = "old", []string{"c1"}, true, false
+	old, alone := ours, ours
+	ending, others := ours, ours
+	old.digest, alone.clusters = "old", []string{"c1"}
+	ending.ending, others.ours = true, false
 	for name, c := range map[string]struct {
 		want      *Import
 		found     *found

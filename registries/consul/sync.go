@@ -154,7 +154,8 @@ func (s *syncer) sync(ctx context.Context) error {
 	for name, got := range read {
 		next.set(name, got.offer)
 	}
-	s.model, s.services, s.listIndex, s.relisted = next, read, a.index, time.Now()
+	s.model, s.services = next, read
+	s.listIndex, s.relisted = a.index, time.Now()
 	s.proven = s.guard.identity()
 	e := next.full()
 	e.Identity = s.proven.edit()

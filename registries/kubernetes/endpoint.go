@@ -109,7 +109,8 @@ func (e *sliceEndpoint) take(p *pod, out *federation.Endpoint) (node string) {
 	if !p.mayHave(e.ip) {
 		return e.node
 	}
-	out.Labels, out.UID, out.Workload, out.Locality = p.labels, p.uid, p.k.String(), p.locality
+	out.Labels, out.UID = p.labels, p.uid
+	out.Workload, out.Locality = p.k.String(), p.locality
 	out.Network = cmp.Or(p.network, out.Network)
 	return cmp.Or(p.node, e.node)
 }

@@ -50,7 +50,8 @@ func TestS55EnvoyTakesTheBootstraps(t *testing.T) {
 		"files":    func(*Options) {},
 		"followed": func(o *Options) { o.Secrets = t.TempDir() },
 		"socket": func(o *Options) {
-			o.Hub, o.HubCA, o.Certificate, o.Key = Endpoint{Path: "/run/isthmus/xds"}, "", "", ""
+			o.Hub, o.HubCA = Endpoint{Path: "/run/isthmus/xds"}, ""
+			o.Certificate, o.Key = "", ""
 			o.Admin = Endpoint{Path: filepath.Join(t.TempDir(), "admin")}
 		},
 		"address": func(o *Options) { o.HubName, o.Admin = "10.0.0.5", Endpoint{} },

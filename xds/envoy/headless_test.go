@@ -32,7 +32,8 @@ func database(pods ...string) *federation.Shard {
 		name, address, _ := strings.Cut(text, "=")
 		e := at(address, 8080)
 		e.Ports = append(e.Ports, federation.EndpointPort{Name: "tcp-db", Number: 9000})
-		e.Hostname, e.Workload, e.ServiceAccount, e.TLSMode = name, "shop/"+name, "shop/db", federation.MutualTLS
+		e.Hostname, e.Workload = name, "shop/"+name
+		e.ServiceAccount, e.TLSMode = "shop/db", federation.MutualTLS
 		shard.Endpoints = append(shard.Endpoints, e)
 	}
 	return shard

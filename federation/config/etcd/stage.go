@@ -44,7 +44,8 @@ func (d *draft) add(e entry, manifest []byte) {
 			last++
 		}
 		p := &d.parts[last]
-		e.Part, e.Offset, e.Length, e.Digest = last, p.size, len(manifest), digest(manifest)
+		e.Part, e.Offset = last, p.size
+		e.Length, e.Digest = len(manifest), digest(manifest)
 		p.manifests, p.size = append(p.manifests, manifest), p.size+len(manifest)
 	}
 	d.Entries = append(d.Entries, e)

@@ -166,7 +166,8 @@ func (b *translations) compute(s *federation.Snapshot, key federation.ObjectKey,
 	r := s.Read()
 	defer func() { u.Read = r.Deps() }()
 	m := translate(r, key)
-	u.Objects, u.Problems, u.Cluster, u.Hosts = m.objects, m.status.problems(), key.Cluster, m.hosts
+	u.Objects, u.Problems = m.objects, m.status.problems()
+	u.Cluster, u.Hosts = key.Cluster, m.hosts
 	b.kept.set(key, true, m.status)
 	return true
 }

@@ -36,7 +36,8 @@ func TestG20IncrementalEqualsFromNothing(t *testing.T) {
 		return int(seed>>16) % n
 	}
 	one := func(of ...string) string { return of[next(len(of))] }
-	w, b, seen, routes := newFixture(t), newTranslations(nil), follow{}, 0
+	w, b := newFixture(t), newTranslations(nil)
+	seen, routes := follow{}, 0
 	roots, policies := authority(t), 0
 	for step := range 300 {
 		of := []federation.ClusterID{"", "c1"}[next(2)]

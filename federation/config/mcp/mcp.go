@@ -110,8 +110,8 @@ type Source struct {
 // New names the server; Run connects to it.
 func New(o Options) *Source {
 	o.Limits = o.Limits.WithDefaults()
-	o.Object, o.Patience, o.Hold, o.Pause = cmp.Or(o.Object, 1<<20), cmp.Or(o.Patience, 10*time.Second), cmp.Or(o.Hold, 10*time.Second),
-		cmp.Or(o.Pause, time.Second)
+	o.Object, o.Patience = cmp.Or(o.Object, 1<<20), cmp.Or(o.Patience, 10*time.Second)
+	o.Hold, o.Pause = cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Pause, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Source()))
 	s := &Source{
 		o: o, tables: map[string]*table{}, delta: o.Delta, touched: map[federation.ObjectKey]*table{},

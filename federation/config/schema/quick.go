@@ -108,8 +108,11 @@ func count(all []presence, o map[string]any) int {
 // saysNoMore reports whether a schema has nothing but what quick looks at and what does not
 // matter to validation.
 func saysNoMore(s spec.Schema) bool {
-	s.Type, s.Enum, s.Minimum, s.Maximum, s.Format, s.Nullable = nil, nil, nil, nil, "", false
-	s.Required, s.AllOf, s.AnyOf, s.OneOf, s.Not = nil, nil, nil, nil, nil
-	s.Description, s.Title, s.Default, s.Example, s.ExternalDocs, s.Extensions = "", "", nil, nil, nil, nil
+	s.Type, s.Enum, s.Minimum = nil, nil, nil
+	s.Maximum, s.Format, s.Nullable = nil, "", false
+	s.Required, s.AllOf, s.AnyOf = nil, nil, nil
+	s.OneOf, s.Not = nil, nil
+	s.Description, s.Title, s.Default = "", "", nil
+	s.Example, s.ExternalDocs, s.Extensions = nil, nil, nil
 	return reflect.ValueOf(s).IsZero()
 }

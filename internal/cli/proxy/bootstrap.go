@@ -81,7 +81,8 @@ certificates when they are rotated.`,
 
 func (g *bootstrapFlags) read() error {
 	o := &g.options
-	o.Kind, o.Labels, o.MaxHeap, o.Secrets = bootstrap.Kind(g.kind), g.labels, g.heapMiB<<20, g.dir
+	o.Kind, o.Labels = bootstrap.Kind(g.kind), g.labels
+	o.MaxHeap, o.Secrets = g.heapMiB<<20, g.dir
 	var wrong []error
 	for _, text := range g.ips {
 		ip, err := netip.ParseAddr(text)

@@ -138,7 +138,8 @@ func (s state) dropExpired(now time.Time, p Policy) (next state, changed bool) {
 			changed = true
 			continue
 		case over && (g.key != nil || g.broken != nil):
-			g.key, g.sealed, g.broken, changed = nil, nil, nil, true
+			g.key, g.sealed = nil, nil
+			g.broken, changed = nil, true
 		case !over && g.longest < p.Leaf:
 			g.longest, changed = p.Leaf, true
 		}

@@ -72,7 +72,8 @@ func TestK01ARealEnvoyDecidesAsThePoliciesSay(t *testing.T) {
 			if c.tcp {
 				continue
 			}
-			c.peer, c.sni, c.source, c.destination = "", "", loopback.String(), loopback.String()
+			c.peer, c.sni = "", ""
+			c.source, c.destination = loopback.String(), loopback.String()
 			c.port = int(all[i].GetAddress().GetSocketAddress().GetPortValue())
 			want := http.StatusForbidden
 			if admits(p.all, domains, c) {

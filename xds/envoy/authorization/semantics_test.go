@@ -473,8 +473,8 @@ func drawCall(t *rapid.T) call {
 	if c.tcp {
 		return c
 	}
-	c.host, c.method, c.path, c.headers = pick("web.shop", "Web.Shop", "web.shop:80", "api.shop"), pick("GET", "POST", "PUT"),
-		pick("/a", "/a/b", "/a/b?c=/x", "/", "/a/", "/c/b"), map[string]string{}
+	c.host, c.method = pick("web.shop", "Web.Shop", "web.shop:80", "api.shop"), pick("GET", "POST", "PUT")
+	c.path, c.headers = pick("/a", "/a/b", "/a/b?c=/x", "/", "/a/", "/c/b"), map[string]string{}
 	if rapid.Bool().Draw(t, "header") {
 		c.headers["x"] = pick("1", "2", "23", "")
 	}

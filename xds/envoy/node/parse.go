@@ -99,7 +99,8 @@ func (p *nodeParser) readID(id string) {
 		p.fail("id %q has %d parts separated by ~, it needs four: TYPE~IP~NAME~DOMAIN", id, len(parts))
 		return
 	}
-	p.node.ID, p.node.Type, p.idIP, p.node.Name, p.node.Domain = id, Type(parts[0]), parts[1], parts[2], strings.ToLower(parts[3])
+	p.node.ID, p.node.Type, p.idIP = id, Type(parts[0]), parts[1]
+	p.node.Name, p.node.Domain = parts[2], strings.ToLower(parts[3])
 	switch p.node.Type {
 	case Sidecar, Ingress, Router:
 	default:
@@ -314,7 +315,8 @@ func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
 // readGRPC tells gRPC libraries from proxies.
 func (p *nodeParser) readGRPC() {
 	if strings.HasPrefix(p.node.UserAgent, "gRPC") || strings.EqualFold(p.text("GENERATOR"), "grpc") {
-		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort, p.node.Identity, p.node.Agent, p.node.AgentNames = true, false, 0, false, false, false
+		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort = true, false, 0
+		p.node.Identity, p.node.Agent, p.node.AgentNames = false, false, false
 		p.node.Stats, p.node.Delimited = false, false
 	}
 }

@@ -180,7 +180,8 @@ func (n Node) offering(c effectiveConfig, base Facet) []Facet {
 	var facets []Facet
 	if c.own {
 		own := base
-		own.Scope, own.Namespace, own.Egress, own.Labels = ScopeOwn, n.Namespace, c.egress, c.labels
+		own.Scope, own.Namespace = ScopeOwn, n.Namespace
+		own.Egress, own.Labels = c.egress, c.labels
 		facets = append(facets, own)
 	}
 	if c.egress != "" {

@@ -106,7 +106,8 @@ func (s *Server) Compact() {
 // Restore is the server with a backup: what it has is older, and so is its version.
 func (s *Server) Restore(version int, secrets ...*corev1.Secret) {
 	s.change(func() {
-		s.version, s.kept, s.history, s.secrets = version, version, nil, nil
+		s.version, s.kept = version, version
+		s.history, s.secrets = nil, nil
 		for _, secret := range secrets {
 			s.put(secret)
 		}
