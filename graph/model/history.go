@@ -12,7 +12,8 @@ import (
 // NewObjectRevision shows what a revision did to an object.
 func NewObjectRevision(s config.Step) ObjectRevision {
 	shown := ObjectRevision{
-		Revision: Revision(s.Revision), Author: nonEmpty(s.Author), CreatedAt: known(s.Time), Message: nonEmpty(s.Message), Manager: nonEmpty(s.Manager),
+		Revision: Revision(s.Revision), Author: nonEmpty(s.Author), CreatedAt: known(s.Time),
+		Message: nonEmpty(s.Message), Manager: nonEmpty(s.Manager),
 	}
 	if action := ChangeAction(s.Action); action != "" {
 		shown.Action = &action

@@ -63,7 +63,10 @@ type certificate struct {
 func (c certificate) due(now time.Time) bool { return !now.Before(c.renew) || now.Before(c.begins) }
 
 func newOwn(o Options, changed func()) *own {
-	return &own{options: o, changed: changed, follows: map[Ref][]*subscriber{}, certificates: map[Ref]certificate{}, roots: map[string]Secret{}}
+	return &own{
+		options: o, changed: changed, follows: map[Ref][]*subscriber{},
+		certificates: map[Ref]certificate{}, roots: map[string]Secret{},
+	}
 }
 
 // follow keeps the secret up to date while a client follows it.

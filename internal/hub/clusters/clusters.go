@@ -31,9 +31,9 @@ type Options struct {
 	Snapshots  *federation.Aggregate
 	Identities *identities.Identities
 	Secrets    *identity.Secrets
-	Sources    []sources.ClusterReader     // of objects that are configuration
-	Owner      serviceimport.Owner    // of several hubs, the one that writes into clusters
-	Ready      func() <-chan struct{} // closed when clusters and configuration are there
+	Sources    []sources.ClusterReader // of objects that are configuration
+	Owner      serviceimport.Owner     // of several hubs, the one that writes into clusters
+	Ready      func() <-chan struct{}  // closed when clusters and configuration are there
 	Metrics    *metrics.Metrics
 	Logger     *slog.Logger
 }

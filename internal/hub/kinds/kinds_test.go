@@ -64,11 +64,15 @@ func TestRequestsAttachByTheirSections(t *testing.T) {
 			values{"kubernetes": values{"kubeconfig": "K"}}, federation.Kubernetes, values{"context": ""}, map[string]string{"kubeconfig": "K"},
 		},
 		"Consul": {
-			values{"clusterID": "c1", "consul": datacenter}, federation.Consul, values{"address": "A", "datacenter": "dc"},
+			values{"clusterID": "c1", "consul": datacenter},
+			federation.Consul,
+			values{"address": "A", "datacenter": "dc"},
 			map[string]string{"token": "T", "ca": "CA", "cert": "CERT", "key": "KEY"},
 		},
 		"an address alone": {
-			values{"consul": values{"address": "A"}}, federation.Consul, values{"address": "A"},
+			values{"consul": values{"address": "A"}},
+			federation.Consul,
+			values{"address": "A"},
 			map[string]string{"token": "", "ca": "", "cert": "", "key": ""},
 		},
 		"none":                           {values{"clusterID": "c1"}, "", nil, nil},

@@ -154,7 +154,9 @@ func TestOwnersOfNames(t *testing.T) {
 		"a cluster's":  {[]facettest.Service{of("a", federation.External), of("b", federation.Kubernetes)}, everyone, "b", "is a service of a cluster; give the ServiceEntry another host"},
 		"the first":    {[]facettest.Service{of("a", federation.External), of("b", federation.External)}, everyone, "a", "is older; give one of them another name"},
 		"its own": {
-			[]facettest.Service{of("a", federation.External), of("b", federation.External)}, node.Facet{Scope: node.ScopePrivate, Namespace: "b"}, "b",
+			[]facettest.Service{of("a", federation.External), of("b", federation.External)},
+			node.Facet{Scope: node.ScopePrivate, Namespace: "b"},
+			"b",
 			"is of the proxies' own namespace",
 		},
 		"as everyone has it": {
