@@ -56,7 +56,8 @@ func textLines(source []byte) (lines []codeLine) {
 	number := 0
 	for text := range strings.Lines(string(source)) {
 		number++
-		if text = strings.TrimSpace(text); text != "" && text[0] != '|' && text[0] != '#' {
+		text = strings.TrimSpace(text)
+		if text != "" && text[0] != '|' && text[0] != '#' {
 			lines = append(lines, codeLine{number, text})
 		}
 	}

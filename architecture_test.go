@@ -148,7 +148,8 @@ func readTable(t *testing.T, head string, columns int) [][]string {
 func words(cell string) []string {
 	var list []string
 	for w := range strings.SplitSeq(cell, ",") {
-		if w = strings.TrimSpace(w); w != "–" {
+		w = strings.TrimSpace(w)
+		if w != "–" {
 			list = append(list, w)
 		}
 	}

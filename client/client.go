@@ -93,7 +93,8 @@ func useURL(transport *http.Transport, o Options) (string, error) {
 		return "", fmt.Errorf("http://%s is plaintext, but TLS files are given; use https, or remove the files", u.Host)
 	}
 	if u.Scheme == "https" {
-		if transport.TLSClientConfig, err = o.TLS.config(); err != nil {
+		transport.TLSClientConfig, err = o.TLS.config()
+		if err != nil {
 			return "", err
 		}
 	}

@@ -96,7 +96,8 @@ func TestFollowTriesAgainWhileTheHubIsAway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
 	err := c.Follow(ctx, client.Following{Lost: func(error, time.Duration) {
-		if tries++; tries == 2 {
+		tries++
+		if tries == 2 {
 			cancel()
 		}
 	}}, nil)

@@ -39,7 +39,8 @@ func all[T any](ask func(after *string) (page[T], error)) iter.Seq2[T, error] {
 					return
 				}
 			}
-			if after = next.end.EndCursor; !next.end.HasNextPage || after == nil {
+			after = next.end.EndCursor
+			if !next.end.HasNextPage || after == nil {
 				return
 			}
 		}

@@ -147,7 +147,8 @@ func TestConsolesAreReal(t *testing.T) {
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "BINARY="+binary.Path(t), "ISTHMUS_SERVER=unix:"+h.socket, "XDG_CONFIG_HOME="+dir)
 			out, err := cmd.CombinedOutput()
-			if ran++; strings.TrimSpace(string(out)) != strings.TrimSpace(want) {
+			ran++
+			if strings.TrimSpace(string(out)) != strings.TrimSpace(want) {
 				t.Errorf("%s prints (%v)\n%s", line, err, out)
 			}
 		}

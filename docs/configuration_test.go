@@ -58,7 +58,8 @@ func TestCommandLinesUseKnownFlags(t *testing.T) {
 					continue
 				}
 				for _, m := range usedFlag.FindAllStringSubmatch(command, -1) {
-					if seen++; flags[m[1]] == "" && m[1] != "help" {
+					seen++
+					if flags[m[1]] == "" && m[1] != "help" {
 						t.Errorf("%s: there is no flag --%s", page, m[1])
 					}
 				}
@@ -160,7 +161,8 @@ func TestConfigFilesLoad(t *testing.T) {
 			}
 			file := write(t, filepath.Join(t.TempDir(), "isthmus.yaml"), []byte(text))
 			printed, code := isthmus(t, "serve", "--dev", "--tls-cert", "x", "--config", file)
-			if loaded++; code != 2 || !strings.Contains(printed, "--dev uses plaintext") {
+			loaded++
+			if code != 2 || !strings.Contains(printed, "--dev uses plaintext") {
 				t.Errorf("%s: exit %d: %s", page, code, printed)
 			}
 		}

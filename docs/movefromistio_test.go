@@ -54,7 +54,8 @@ func TestU29AgentsAreSentWhereTheyUseTLS(t *testing.T) {
 	seen := 0
 	for _, name := range []string{"move-from-istio.md", "istio-agent.md"} {
 		for _, address := range agentAddress.FindAllString(read(t, name), -1) {
-			if seen++; strings.HasSuffix(address, ":15010") {
+			seen++
+			if strings.HasSuffix(address, ":15010") {
 				t.Errorf("%s: %s", name, address)
 			}
 		}

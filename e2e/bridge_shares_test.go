@@ -126,7 +126,8 @@ func askMany(t *testing.T, from *bridge.Site, n int) map[string]int {
 			for range (n + i) / atOnce {
 				answer, err := from.Ask(bridge.Host, "/")
 				mu.Lock()
-				if counts[answer.Cluster+"/"+answer.Pod]++; err != nil {
+				counts[answer.Cluster+"/"+answer.Pod]++
+				if err != nil {
 					failures = append(failures, err)
 				}
 				mu.Unlock()
@@ -176,7 +177,8 @@ func shares(shape map[string]bridge.Shape, counts map[string]int) (said string, 
 		for i := range shape[cluster].Pods {
 			name := fmt.Sprintf("%s/web-%d", cluster, i)
 			off := math.Abs(float64(counts[name])/float64(n) - p)
-			if worst = max(worst, off); off > bound {
+			worst = max(worst, off)
+			if off > bound {
 				all = append(all, fmt.Errorf("%s answered %d of %d, more than %.2f%% off its share", name, counts[name], n, 100*bound))
 			}
 			squares += math.Pow(float64(counts[name])-p*float64(n), 2) / (p * float64(n))

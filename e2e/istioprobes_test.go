@@ -124,7 +124,8 @@ func (h *hub) healthy(host string, all, healthy []string) error {
 	}
 	var found, well []string
 	for _, e := range a.Service.Endpoints.Nodes {
-		if found = append(found, e.Address); e.Health == "HEALTHY" {
+		found = append(found, e.Address)
+		if e.Health == "HEALTHY" {
 			well = append(well, e.Address)
 		}
 	}

@@ -85,7 +85,8 @@ func benchmarkWorkload(b *testing.B, s *Snapshot, k WorkloadKey, want int) {
 	for b.Loop() {
 		i++
 		var c ChangeSet
-		if s, c = Next(s, workloads(hub, map[WorkloadKey]*Workload{k: turns[i%2]})); len(c.Services) != want {
+		s, c = Next(s, workloads(hub, map[WorkloadKey]*Workload{k: turns[i%2]}))
+		if len(c.Services) != want {
 			b.Fatalf("%d services changed, want %d", len(c.Services), want)
 		}
 	}

@@ -121,12 +121,14 @@ func (b bound) offer(source ShardKey, ports []Port) offer {
 				continue
 			}
 			of := &group.Endpoints[i]
-			if e.Ports = lentPorts(ports, names, of); len(e.Ports) == 0 {
+			e.Ports = lentPorts(ports, names, of)
+			if len(e.Ports) == 0 {
 				if _, unix := e.Address.Unix(); !unix {
 					continue
 				}
 			}
-			if e.Cluster = ""; cluster != source.Cluster {
+			e.Cluster = ""
+			if cluster != source.Cluster {
 				e.Cluster = cluster
 			}
 			o.endpoints = append(o.endpoints, e)

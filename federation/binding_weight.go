@@ -80,7 +80,8 @@ func exactFactors(offers []offer) ([]uint64, bool) {
 		_, all := o.sums()
 		factors[i] /= common
 		hi, lo := bits.Mul64(all, factors[i])
-		if total += lo; hi != 0 || lo > mostWeight || total > mostWeight {
+		total += lo
+		if hi != 0 || lo > mostWeight || total > mostWeight {
 			return nil, false
 		}
 	}

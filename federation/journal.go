@@ -47,7 +47,8 @@ func (j journal) since(version uint64) (found []string, ok bool) {
 	records := 0
 	for _, latest := range [...]*record{j.young, j.old} {
 		for r := latest; r != nil && r.version > version; r = r.before {
-			if records++; records == 1 {
+			records++
+			if records == 1 {
 				found = r.entries[:len(r.entries):len(r.entries)] // appending copies them
 			} else {
 				found = append(found, r.entries...)

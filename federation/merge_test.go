@@ -123,7 +123,8 @@ func TestAddressPolicyAppliesToAllThatIsOffered(t *testing.T) {
 		t.Fatalf("VIPs %v, conflicts %v", svc.ClusterVIPs, conflictsOf(svc))
 	}
 	s, _ = Next(s, Edit{Settings: &Settings{Addresses: AddressPolicy{AllowLoopback: true}}})
-	if svc = mustService(t, s, k); len(svc.Instances(80)) != 3 || len(svc.ClusterVIPs) != 1 {
+	svc = mustService(t, s, k)
+	if len(svc.Instances(80)) != 3 || len(svc.ClusterVIPs) != 1 {
 		t.Fatalf("after the policy allows loopback: %v, VIPs %v", addresses(svc.Instances(80)), svc.ClusterVIPs)
 	}
 	own := Settings{Addresses: AddressPolicy{Own: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:80")}}}

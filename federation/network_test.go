@@ -166,7 +166,8 @@ func TestBO15LabelAloneMakesNoGateway(t *testing.T) {
 		t.Errorf("the cluster has the problems %+v", problems)
 	}
 	s, changes := Next(s, meshObject(MeshSettings{GatewayNamespaces: []string{"shop"}}))
-	if n, _ = s.Network("n2"); !slices.Equal(gatewayTexts(n, "n1"), []string{"192.0.2.7:15443"}) ||
+	n, _ = s.Network("n2")
+	if !slices.Equal(gatewayTexts(n, "n1"), []string{"192.0.2.7:15443"}) ||
 		!slices.Equal(changes.Networks, []NetworkID{"n2"}) {
 		t.Errorf("after the settings allow it, the gateways are %v and the changes %v", n.Gateways, changes.Networks)
 	}

@@ -61,7 +61,8 @@ func (x *clustersTxn) store(now *Cluster) {
 	if had && old.Network() == now.Network() {
 		return
 	}
-	if x.networks.dirty[now.Network()] = true; had {
+	x.networks.dirty[now.Network()] = true
+	if had {
 		x.networks.dirty[old.Network()] = true
 	}
 	x.networks.claimed(now.ID)

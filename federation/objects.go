@@ -161,7 +161,8 @@ func (x *objectsTxn) countCluster(key ObjectKey, change int) {
 // count changes how many there are, and returns it.
 func count(of *btree.Txn[int], key string, change int) int {
 	n, _ := of.Get(key)
-	if n += change; n == 0 {
+	n += change
+	if n == 0 {
 		of.Delete(key)
 	} else {
 		of.Set(key, n)

@@ -55,7 +55,8 @@ func TestSeed62PeersOutliveTheirEndpoints(t *testing.T) {
 	for range 10 {
 		for _, endpoints := range [][]Endpoint{nil, {peer("10.0.0.1", "shop/one")}} {
 			var reasons Reason
-			if s, reasons = say(s, endpoints...); reasons != ReasonEndpoints {
+			s, reasons = say(s, endpoints...)
+			if reasons != ReasonEndpoints {
 				t.Fatalf("%d endpoints are a change of %s", len(endpoints), reasons)
 			}
 		}

@@ -261,7 +261,8 @@ func interleave(t *rapid.T, edits []Edit) []Edit {
 		sources := slices.SortedFunc(maps.Keys(queues), ShardKey.Compare)
 		s := rapid.SampledFrom(sources).Draw(t, "next")
 		out = append(out, queues[s][0])
-		if queues[s] = queues[s][1:]; len(queues[s]) == 0 {
+		queues[s] = queues[s][1:]
+		if len(queues[s]) == 0 {
 			delete(queues, s)
 		}
 	}
@@ -419,7 +420,8 @@ func TestChangesSinceBeyondTheHorizonIsAll(t *testing.T) {
 		if i%2 == 1 {
 			e = Edit{Source: shardOf("c1"), Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{k}}}
 		}
-		if s, _ = Next(s, e); i%1000 != 0 {
+		s, _ = Next(s, e)
+		if i%1000 != 0 {
 			continue
 		}
 		if kept := s.journal.size(); kept > 3*journalSpan {

@@ -104,7 +104,8 @@ func TestSeed14ReadersSeeAThousandEventsInOrder(t *testing.T) {
 				if now <= last {
 					t.Errorf("saw event %d after event %d", now, last)
 				}
-				if last = now; now == events {
+				last = now
+				if now == events {
 					done.Done()
 				}
 				return nil

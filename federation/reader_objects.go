@@ -75,14 +75,16 @@ func (x NotedObjects) HasOf(id ClusterID) bool {
 
 func (x NotedObjects) noteName(in *few.Set[ObjectName], n ObjectName) {
 	few.Add(in, n)
-	if n.Cluster = x.reader.cluster; n.Cluster != "" {
+	n.Cluster = x.reader.cluster
+	if n.Cluster != "" {
 		few.Add(in, n)
 	}
 }
 
 func (x NotedObjects) noteSet(set ObjectSet) {
 	few.Add(&x.reader.deps.Sets, set)
-	if set.Cluster = x.reader.cluster; set.Cluster != "" {
+	set.Cluster = x.reader.cluster
+	if set.Cluster != "" {
 		few.Add(&x.reader.deps.Sets, set)
 	}
 }

@@ -27,7 +27,8 @@ func TestSeed62FlappingEndpointIsNoFullPush(t *testing.T) {
 	for round := range 10 {
 		for _, e := range []Edit{none, here} {
 			var got Reason
-			if s, got = reasonsOf(s, e); got != ReasonEndpoints {
+			s, got = reasonsOf(s, e)
+			if got != ReasonEndpoints {
 				t.Fatalf("round %d: the change is %s, want endpoints alone", round, got)
 			}
 		}
@@ -43,8 +44,9 @@ func TestSeed63FirstEndpointsAndChangedAccounts(t *testing.T) {
 	if got != ReasonEndpoints {
 		t.Errorf("the first endpoints are %s", got)
 	}
-	if _, got = reasonsOf(s, set(shardOf("c1"),
-		map[ServiceKey]*Shard{k: web("", ofAccount("10.0.0.1", "a/robot"))})); got&ReasonAccounts == 0 {
+	_, got = reasonsOf(s, set(shardOf("c1"),
+		map[ServiceKey]*Shard{k: web("", ofAccount("10.0.0.1", "a/robot"))}))
+	if got&ReasonAccounts == 0 {
 		t.Errorf("another account is %s", got)
 	}
 }
@@ -60,7 +62,8 @@ func TestSeed64ClustersWithAccountsOfTheirOwn(t *testing.T) {
 	for n := range 10 {
 		for cluster, account := range map[string]string{"c1": "a/one", "c2": "a/two"} {
 			var got Reason
-			if s, got = reasonsOf(s, say(cluster, account, n)); got != ReasonEndpoints {
+			s, got = reasonsOf(s, say(cluster, account, n))
+			if got != ReasonEndpoints {
 				t.Fatalf("endpoints of %s changed, and the change is %s", cluster, got)
 			}
 		}

@@ -104,7 +104,8 @@ func TestSeed17ClusterThatNeverAnsweredIsNotSynced(t *testing.T) {
 		Edit{Clusters: Delta[ClusterID, ClusterSpec]{Set: map[ClusterID]ClusterSpec{"c1": {}, "c2": {}}}},
 		Edit{Source: shardOf("c1"), Services: Delta[ServiceKey, *Shard]{Full: true}, Status: &RegistryStatus{Phase: Ready}})
 	for _, phase := range []Phase{Pending, Syncing, Stale, Failed, Held} {
-		if s, _ = Next(s, Edit{Source: shardOf("c2"), Status: &RegistryStatus{Phase: phase}}); s.HasSynced() {
+		s, _ = Next(s, Edit{Source: shardOf("c2"), Status: &RegistryStatus{Phase: phase}})
+		if s.HasSynced() {
 			t.Errorf("synced, although c2 is %s and never said anything", phase)
 		}
 	}
@@ -112,7 +113,8 @@ func TestSeed17ClusterThatNeverAnsweredIsNotSynced(t *testing.T) {
 	if !s.HasSynced() {
 		t.Error("not synced, although both clusters were read")
 	}
-	if s, _ = Next(s, Edit{Source: shardOf("c1"), Status: &RegistryStatus{Phase: Stale}}); !s.HasSynced() {
+	s, _ = Next(s, Edit{Source: shardOf("c1"), Status: &RegistryStatus{Phase: Stale}})
+	if !s.HasSynced() {
 		t.Error("a link that is lost later takes back that the cluster was read")
 	}
 }

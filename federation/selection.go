@@ -63,7 +63,8 @@ func (x *workloadsTxn) indexSelector(source ShardKey, key ServiceKey, old, now *
 func (x *workloadsTxn) countInNamespace(source ShardKey, namespace string, change int) {
 	at := selectorPrefix(namespace, source.Provider) + string(source.Cluster)
 	n, _ := x.namespaces.Get(at)
-	if n += change; n == 0 {
+	n += change
+	if n == 0 {
 		x.namespaces.Delete(at)
 		return
 	}

@@ -105,7 +105,8 @@ func (x *workloadsTxn) labelled(prefix string, p Provider, limit int) (keys []st
 	whole = true
 	x.labels.WalkPrefix(prefix, func(k string, _ struct{}) bool {
 		x.visited++
-		if whole = len(keys) < limit; whole {
+		whole = len(keys) < limit
+		if whole {
 			keys = append(keys, k)
 		}
 		return !whole

@@ -108,7 +108,8 @@ func (e *engine) commit(ctx context.Context, dryRun bool, changes []config.Chang
 	for _, c := range changes {
 		change := apply.Change{Key: c.Key, Action: config.Created, Object: c.Object}
 		old, had := e.objects.Latest().State.Object(c.Key)
-		if change.Before = old; c.Object == nil {
+		change.Before = old
+		if c.Object == nil {
 			change.Action = config.Deleted
 		} else if had {
 			change.Action = config.Updated

@@ -19,7 +19,8 @@ type recordFilter struct {
 func newRecordFilter(in *model.HistoryFilter) (recordFilter, error) {
 	filter := recordFilter{HistoryFilter: value(in)}
 	var err error
-	if filter.since, err = filterTime("filter.since", filter.Since); err != nil {
+	filter.since, err = filterTime("filter.since", filter.Since)
+	if err != nil {
 		return filter, err
 	}
 	filter.until, err = filterTime("filter.until", filter.Until)

@@ -120,7 +120,8 @@ func TestPagesHoldTheirPlaceWhileTheListChanges(t *testing.T) {
 		before := l.walk(h, true, 500, func() {})
 		step := 0
 		seen := l.walk(h, true, 1, func() {
-			if step++; step == 1 {
+			step++
+			if step == 1 {
 				grow(h)
 			}
 		})

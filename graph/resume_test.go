@@ -22,7 +22,8 @@ func (k known) take(t *testing.T, e event) {
 		if has != (action != "CREATE") {
 			t.Errorf("%s of %s, which the client has: %v", action, name, has)
 		}
-		if k[name] = content; action == "DELETE" {
+		k[name] = content
+		if action == "DELETE" {
 			delete(k, name)
 		}
 	}

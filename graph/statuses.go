@@ -84,13 +84,15 @@ func newStatuses(o Options) *statuses {
 func (s *statuses) follow(of scope) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.followed[of]++; s.followed[of] == 1 && s.areKnown() {
+	s.followed[of]++
+	if s.followed[of] == 1 && s.areKnown() {
 		s.begin(of)
 	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.followed[of]--; s.followed[of] == 0 {
+		s.followed[of]--
+		if s.followed[of] == 0 {
 			delete(s.followed, of)
 		}
 		if len(s.followed) == 0 {
@@ -111,7 +113,8 @@ func (s *statuses) begin(of scope) {
 		}
 		s.of[o.Key] = objectStatus{content: s.content(latest, proxies, o), changed: s.version}
 	}
-	if s.snapshot, s.fleet = latest, proxies; skipped {
+	s.snapshot, s.fleet = latest, proxies
+	if skipped {
 		s.snapshot, s.fleet = nil, nil // the next look is at all that is followed
 	}
 	s.rest = later(s.rest, time.Now().Add(restFactor*time.Since(begun)))

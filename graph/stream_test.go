@@ -132,7 +132,8 @@ func (s *stream) whole() (state event, pages int) {
 		state.Services = append(state.Services, e.Services...)
 		state.Clusters = append(state.Clusters, e.Clusters...)
 		state.ConfigObjects = append(state.ConfigObjects, e.ConfigObjects...)
-		if state.Cursor, state.SnapshotVersion = e.Cursor, e.SnapshotVersion; e.Cursor != nil {
+		state.Cursor, state.SnapshotVersion = e.Cursor, e.SnapshotVersion
+		if e.Cursor != nil {
 			return state, pages
 		}
 	}

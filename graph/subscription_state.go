@@ -220,27 +220,32 @@ func splitPage(page model.Change) (full, one model.Change) {
 func (p *subscriptionState) things(page *model.Change) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
 		for c := range p.snapshot.Clusters() {
-			if p.cluster(page, versions[*federation.Cluster]{after: c}, nil); !yield(struct{}{}) {
+			p.cluster(page, versions[*federation.Cluster]{after: c}, nil)
+			if !yield(struct{}{}) {
 				return
 			}
 		}
 		for s := range p.snapshot.Services().All() {
-			if p.service(page, nil, s); !yield(struct{}{}) {
+			p.service(page, nil, s)
+			if !yield(struct{}{}) {
 				return
 			}
 		}
 		for o := range p.snapshot.Objects().All() {
-			if p.object(page, nil, o); !yield(struct{}{}) {
+			p.object(page, nil, o)
+			if !yield(struct{}{}) {
 				return
 			}
 		}
 		for n := range p.snapshot.Networks() {
-			if p.network(page, nil, n); !yield(struct{}{}) {
+			p.network(page, nil, n)
+			if !yield(struct{}{}) {
 				return
 			}
 		}
 		for of := range p.connected() {
-			if page.Proxies = append(page.Proxies, p.proxy(model.ChangeActionCreate, of)); !yield(struct{}{}) {
+			page.Proxies = append(page.Proxies, p.proxy(model.ChangeActionCreate, of))
+			if !yield(struct{}{}) {
 				return
 			}
 		}

@@ -110,7 +110,8 @@ func (m *member) newInstance(c Cluster) *instance {
 func (m *member) refuse(message string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.refused = message; m.current != nil {
+	m.refused = message
+	if m.current != nil {
 		showRefused(m)
 		return
 	}

@@ -70,7 +70,8 @@ func (u *unsaved) records(s *federation.Snapshot, shard federation.ShardKey) (re
 	add := func(bucket string, key []byte, v any) error {
 		r := recordfile.Record{Bucket: bucket, Key: key}
 		if v != nil {
-			if r.Value, err = json.Marshal(v); err != nil {
+			r.Value, err = json.Marshal(v)
+			if err != nil {
 				return err
 			}
 		}

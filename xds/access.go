@@ -86,10 +86,12 @@ func (c *xdsClient) identify(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, c.server.options.Limits.FirstRequest)
 		defer cancel()
 		var err error
-		if c.caller, err = access.Identify(ctx); err != nil {
+		c.caller, err = access.Identify(ctx)
+		if err != nil {
 			return err
 		}
-		if c.account, err = c.server.callers.enter(c.caller.Identity, c.server.options.Limits); err != nil {
+		c.account, err = c.server.callers.enter(c.caller.Identity, c.server.options.Limits)
+		if err != nil {
 			return err
 		}
 		c.identified = true

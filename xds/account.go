@@ -64,7 +64,8 @@ func (a *account) leave() {
 	}
 	a.callers.mu.Lock()
 	defer a.callers.mu.Unlock()
-	if a.streams--; a.streams == 0 {
+	a.streams--
+	if a.streams == 0 {
 		delete(a.callers.open, a.identity)
 	}
 }
@@ -92,7 +93,8 @@ func (a *account) vary(before *envoy.Variant, now envoy.Variant) error {
 // vary counts the stream as one of the variant that its view says.
 func (st *stream) vary() {
 	now := st.view.Variant()
-	if st.excess = st.client.account.vary(st.variant, now); st.excess != nil {
+	st.excess = st.client.account.vary(st.variant, now)
+	if st.excess != nil {
 		st.variant = nil
 		return
 	}
@@ -110,7 +112,8 @@ func (a *account) release(v envoy.Variant) {
 }
 
 func (a *account) forget(v envoy.Variant) {
-	if a.variants[v]--; a.variants[v] <= 0 {
+	a.variants[v]--
+	if a.variants[v] <= 0 {
 		delete(a.variants, v)
 	}
 }
@@ -165,7 +168,8 @@ func (a *account) removeName(number uint32, length int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	cost := subscriptionCost
-	if a.names[number]--; a.names[number] == 0 {
+	a.names[number]--
+	if a.names[number] == 0 {
 		delete(a.names, number)
 		cost += nameCost + length
 	}

@@ -59,7 +59,8 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	suspects := suspectsAmong(fresh, text)
 	whole := suspects
 	if envoy.HasParts(s.kind) {
-		if whole = s.nacks.search(suspects, s.sync.LastError, s.client.slots); len(whole) == 0 {
+		whole = s.nacks.search(suspects, s.sync.LastError, s.client.slots)
+		if len(whole) == 0 {
 			for _, r := range suspects {
 				s.setAside(r, now)
 			}

@@ -77,7 +77,8 @@ func (g *group) take(name string, b built) {
 	}
 	absent := c.absent
 	defer func() {
-		if c.absent = c.resource == nil; c.absent != absent {
+		c.absent = c.resource == nil
+		if c.absent != absent {
 			g.absent.set(name, c.absent)
 		}
 	}()
@@ -92,7 +93,8 @@ func (g *group) take(name string, b built) {
 	g.reasoned(c.reasons, b.reasons)
 	c.reasons = b.reasons
 	if b.resource == nil || c.resource == nil || b.resource.hash != c.resource.hash {
-		if c.resource = b.resource; b.resource != nil {
+		c.resource = b.resource
+		if b.resource != nil {
 			b.resource.home = g
 		}
 	}
@@ -112,7 +114,8 @@ func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, r
 	if err != nil || m == nil {
 		return nil, reasons, err
 	}
-	if r, err = newResource(g.kind, name, m); err == nil {
+	r, err = newResource(g.kind, name, m)
+	if err == nil {
 		r.fixed = slices.Contains(g.names.fixed, name)
 	}
 	return r, reasons, err

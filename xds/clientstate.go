@@ -97,7 +97,8 @@ func (c *clientState) claim(initial map[string]string) {
 		return
 	}
 	for name, version := range initial {
-		if c.live += c.slots.claim(name, version).weight(); c.slots.excess != nil {
+		c.live += c.slots.claim(name, version).weight()
+		if c.slots.excess != nil {
 			return
 		}
 	}

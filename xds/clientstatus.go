@@ -65,7 +65,8 @@ func (s *clientStatusService) serve(ctx context.Context, call func(*xdsClient) e
 	defer s.server.ended(&err)
 	c := &xdsClient{server: s.server, log: s.server.options.Logger}
 	defer c.end()
-	if err = c.identify(ctx); err == nil {
+	err = c.identify(ctx)
+	if err == nil {
 		err = c.mayInspect(ctx)
 	}
 	if err == nil {

@@ -140,7 +140,8 @@ func (r *reader) loop(ctx context.Context) error {
 		wake := sendLimit
 		if sendLimit.IsZero() {
 			var f *frame
-			if f, wake = r.next(now); f != nil {
+			f, wake = r.next(now)
+			if f != nil {
 				select {
 				case r.stream.wire.out <- *f:
 				case <-ctx.Done():
@@ -150,7 +151,8 @@ func (r *reader) loop(ctx context.Context) error {
 				wake = sendLimit
 			}
 		}
-		if wake = earliest(wake, r.stream.client.nextProof()); !wake.IsZero() {
+		wake = earliest(wake, r.stream.client.nextProof())
+		if !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
 		}
 		select {
@@ -159,7 +161,8 @@ func (r *reader) loop(ctx context.Context) error {
 				return err
 			}
 		case err := <-r.stream.wire.written:
-			if sendLimit = (time.Time{}); err != nil {
+			sendLimit = (time.Time{})
+			if err != nil {
 				return err
 			}
 		case <-snapshot.Superseded():

@@ -123,7 +123,8 @@ func (s *slots) delivered() *delivered {
 			p.own = false
 		}
 	}
-	if s.moved = false; len(s.fresh) > fewNames {
+	s.moved = false
+	if len(s.fresh) > fewNames {
 		s.fresh = map[int]struct{}{}
 	}
 	clear(s.fresh)

@@ -31,7 +31,8 @@ func (m clientModel) tell(name string, r *resource) {
 }
 
 func (m clientModel) put(name string, e entry) {
-	if m[name] = e; e.sent == nil && e.acked == nil {
+	m[name] = e
+	if e.sent == nil && e.acked == nil {
 		delete(m, name)
 	}
 }
@@ -95,7 +96,8 @@ func (h *clientHistory) answer(accepted bool) {
 		return
 	}
 	f := h.flights[0]
-	if h.flights = h.flights[1:]; accepted {
+	h.flights = h.flights[1:]
+	if accepted {
 		h.client.accept(f)
 		h.model.accept(f)
 		return

@@ -142,7 +142,8 @@ func (s *streamState) chunk(sub *subscription, b *batch) {
 	}
 	size := 0
 	for i, r := range b.changed {
-		if size += r.size(); i > 0 && (size > maxChunk || sub.kind == envoy.SecretType) {
+		size += r.size()
+		if i > 0 && (size > maxChunk || sub.kind == envoy.SecretType) {
 			for _, later := range b.changed[i:] {
 				sub.queue.enqueue(later.name, trigger{urgent: true})
 			}

@@ -93,7 +93,8 @@ func TestR05ASearchEnds(t *testing.T) {
 	}
 	queue := p.ask(request{kind: envoy.RouteType, names: []string{"80"}})
 	for ; len(queue) > 0; queue = queue[1:] {
-		if p.refusals++; p.refusals > 2*maxRounds {
+		p.refusals++
+		if p.refusals > 2*maxRounds {
 			t.Fatalf("refused %d times, and no end", p.refusals)
 		}
 		queue = append(queue, p.nack(queue[0], "no")...)

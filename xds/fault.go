@@ -45,7 +45,8 @@ func (f *faults) set(of string, now []envoy.Reason) {
 		return
 	}
 	f.reasoned(before, now)
-	if delete(f.known, of); len(now) > 0 {
+	delete(f.known, of)
+	if len(now) > 0 {
 		f.known[of] = now
 	}
 }

@@ -84,7 +84,8 @@ func (g *group) resync() {
 	g.names.reset(g.snapshot, r)
 	g.noteFixed(r.Deps())
 	for name, c := range g.cells {
-		if c.dirty = true; !g.names.has(name) {
+		c.dirty = true
+		if !g.names.has(name) {
 			g.forget(name)
 		}
 	}

@@ -184,7 +184,8 @@ func (h *healthStream) loop(ctx context.Context) error {
 		if !wake.IsZero() {
 			superseded = nil // the newest is looked at when it is time
 		}
-		if wake = earliest(wake, h.client.nextProof()); !wake.IsZero() {
+		wake = earliest(wake, h.client.nextProof())
+		if !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
 		}
 		select {

@@ -70,7 +70,8 @@ func newBridge(t *testing.T) *bridge {
 	for _, who := range []bool{false, true} {
 		ref := SecretRef{Cluster: "c1", Namespace: "shop", Authorities: who, Workload: "spiffe://mesh.example/ns/shop/sa/", Node: router().Id}
 		chain, key := authority.Issue(testbed.Subject{Name: "gateway", Hosts: []string{"spiffe://mesh.example/ns/shop/sa/gateway"}})
-		if v.byRef[ref] = (Secret{Fingerprint: "1", Material: transport.KeyMaterial{Chain: chain, Key: key}}); who {
+		v.byRef[ref] = (Secret{Fingerprint: "1", Material: transport.KeyMaterial{Chain: chain, Key: key}})
+		if who {
 			v.byRef[ref] = Secret{Fingerprint: "1", Material: transport.KeyMaterial{Authorities: authority.PEM}}
 		}
 	}

@@ -218,7 +218,8 @@ func TestHealthDiscoveryIsForGatewaysThatAreProven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := newReports()
 			h := newHub(t, func(o *Options) {
-				if o.Probes = found; c.change != nil {
+				o.Probes = found
+				if c.change != nil {
 					c.change(o)
 				}
 			})

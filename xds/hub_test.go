@@ -142,7 +142,8 @@ func (h *hub) client(o xdstest.Options) client {
 	if o.Buffer == 0 {
 		o.Buffer = 64
 	}
-	if h.clients++; h.clients > 10 {
+	h.clients++
+	if h.clients > 10 {
 		h.dial()
 	}
 	c, err := xdstest.Open(context.Background(), h.conn, o)

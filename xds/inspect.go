@@ -58,7 +58,8 @@ type absences struct {
 func (a *absences) set(name string, absent bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if delete(a.names, name); absent {
+	delete(a.names, name)
+	if absent {
 		a.names[name] = struct{}{}
 	}
 }

@@ -28,7 +28,8 @@ func (h *hub) becomes(what string, ask progress, want fleet.RolloutState) fleet.
 	defer cancel()
 	for {
 		of := h.fleet.Latest()
-		switch last = ask(of); {
+		last = ask(of)
+		switch {
 		case len(last) == 1 && last[0].State == want:
 			return last[0]
 		case len(last) == 0 && want == fleet.Unaffected && of.Count() == 1:

@@ -80,7 +80,8 @@ func answerInquiry(ctx context.Context, st *stream, first message) error {
 			return err
 		}
 		var err error
-		if m, err = nextQuestion(ctx, &st.client, st.wire.received, st.wire.ended); err != nil {
+		m, err = nextQuestion(ctx, &st.client, st.wire.received, st.wire.ended)
+		if err != nil {
 			return clean(err)
 		}
 	}

@@ -86,7 +86,8 @@ func (l *load) note(name, failure string) {
 	if failure != "" && len(l.failed) < 5 {
 		l.failed = append(l.failed, failure)
 	}
-	if l.run++; name != l.last {
+	l.run++
+	if name != l.last {
 		l.last, l.run = name, 1
 	}
 }

@@ -83,7 +83,8 @@ func (r *registration) reportHealth(c *xdsClient, q request) error {
 	}
 	unhealthy := ""
 	if q.refused {
-		if unhealthy = printable(q.errorText); unhealthy == "" {
+		unhealthy = printable(q.errorText)
+		if unhealthy == "" {
 			unhealthy = "its agent says so"
 		}
 	}

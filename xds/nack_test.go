@@ -143,7 +143,8 @@ func TestRefusalsOfEverythingEnd(t *testing.T) {
 		d.set(changes)
 		queue, refused := d.due(), 0
 		for ; len(queue) > 0; queue = queue[1:] {
-			if refused++; refused > 10 {
+			refused++
+			if refused > 10 {
 				t.Fatalf("refused %d times, and %d resources and removals of %q come again", refused, len(queue[0].resources), queue[0].removed)
 			}
 			queue = append(queue, d.nack(queue[0], "no")...)

@@ -90,7 +90,8 @@ func (t *nameTable) release(numbers iter.Seq[uint32]) {
 
 func (t *nameTable) drop(number uint32) {
 	held := &t.names[number]
-	if held.holders--; held.holders == 0 {
+	held.holders--
+	if held.holders == 0 {
 		delete(t.numbers, held.name)
 		*held = heldName{}
 		t.free = append(t.free, number)

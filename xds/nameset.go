@@ -137,7 +137,8 @@ func (n *nameSet) refix(s *federation.Snapshot, r *federation.Reader) (moved []s
 func (n *nameSet) exchange(before, now, moved []string) []string {
 	for _, name := range now {
 		if !within(before, name) {
-			if n.counts[name]++; n.counts[name] == 1 && n.table != nil {
+			n.counts[name]++
+			if n.counts[name] == 1 && n.table != nil {
 				n.table.holdResource(name)
 			}
 			moved = append(moved, name)
@@ -145,7 +146,8 @@ func (n *nameSet) exchange(before, now, moved []string) []string {
 	}
 	for _, name := range before {
 		if !within(now, name) {
-			if n.counts[name]--; n.counts[name] == 0 {
+			n.counts[name]--
+			if n.counts[name] == 0 {
 				delete(n.counts, name)
 				n.release(slices.Values([]string{name}))
 			}

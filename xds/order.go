@@ -90,7 +90,8 @@ func (s *streamState) stillNeeded(sub *subscription, r *resource, w trigger) (he
 			if referrer == nil || !s.usage(referrer).has(r.name) {
 				continue
 			}
-			if held = true; referrer.nacked {
+			held = true
+			if referrer.nacked {
 				return true, time.Time{}
 			}
 		}

@@ -55,7 +55,8 @@ func TestAnswersAreNotPaced(t *testing.T) {
 		names := []string{cluster("web")}
 		for _, added := range []string{cluster("b"), cluster("c")} {
 			q := request{kind: envoy.EndpointType, names: []string{added}, nonce: r.nonce}
-			if names = append(names, added); !delta {
+			names = append(names, added)
+			if !delta {
 				q.names = names
 			}
 			r = d.one(d.ask(q), envoy.EndpointType)

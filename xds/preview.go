@@ -158,7 +158,8 @@ func indented(m proto.Message) []byte {
 	if err := json.Unmarshal(text, &value); err != nil {
 		return nil
 	}
-	if text, err = json.MarshalIndent(value, "", "  "); err != nil {
+	text, err = json.MarshalIndent(value, "", "  ")
+	if err != nil {
 		return nil
 	}
 	return append(text, '\n')

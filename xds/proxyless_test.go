@@ -180,7 +180,8 @@ func (b *backend) answer(_ any, s grpc.ServerStream) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.calls++; b.failures > 0 {
+	b.calls++
+	if b.failures > 0 {
 		b.failures--
 		return status.Error(codes.ResourceExhausted, "not now")
 	}

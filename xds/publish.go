@@ -69,7 +69,8 @@ func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
 	}
 	states := map[string]fleet.RolloutState{}
 	for name := range s.nacks.barred {
-		if states[name] = max(bulk, fleet.Accepted); s.client.slots.get(name).sent == nil {
+		states[name] = max(bulk, fleet.Accepted)
+		if s.client.slots.get(name).sent == nil {
 			states[name] = fleet.Waiting // it has nothing in its stead
 		}
 	}

@@ -98,10 +98,12 @@ func (s *reasons) add(r envoy.Reason, change int) {
 			s.count(r.Code, 1)
 			s.move(subject)
 		}
-		if of.resources += change; of.resources == 0 {
+		of.resources += change
+		if of.resources == 0 {
 			s.count(r.Code, -1)
 			s.move(subject)
-			if delete(known, one); len(known) == 0 {
+			delete(known, one)
+			if len(known) == 0 {
 				delete(s.of, subject)
 			}
 		}

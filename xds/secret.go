@@ -168,7 +168,8 @@ func (st *stream) noteRefused(names []string) {
 		if _, noted := st.refused[name]; noted || st.secrets.allows(name) || name == everything || len(st.refused) >= maxNoted {
 			continue
 		}
-		if st.refused[name] = struct{}{}; len(st.refused) == 1 {
+		st.refused[name] = struct{}{}
+		if len(st.refused) == 1 {
 			st.client.provoke("a proxy asks for a secret that it may not have; it is answered as if there were none",
 				slog.String("name", printable(name)), slog.Bool("trusted", st.secrets.secrets != nil))
 		}

@@ -188,7 +188,8 @@ func (v *secretsHub) listenAt(network, address string, server, client credential
 	if network == "unix" {
 		target = "unix:" + l.Addr().String()
 	}
-	if v.conn, err = grpc.NewClient(target, grpc.WithTransportCredentials(client)); err != nil {
+	v.conn, err = grpc.NewClient(target, grpc.WithTransportCredentials(client))
+	if err != nil {
 		v.t.Fatal(err)
 	}
 	conn := v.conn

@@ -191,7 +191,8 @@ func (s *secretSource) set(name string, now *resource, next uint64) {
 	if s.known[name] == now {
 		return
 	}
-	if delete(s.known, name); now != nil {
+	delete(s.known, name)
+	if now != nil {
 		s.known[name] = now
 	}
 	s.version = next

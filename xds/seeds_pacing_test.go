@@ -179,7 +179,8 @@ func TestSeed65AnUnendingStreamOfChangesIsPushed(t *testing.T) {
 				for _, p := range seen {
 					longest, before = max(longest, p.after-before), p.after
 				}
-				if longest = max(longest, during-before); longest > most {
+				longest = max(longest, during-before)
+				if longest > most {
 					t.Errorf("%d pushes, %s without one; want one every %s", len(seen), longest, most)
 				}
 			})

@@ -122,7 +122,8 @@ func (s *Server) release(key groupKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.groups[key]; g != nil {
-		if g.users--; g.users == 0 {
+		g.users--
+		if g.users == 0 {
 			delete(s.groups, key)
 			g.close()
 			if envoy.HasParts(key.kind) {

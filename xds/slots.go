@@ -82,7 +82,8 @@ func bit(number uint32) uint64 { return 1 << (number % pageSize) }
 
 // hold returns the place of a name of which something is going to be kept.
 func (s *slots) hold(name string) (p *page, number uint32) {
-	if p, number = s.find(name); p != nil {
+	p, number = s.find(name)
+	if p != nil {
 		return p, number
 	}
 	return s.add(name)
@@ -193,7 +194,8 @@ func (s *slots) update(name string, change func(entry) entry) entry {
 		s.open[number] = e
 	case len(s.open) == 0:
 	default:
-		if delete(s.open, number); len(s.open) == 0 {
+		delete(s.open, number)
+		if len(s.open) == 0 {
 			s.open = map[uint32]entry{} // a map that was great once stays great
 		}
 	}

@@ -64,7 +64,8 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) (err error) {
 	defer cancel()
 	defer st.close()
 	defer st.client.end()
-	if err = st.client.identify(ctx); err == nil {
+	err = st.client.identify(ctx)
+	if err == nil {
 		st.wire.received, st.wire.ended = incoming(ctx, st.wire.read)
 		go st.wire.write(ctx)
 		err = st.run(ctx)
@@ -146,7 +147,8 @@ func (st *stream) greet(m message) error {
 	if err := st.client.meet(m.node); err != nil {
 		return err
 	}
-	if st.state = st.newState(); st.excess != nil {
+	st.state = st.newState()
+	if st.excess != nil {
 		return st.excess
 	}
 	st.report = st.server.options.Fleet.Connect(proxyOf(&st.client.node, st.wire.delta))
@@ -327,7 +329,8 @@ func (st *stream) loop(ctx context.Context) error {
 		} else {
 			st.publish()
 		}
-		if wake = earliest(wake, st.client.nextProof()); !wake.IsZero() {
+		wake = earliest(wake, st.client.nextProof())
+		if !wake.IsZero() {
 			timer.Reset(wake.Sub(now))
 		}
 		select {
@@ -336,7 +339,8 @@ func (st *stream) loop(ctx context.Context) error {
 				return err
 			}
 		case err := <-st.wire.written:
-			if sendLimit = (time.Time{}); err != nil {
+			sendLimit = (time.Time{})
+			if err != nil {
 				return err
 			}
 		case <-snapshot.Superseded():

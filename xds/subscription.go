@@ -117,7 +117,8 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 					s.queue.enqueue(e.name, trigger{since: now})
 				}
 			}
-			if c.at = at; !ok {
+			c.at = at
+			if !ok {
 				s.enqueueAll(trigger{since: now})
 			}
 		}

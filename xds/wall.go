@@ -76,7 +76,8 @@ func (st *stream) moved(s *federation.Snapshot) (moved bool) {
 		}
 	}()
 	before := st.view
-	if st.view = st.server.views.Get(s, &st.client.node); st.view == before {
+	st.view = st.server.views.Get(s, &st.client.node)
+	if st.view == before {
 		return false
 	}
 	st.vary()

@@ -42,7 +42,8 @@ func newCrashing(t *testing.T) *crashing {
 	c.kube.Apply(strings.Split(attachedService, "---\n")...)
 	c.proxy = startAPIProxy(t, c.kube.User("reader"))
 	var err error
-	if c.look, err = clientv3.New(clientv3.Config{Endpoints: []string{c.store.URL}}); err != nil {
+	c.look, err = clientv3.New(clientv3.Config{Endpoints: []string{c.store.URL}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.look.Close() })

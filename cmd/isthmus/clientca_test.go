@@ -116,7 +116,8 @@ func TestU53OperatorsEndWithTheirCA(t *testing.T) {
 		var body string
 		var err error
 		p.await(t, "the client to be refused", func() error {
-			if status, body, err = o.ask(); err == nil && status == http.StatusOK {
+			status, body, err = o.ask()
+			if err == nil && status == http.StatusOK {
 				return errors.New("requests are answered")
 			}
 			return nil

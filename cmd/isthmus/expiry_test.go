@@ -51,7 +51,8 @@ func TestU51OperatorsEndWithTheirCertificates(t *testing.T) {
 				t.Fatalf("with a valid certificate: %d %s, %v", status, body, err)
 			}
 			p.await(t, "the certificate to be refused", func() error {
-				if status, body, err = ask(); err == nil && status == http.StatusOK {
+				status, body, err = ask()
+				if err == nil && status == http.StatusOK {
 					return errors.New("requests are answered")
 				}
 				return nil

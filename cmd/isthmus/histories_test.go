@@ -64,7 +64,8 @@ func (w *writers) check() {
 		if err != nil || last != 0 && revision != last+1 {
 			w.t.Errorf("revision %s follows on %d", r.Revision, last)
 		}
-		if last = revision; first == 0 {
+		last = revision
+		if first == 0 {
 			first = revision
 		}
 		if before, twice := at[r.Message]; twice && r.Message != "" {

@@ -183,7 +183,8 @@ func TestU15DebugPagesAreForThoseWhoAreNamed(t *testing.T) {
 	}
 	status, body, err := r.hub.get("/debug/clusterz")
 	var clusters []struct{ ID string }
-	if err = errors.Join(err, json.Unmarshal([]byte(body), &clusters)); err != nil || status != http.StatusOK ||
+	err = errors.Join(err, json.Unmarshal([]byte(body), &clusters))
+	if err != nil || status != http.StatusOK ||
 		len(clusters) != 2 || clusters[0].ID != "c1" {
 		t.Errorf("the health address answers %d %s, %v", status, body, err)
 	}

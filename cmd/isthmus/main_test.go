@@ -251,7 +251,8 @@ func (h *hubUnderTest) awaitPhase(t *testing.T, id, phase string) shownCluster {
 	t.Helper()
 	var c shownCluster
 	h.await(t, "cluster "+id+" to be "+phase, func() (err error) {
-		if c, err = h.cluster(id); err == nil && c.Status.Phase != phase {
+		c, err = h.cluster(id)
+		if err == nil && c.Status.Phase != phase {
 			err = fmt.Errorf("it is %s: %s", c.Status.Phase, c.Status.Message)
 		}
 		return err

@@ -105,7 +105,8 @@ func TestM15ThreeHubsInARing(t *testing.T) {
 		hubs[i].awaitEndpoints(t, fmt.Sprintf("own-%d.example.com", next), fmt.Sprintf("192.0.2.%d", next+1))
 		hubs[i].awaitEndpoints(t, "same.example.com", fmt.Sprintf("192.0.2.%d", i+11))
 		hubs[i].await(t, "all objects of the next hub", func() (err error) {
-			if views[i], err = hubs[i].ringView(); err != nil {
+			views[i], err = hubs[i].ringView()
+			if err != nil {
 				return err
 			}
 			want := map[string]bool{

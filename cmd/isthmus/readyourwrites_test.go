@@ -70,7 +70,8 @@ func TestR72RevisionOfOneHubHoldsAtTheOther(t *testing.T) {
 		if err := json.Unmarshal(made.Data, &answer); err != nil || len(answer.Apply.UserErrors) > 0 {
 			t.Fatalf("change %d on revision %s gives %+v, %v", n, revision, answer, err)
 		}
-		if revision = answer.Apply.Revision; made.revision != revision {
+		revision = answer.Apply.Revision
+		if made.revision != revision {
 			t.Errorf("the header of revision %s says %q", revision, made.revision)
 		}
 		hubs[(n+1)%2].wantEntry(t, n, revision)

@@ -73,7 +73,8 @@ func (b *between) note(r *http.Request) error {
 		if b.after != nil {
 			variables["after"] = b.after(after)
 		}
-		if text, err = json.Marshal(body); err != nil {
+		text, err = json.Marshal(body)
+		if err != nil {
 			return err
 		}
 	}

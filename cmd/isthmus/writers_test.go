@@ -88,7 +88,8 @@ func (w *writers) write(ctx context.Context, name string, n int) {
 func (w *writers) noteAnswer(sent time.Time, code, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.answers[code]++; code != "" && code != "PRECONDITION_FAILED" && code != "BUSY" {
+	w.answers[code]++
+	if code != "" && code != "PRECONDITION_FAILED" && code != "BUSY" {
 		w.failed, w.failure = append(w.failed, sent), code+": "+message
 	}
 	close(w.changed)

@@ -127,7 +127,8 @@ func (f *clients) follow(ctx context.Context, c *simulated, keep bool, services 
 			c.changes.Add(1)
 		case !started:
 			c.have[r.Type] += len(r.Resources)
-			if started = c.have[xdstest.EDS] >= services && c.have[xdstest.RDS] > 0 && c.have[xdstest.LDS] > 0; started {
+			started = c.have[xdstest.EDS] >= services && c.have[xdstest.RDS] > 0 && c.have[xdstest.LDS] > 0
+			if started {
 				close(c.ready)
 			}
 		}

@@ -69,7 +69,8 @@ func listTyped(ctx context.Context, k *testbed.Kube) error {
 		if err := json.Unmarshal(body, &page); err != nil {
 			return fmt.Errorf("reading a page: %w", err)
 		}
-		if read, next = read+len(page.Items), page.Continue; next == "" {
+		read, next = read+len(page.Items), page.Continue
+		if next == "" {
 			if read != manyCustom {
 				return fmt.Errorf("%d objects are listed", read)
 			}

@@ -44,7 +44,8 @@ func (h *hearing) Update(u config.Update) {
 		h.later <- struct{}{}
 		return
 	}
-	if h.has += len(u.Events); h.has >= h.want {
+	h.has += len(u.Events)
+	if h.has >= h.want {
 		close(h.all)
 	}
 }

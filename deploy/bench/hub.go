@@ -43,7 +43,8 @@ func printHub(ctx context.Context, o options) error {
 			return err
 		}
 		raw[i], _, err = measure(ctx, "rawfan", size, recording, o)
-		if err = errors.Join(err, os.RemoveAll(recording)); err != nil {
+		err = errors.Join(err, os.RemoveAll(recording))
+		if err != nil {
 			return err
 		}
 		hub[i].print(out, "whole hub", size, o.clients)

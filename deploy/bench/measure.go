@@ -103,7 +103,8 @@ func (r *result) changes(c subject, f *clients, o options) error {
 	var err error
 	for turn := range o.changes + warmUp {
 		if turn == warmUp {
-			if before, _, err = c.usage(); err != nil {
+			before, _, err = c.usage()
+			if err != nil {
 				return err
 			}
 		}

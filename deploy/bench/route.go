@@ -154,7 +154,8 @@ func (w *routeBench) measure(ctx context.Context, port, changes int) (routeCost,
 		if err := w.client.Ack(r); err != nil {
 			return cost, err
 		}
-		if cost.bytes = r.Size; turn == 0 {
+		cost.bytes = r.Size
+		if turn == 0 {
 			before, _ = usage()
 		}
 	}
@@ -180,7 +181,8 @@ func printRoute(ctx context.Context, _ options) error {
 		}
 		costs[objects] = map[int]routeCost{}
 		for _, port := range []int{ownPort, sharedPort} {
-			if costs[objects][port], err = w.measure(ctx, port, changes); err != nil {
+			costs[objects][port], err = w.measure(ctx, port, changes)
+			if err != nil {
 				stop()
 				return err
 			}

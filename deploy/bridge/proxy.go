@@ -55,7 +55,8 @@ func (w *Topology) bootstrap(t testing.TB, s *Site, p *Pod, kind bootstrap.Kind)
 	made, err := bootstrap.Build(o)
 	if err == nil {
 		var text []byte
-		if text, err = bootstrap.YAML(made); err == nil {
+		text, err = bootstrap.YAML(made)
+		if err == nil {
 			return text
 		}
 	}

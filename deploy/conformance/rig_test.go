@@ -63,7 +63,8 @@ func (r *rig) connect(kube *testbed.Kube) {
 		r.t.Fatal(err)
 	}
 	access.QPS, access.Burst = -1, -1
-	if r.client, err = client.New(access, client.Options{}); err != nil {
+	r.client, err = client.New(access, client.Options{})
+	if err != nil {
 		r.t.Fatal(err)
 	}
 	for _, add := range []error{gateway.Install(r.client.Scheme()), apiextensions.AddToScheme(r.client.Scheme())} {

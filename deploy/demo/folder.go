@@ -130,7 +130,8 @@ func (f folder) running() (pid int, running bool) {
 	if err != nil {
 		return 0, false
 	}
-	if pid, err = strconv.Atoi(string(text)); err != nil {
+	pid, err = strconv.Atoi(string(text))
+	if err != nil {
 		return 0, false
 	}
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

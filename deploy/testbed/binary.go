@@ -46,7 +46,8 @@ func (b *Binary) Path(t testing.TB) string {
 func (b *Binary) file() string { return filepath.Join(b.dir, "isthmus") }
 
 func (b *Binary) build() {
-	if b.dir, b.err = os.MkdirTemp("", "isthmus-binary-"); b.err != nil {
+	b.dir, b.err = os.MkdirTemp("", "isthmus-binary-")
+	if b.err != nil {
 		return
 	}
 	args := append(append([]string{"build", "-ldflags=-s -w"}, b.flags...), "-o", b.file(), "isthmus.dev/isthmus/cmd/isthmus")

@@ -70,7 +70,8 @@ func ending(token string, at time.Time, key *ecdsa.PrivateKey) (string, error) {
 		return "", err
 	}
 	claims["exp"] = at.Unix()
-	if payload, err = json.Marshal(claims); err != nil {
+	payload, err = json.Marshal(claims)
+	if err != nil {
 		return "", err
 	}
 	signed := parts[0] + "." + base64.RawURLEncoding.EncodeToString(payload)

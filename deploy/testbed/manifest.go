@@ -18,7 +18,8 @@ func documents(manifest string) []string {
 	var found []string
 	for _, text := range strings.Split("\n"+manifest, "\n---") {
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			line = strings.TrimSpace(line)
+			if line != "" && !strings.HasPrefix(line, "#") {
 				found = append(found, text)
 				break
 			}

@@ -153,7 +153,8 @@ func unshareNetwork() (*os.File, error) {
 	result := make(chan error, 1)
 	go func() {
 		result <- onThread(func() (err error) {
-			if err = syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
+			err = syscall.Unshare(syscall.CLONE_NEWNET)
+			if err != nil {
 				return os.NewSyscallError("unshare", err)
 			}
 			file, err = os.Open("/proc/thread-self/ns/net")

@@ -162,7 +162,8 @@ func (v *View) next() *View {
 // publish makes the view the latest; the caller holds mu.
 func (a *Aggregate) publish(before, now *View, edit federation.Edit) {
 	old, status := before.status(), now.status()
-	if now.since = before.since; old.Phase != status.Phase || now.since.IsZero() {
+	now.since = before.since
+	if old.Phase != status.Phase || now.since.IsZero() {
 		now.since = time.Now()
 	}
 	if status != old || before.since.IsZero() {

@@ -190,7 +190,8 @@ func TestG10ObjectsForAllProxiesComeFirst(t *testing.T) {
 				counts, hidden := a.Latest().SourceOf(o.Key)
 				got = append(got, fmt.Sprint(o.Key.Title(), " of ", counts, hidden))
 			}
-			if got = append(got, problemsOf(mesh)...); !slices.Equal(got, want) {
+			got = append(got, problemsOf(mesh)...)
+			if !slices.Equal(got, want) {
 				t.Errorf("%s there are %q, want %q", when, got, want)
 			}
 		}

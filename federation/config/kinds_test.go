@@ -103,7 +103,8 @@ func admitted(t *testing.T, set *schema.Set, file string) *config.Object {
 	if stored == nil {
 		t.Fatalf("%s is not admitted: %v", file, problems)
 	}
-	if data, err = json.Marshal(stored); err != nil {
+	data, err = json.Marshal(stored)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return object(t, 1, string(data))

@@ -57,11 +57,13 @@ func (s *State) holdAll(changes []Event, previewed *State) []*held {
 			return
 		}
 		for _, known := range []*State{s, previewed} {
-			if all[i] = known.heldLike(now); all[i] != nil {
+			all[i] = known.heldLike(now)
+			if all[i] != nil {
 				return
 			}
 		}
-		if all[i] = now.read.takeHeld(); all[i] != nil {
+		all[i] = now.read.takeHeld()
+		if all[i] != nil {
 			return
 		}
 		all[i] = s.holdContained(now, labels)

@@ -24,7 +24,8 @@ func NewObject(key federation.ObjectKey, apiVersion string, of schema.Admitted) 
 		whole["spec"] = of.JSON
 		o.read = newRead(&parts{metadata: metadata, spec: of.JSON, decoded: of.Spec})
 	}
-	if o.Manifest, err = schema.JSON(whole); err != nil {
+	o.Manifest, err = schema.JSON(whole)
+	if err != nil {
 		return nil, fmt.Errorf("writing it: %w", err)
 	}
 	if err := o.checkNameOf(of.Object); err != nil {

@@ -40,7 +40,8 @@ func (b *ByHost) Note(host federation.Hostname, s *federation.Snapshot, read fed
 		}
 		return key.Hostname == host
 	})
-	if delete(b.reasons, host); reasons != 0 {
+	delete(b.reasons, host)
+	if reasons != 0 {
 		b.reasons[host] = reasons
 	}
 	read.Hostnames.Delete(host)

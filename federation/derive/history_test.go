@@ -89,7 +89,8 @@ func drawEdit(t *rapid.T) federation.Edit {
 // drawProblems has texts of objects that begin with that of another.
 func drawProblems(t *rapid.T) (d federation.Delta[string, federation.Problem]) {
 	name := rapid.SampledFrom([]string{"one", "two"}).Draw(t, "problem")
-	if d.Full = rapid.IntRange(0, 3).Draw(t, "complete") == 0; d.Full && rapid.Bool().Draw(t, "none") {
+	d.Full = rapid.IntRange(0, 3).Draw(t, "complete") == 0
+	if d.Full && rapid.Bool().Draw(t, "none") {
 		return d
 	}
 	d.Set = map[string]federation.Problem{name: {

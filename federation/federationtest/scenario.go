@@ -210,14 +210,16 @@ func (s *Scenario) Compare(t testing.TB, section string, got []byte) {
 		s.rewrite(t, section, got)
 		return
 	}
-	if want = lines(want); !bytes.Equal(got, want) {
+	want = lines(want)
+	if !bytes.Equal(got, want) {
 		t.Errorf("%s: %s%s differs (run with -update to accept)\n--- want\n%s--- got\n%s", s.Name, s.at, section, want, got)
 	}
 }
 
 // lines is the content of a section without empty lines around it.
 func lines(content []byte) []byte {
-	if content = bytes.TrimSpace(content); len(content) == 0 {
+	content = bytes.TrimSpace(content)
+	if len(content) == 0 {
 		return nil
 	}
 	return append(content, '\n')

@@ -227,7 +227,8 @@ func (p *Proxy) rollout(version uint64) (state RolloutState, text string) {
 	}
 	for _, d := range p.deliveries {
 		if at := d.stateSince(version); at > state {
-			if state = at; at == Rejected {
+			state = at
+			if at == Rejected {
 				text = d.LastError
 			}
 		}

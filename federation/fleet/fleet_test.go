@@ -67,7 +67,8 @@ func TestPagesCoverEveryProxyOnce(t *testing.T) {
 		n := 0
 		for p := range v.ProxiesAfter(after) {
 			paged, after = append(paged, p), p.Key()
-			if n++; n == 4 {
+			n++
+			if n == 4 {
 				break
 			}
 		}

@@ -56,7 +56,8 @@ func (o *Object[T]) compile(op *graphql.OperationContext, selected ast.Selection
 		if field == nil {
 			return nil
 		}
-		if s.write = field(op, f); s.write == nil {
+		s.write = field(op, f)
+		if s.write == nil {
 			return nil
 		}
 		steps = append(steps, s)

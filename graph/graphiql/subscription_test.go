@@ -33,7 +33,8 @@ func (ticking) Complexity(context.Context, string, string, int, map[string]any) 
 func (ticking) Exec(context.Context) graphql.ResponseHandler {
 	sent := 0
 	return func(context.Context) *graphql.Response {
-		if sent++; sent > 3 {
+		sent++
+		if sent > 3 {
 			return nil
 		}
 		data, _ := json.Marshal(map[string]int{"ticks": 7000 + sent})

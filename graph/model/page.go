@@ -109,7 +109,8 @@ func (p *piece[T]) lighten(list List[T], fromBack bool) {
 		if fromBack {
 			at = all - 1 - kept
 		}
-		if total += list.Size(p.items[at]); total > list.MaxPage && kept > 0 {
+		total += list.Size(p.items[at])
+		if total > list.MaxPage && kept > 0 {
 			break
 		}
 	}

@@ -33,7 +33,8 @@ func (a *allowance) begin(ctx context.Context) error {
 		return a.err
 	}
 	a.begun = true
-	if a.err = a.turns.take(ctx, a.caller); a.err != nil {
+	a.err = a.turns.take(ctx, a.caller)
+	if a.err != nil {
 		return a.err
 	}
 	a.timer = time.AfterFunc(a.limit, func() {

@@ -79,7 +79,8 @@ func (c *callers) begin(caller string, most int) (end func(), fault *refusal) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.busy[caller]--; c.busy[caller] == 0 {
+		c.busy[caller]--
+		if c.busy[caller] == 0 {
 			delete(c.busy, caller)
 		}
 	}, nil
@@ -89,7 +90,8 @@ func (c *callers) leave(at place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total--
-	if c.open[at]--; c.open[at] == 0 {
+	c.open[at]--
+	if c.open[at] == 0 {
 		delete(c.open, at)
 	}
 	if c.ended && c.total == 0 {

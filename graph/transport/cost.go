@@ -220,7 +220,8 @@ func (o *objects) size(field *ast.Field, name string) (int, bool) {
 		if held, given := o.variables[value.Raw]; given {
 			return number(held)
 		}
-		if value = definition.DefaultValue; value == nil {
+		value = definition.DefaultValue
+		if value == nil {
 			return 0, false
 		}
 	}

@@ -134,7 +134,8 @@ func (e *events) write(texts ...[]byte) {
 	if !e.held.while(bytes, func() {
 		_ = e.control.SetWriteDeadline(time.Now().Add(e.stall)) // Not every server has deadlines.
 		for _, text := range texts {
-			if _, e.err = e.w.Write(text); e.err != nil {
+			_, e.err = e.w.Write(text)
+			if e.err != nil {
 				return
 			}
 		}

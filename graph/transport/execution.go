@@ -39,7 +39,8 @@ func (h *Handler) once(ctx context.Context, operation *graphql.OperationContext)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	responses, ctx := h.exec.DispatchOperation(ctx, operation)
-	if answer = responses(ctx); answer != nil {
+	answer = responses(ctx)
+	if answer != nil {
 		return answer, true
 	}
 	return h.failed(ctx, cmp.Or(ctx.Err(), context.Canceled)), false

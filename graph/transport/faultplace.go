@@ -89,11 +89,13 @@ func spreadIn(set ast.SelectionSet, fragment string) (path ast.Path, found bool)
 	for _, selection := range set {
 		switch selected := selection.(type) {
 		case *ast.Field:
-			if path, found = spreadIn(selected.SelectionSet, fragment); found {
+			path, found = spreadIn(selected.SelectionSet, fragment)
+			if found {
 				return append(ast.Path{ast.PathName(selected.Alias)}, path...), true
 			}
 		case *ast.InlineFragment:
-			if path, found = spreadIn(selected.SelectionSet, fragment); found {
+			path, found = spreadIn(selected.SelectionSet, fragment)
+			if found {
 				return path, true
 			}
 		case *ast.FragmentSpread:

@@ -99,12 +99,14 @@ func (h *hold) end() {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	of.total -= h.bytes
-	if of.callers[h.caller] -= h.bytes; of.callers[h.caller] == 0 {
+	of.callers[h.caller] -= h.bytes
+	if of.callers[h.caller] == 0 {
 		delete(of.callers, h.caller)
 	}
 	if h.large {
 		of.larges--
-		if of.large[h.caller]--; of.large[h.caller] == 0 {
+		of.large[h.caller]--
+		if of.large[h.caller] == 0 {
 			delete(of.large, h.caller)
 		}
 	}

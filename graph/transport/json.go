@@ -38,7 +38,8 @@ func checkJSON(data []byte, values int) error {
 
 // check goes over one value.
 func (w *walk) check(levels int, values *int) error {
-	if *values--; *values < 0 {
+	*values--
+	if *values < 0 {
 		return errValues
 	}
 	opening := w.next()

@@ -54,7 +54,8 @@ func parseMessage(data []byte) (received, error) {
 	case messageInit, messagePing, messagePong:
 		m.payload, err = objectOrNothing(members["payload"])
 	case messageSubscribe:
-		if m.id, err = idOf(members); err == nil {
+		m.id, err = idOf(members)
+		if err == nil {
 			m.params, err = paramsOf(members["payload"])
 		}
 	case messageComplete:

@@ -59,7 +59,8 @@ func (t *turns) leave(caller string, given chan struct{}) bool {
 	if i < 0 {
 		return false
 	}
-	if t.waiting[caller] = slices.Delete(t.waiting[caller], i, i+1); len(t.waiting[caller]) == 0 {
+	t.waiting[caller] = slices.Delete(t.waiting[caller], i, i+1)
+	if len(t.waiting[caller]) == 0 {
 		delete(t.waiting, caller)
 		t.next = slices.DeleteFunc(t.next, func(other string) bool { return other == caller })
 	}
@@ -78,7 +79,8 @@ func (t *turns) end() {
 	t.next = t.next[1:]
 	waiting := t.waiting[caller]
 	close(waiting[0])
-	if waiting = waiting[1:]; len(waiting) == 0 {
+	waiting = waiting[1:]
+	if len(waiting) == 0 {
 		delete(t.waiting, caller)
 		return
 	}

@@ -33,7 +33,10 @@ func (w *walk) literal() []byte {
 	end := 0
 	if w.next() == '"' {
 		end = endOfText(w.rest)
-	} else if end = bytes.IndexAny(w.rest, ",:]}[{\" \t\r\n"); end < 0 {
+	} else {
+		end = bytes.IndexAny(w.rest, ",:]}[{\" \t\r\n")
+	}
+	if end < 0 {
 		end = len(w.rest)
 	}
 	taken := w.rest[:end]
@@ -67,7 +70,8 @@ func (w *walk) members(opening byte, value func(name []byte) error) error {
 		}
 		var name []byte
 		if opening == '{' {
-			if name = w.literal(); len(name) == 0 || name[0] != '"' || !w.take(':') {
+			name = w.literal()
+			if len(name) == 0 || name[0] != '"' || !w.take(':') {
 				return errNotJSON
 			}
 		}

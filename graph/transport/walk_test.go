@@ -24,12 +24,14 @@ func TestPropertyWalksReadAsADecoder(t *testing.T) {
 		data := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 8).Draw(t, "pieces"), ""))
 		err := checkJSON(data, 1000)
 		if !json.Valid(data) {
-			if other++; err == nil {
+			other++
+			if err == nil {
 				t.Fatalf("%q is taken for JSON", data)
 			}
 			return
 		}
-		if valid++; errors.Is(err, errDuplicate) {
+		valid++
+		if errors.Is(err, errDuplicate) {
 			return
 		}
 		if err != nil {

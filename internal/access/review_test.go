@@ -44,7 +44,8 @@ func startCluster(t *testing.T, name string) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.client, err = kube.Connect(parsed, kube.ConnectOptions{Allow: func(netip.AddrPort) error { return nil }}); err != nil {
+	c.client, err = kube.Connect(parsed, kube.ConnectOptions{Allow: func(netip.AddrPort) error { return nil }})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.client.Close)

@@ -102,7 +102,8 @@ func refuse(code apply.Code, field, format string, args ...any) Result {
 func (c *Clusters) remember(id federation.ClusterID, uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.given[id] = uid; uid == "" {
+	c.given[id] = uid
+	if uid == "" {
 		delete(c.given, id)
 	}
 }
@@ -238,7 +239,8 @@ func (c *Clusters) preflight(asking context.Context, r Request, rotating bool) (
 		return report, leave, nil // it did not come so far that it could be compared
 	}
 	if report.UID != "" {
-		if leave, err = c.turns.take(asking, "UID "+report.UID); err != nil {
+		leave, err = c.turns.take(asking, "UID "+report.UID)
+		if err != nil {
 			return report, leave, err
 		}
 	}

@@ -109,7 +109,8 @@ func TestAttachingManyTakesAsLongAsTheSlowest(t *testing.T) {
 		for i := range refused {
 			all.Go(func() {
 				var err error
-				if refused[i], err = clusters.Attach(t.Context(), request(fmt.Sprintf("c%02d", i))); err != nil {
+				refused[i], err = clusters.Attach(t.Context(), request(fmt.Sprintf("c%02d", i)))
+				if err != nil {
 					t.Error(err)
 				}
 			})

@@ -113,7 +113,8 @@ func (s *CredentialStore) setUID(ctx context.Context, id federation.ClusterID, c
 		return err
 	}
 	c.UID = change(c.UID)
-	if plain, err = c.encode(); err != nil {
+	plain, err = c.encode()
+	if err != nil {
 		return err
 	}
 	fresh, err := s.seal(key, string(version), plain)

@@ -49,7 +49,8 @@ func (t *Txn[V]) Set(key string, v V) (old V, had bool) {
 
 // Delete removes the key. It returns what was there.
 func (t *Txn[V]) Delete(key string) (old V, had bool) {
-	if old, had = t.m.Get(key); !had {
+	old, had = t.m.Get(key)
+	if !had {
 		return old, false
 	}
 	t.begin()
@@ -115,7 +116,8 @@ func (t *Txn[V]) set(n *node[V], key string, v V) (old V, had bool, right *node[
 	if n.kids != nil {
 		i := n.kid(key)
 		n.kids[i] = t.own(n.kids[i])
-		if old, had, right = t.set(n.kids[i], key, v); right == nil {
+		old, had, right = t.set(n.kids[i], key, v)
+		if right == nil {
 			return old, had, nil
 		}
 		n.keys, n.kids = insert(n.keys, i+1, right.keys[0]), insert(n.kids, i+1, right)

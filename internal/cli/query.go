@@ -52,7 +52,8 @@ func (q *queryFlags) run(ctx context.Context, s *session.Session, args []string)
 	}
 	request := client.Request{Query: document, Operation: q.operation}
 	operation := q.parse(document)
-	if request.Variables, err = q.read(operation); err != nil {
+	request.Variables, err = q.read(operation)
+	if err != nil {
 		return err
 	}
 	if operation != nil && operation.Operation == ast.Subscription {

@@ -62,7 +62,8 @@ func TestAllStopsWhenItIsTold(t *testing.T) {
 		}
 		seen := 0
 		for range set.All() {
-			if seen++; seen == 2 {
+			seen++
+			if seen == 2 {
 				break
 			}
 		}

@@ -41,10 +41,12 @@ func New(s settings.Settings) (_ *Hub, err error) {
 		s.AdoptLog(h.log.Logger)
 	}
 	memory.Limit(memlimit.FromCgroup, h.log.Logger)
-	if h.dir, err = datadir.Open(s.DataDir); err != nil {
+	h.dir, err = datadir.Open(s.DataDir)
+	if err != nil {
 		return nil, err
 	}
-	if h.doors, err = listeners.Open(context.Background(), s.Addresses, s.Dev); err != nil {
+	h.doors, err = listeners.Open(context.Background(), s.Addresses, s.Dev)
+	if err != nil {
 		return nil, errors.Join(err, h.dir.Close())
 	}
 	if s.Dev {
@@ -55,7 +57,8 @@ func New(s settings.Settings) (_ *Hub, err error) {
 		h.serving = identities.NewServing(s.TLSNames, h.dir.RootCert(), h.log.Logger)
 		o.Issued = h.serving.Certificate
 	}
-	if h.certificates, err = server.OpenCertificates(s.TLS, o); err != nil {
+	h.certificates, err = server.OpenCertificates(s.TLS, o)
+	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil

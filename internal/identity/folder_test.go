@@ -41,7 +41,8 @@ func newDrawer(t *testing.T) *drawer {
 func (d *drawer) open() *drawer {
 	d.t.Helper()
 	var err error
-	if d.folder, err = OpenFolder(d.root, d.secrets, FolderOptions{}); err != nil {
+	d.folder, err = OpenFolder(d.root, d.secrets, FolderOptions{})
+	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { d.folder.Close() })
@@ -144,7 +145,8 @@ func TestK54AuthoritiesComeWithWhatTheyRevoked(t *testing.T) {
 	}
 	d.write("web/ca.crl", []byte("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"), 0o644)
 	d.folder.reload()
-	if d.folder.reload(); lists("web") != string(list) {
+	d.folder.reload()
+	if lists("web") != string(list) {
 		t.Errorf("after a list that cannot be read: %q", lists("web"))
 	}
 }
@@ -176,7 +178,8 @@ func TestBY4HalfWrittenSecretsKeepTheLast(t *testing.T) {
 	}
 	d.secrets.Follow(Ref{Name: "web"})() // a proxy without cluster and namespace goes
 	d.write("web/tls.key", newKey, 0o600)
-	if d.folder.reload(); d.problems() != "" || d.secret("web", false) == "" {
+	d.folder.reload()
+	if d.problems() != "" || d.secret("web", false) == "" {
 		t.Errorf("after it was put right: %q", d.problems())
 	}
 	if err := os.RemoveAll(filepath.Join(d.dir, "web")); err != nil {
@@ -186,7 +189,8 @@ func TestBY4HalfWrittenSecretsKeepTheLast(t *testing.T) {
 	if d.secret("web", false) == "" {
 		t.Error("gone after one look")
 	}
-	if d.folder.reload(); d.secret("web", false) != "" {
+	d.folder.reload()
+	if d.secret("web", false) != "" {
 		t.Error("still there when it is gone")
 	}
 }
@@ -249,7 +253,8 @@ func TestS31CertificatesThatEndSoonAreShown(t *testing.T) {
 		t.Error("a certificate that has ended is not given: a restart would make it worse")
 	}
 	d.now = d.now.Add(48 * time.Hour)
-	if d.folder.reload(); !strings.Contains(d.problems(), "later") {
+	d.folder.reload()
+	if !strings.Contains(d.problems(), "later") {
 		t.Errorf("two days later problems are %q", d.problems())
 	}
 }

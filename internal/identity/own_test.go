@@ -88,7 +88,8 @@ func inMesh(t *testing.T, test func(*mesh)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.trust, err = authority.OpenTrust(authority.TrustOptions{Authority: m.authority, Logger: logger, Now: m.now}); err != nil {
+		m.trust, err = authority.OpenTrust(authority.TrustOptions{Authority: m.authority, Logger: logger, Now: m.now})
+		if err != nil {
 			t.Fatal(err)
 		}
 		m.secrets = New(Options{Issuer: m, Roots: m.trust, Logger: logger, Now: m.now})

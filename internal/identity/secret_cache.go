@@ -80,7 +80,8 @@ func (r Ref) names() []string {
 func (s *secretCache) follow(ref Ref, change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.follows[ref] += change; s.follows[ref] <= 0 {
+	s.follows[ref] += change
+	if s.follows[ref] <= 0 {
 		delete(s.follows, ref)
 	}
 	s.alarm()

@@ -84,7 +84,8 @@ func (s *Secrets) count(ref Ref, change int) {
 		if s.wanted[o] == 0 && s.clusters[o.cluster] != nil {
 			s.cache.await(o)
 		}
-		if s.wanted[o] += change; s.wanted[o] <= 0 {
+		s.wanted[o] += change
+		if s.wanted[o] <= 0 {
 			delete(s.wanted, o)
 			s.forget(o)
 		}

@@ -56,7 +56,8 @@ func usable(keys []json.RawMessage) (string, error) {
 	for _, raw := range keys {
 		var k key
 		err := json.Unmarshal(raw, &k)
-		if err = cmp.Or(err, k.usable()); err != nil {
+		err = cmp.Or(err, k.usable())
+		if err != nil {
 			why = fmt.Errorf("none of its keys can be used: %w", err)
 			continue
 		}

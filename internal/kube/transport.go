@@ -115,7 +115,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.unlimited {
 		return n, err
 	}
-	if b.left -= int64(n); b.left < 0 {
+	b.left -= int64(n)
+	if b.left < 0 {
 		return 0, ErrTooLarge
 	}
 	return n, err

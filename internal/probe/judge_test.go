@@ -189,16 +189,19 @@ func TestAskedAgainInTime(t *testing.T) {
 	if want := start.Add(2500 * time.Millisecond); !all[theWay].Reachable || !again.Equal(want) {
 		t.Errorf("the verdict is %+v, to be asked for again at %s, want %s", all[theWay], again, want)
 	}
-	if all, _ = j.Verdicts(again); all[theWay].Reachable || !all[theWay].Since.Equal(again) {
+	all, _ = j.Verdicts(again)
+	if all[theWay].Reachable || !all[theWay].Since.Equal(again) {
 		t.Errorf("at that time it is %+v", all[theWay])
 	}
-	if all, again = j.Verdicts(start.Add(time.Minute)); len(all) != 1 || !again.IsZero() {
+	all, again = j.Verdicts(start.Add(time.Minute))
+	if len(all) != 1 || !again.IsZero() {
 		t.Errorf("after a minute of silence there is %v, to be asked for again at %s", all, again)
 	}
 	j.Add(Report{Prober: "a", Path: theWay, Reachable: true}, start.Add(time.Minute))
 	j.Verdicts(start.Add(time.Minute + 2*time.Second))
 	j.Keep(func(federation.VerdictKey) bool { return false })
-	if all, again = j.Verdicts(again); len(all) != 0 || !again.IsZero() {
+	all, again = j.Verdicts(again)
+	if len(all) != 0 || !again.IsZero() {
 		t.Errorf("what nobody wants is still there: %v", all)
 	}
 }

@@ -78,7 +78,8 @@ func (s *Membership) Leave() {
 		return
 	}
 	s.gone = true
-	if s.member.users--; s.member.users == 0 {
+	s.member.users--
+	if s.member.users == 0 {
 		s.member.left = time.Now()
 		signal(s.member.wake)
 	}
@@ -102,7 +103,8 @@ func (m *member) run(ctx context.Context) {
 		pause := k.o.Grace / 3
 		if now.users > 0 {
 			var err error
-			if pause, err = w.step(ctx, now); err != nil {
+			pause, err = w.step(ctx, now)
+			if err != nil {
 				m.end(err)
 				return
 			}
@@ -169,7 +171,8 @@ func (w *writer) step(ctx context.Context, now moment) (time.Duration, error) {
 	}
 	says := now.health
 	if (now.proxy.Probed || now.proxy.Group == "") && !now.hasReported {
-		if says.unhealthy = awaitsReport; there.node == now.proxy.Node {
+		says.unhealthy = awaitsReport
+		if there.node == now.proxy.Node {
 			says.unhealthy = there.unhealthy
 		}
 	}

@@ -167,7 +167,8 @@ func (k *Keeper) drop(m *member) {
 	if k.members[m.proxy.key()] == m {
 		delete(k.members, m.proxy.key())
 	}
-	if k.accounts[m.counted]--; k.accounts[m.counted] == 0 {
+	k.accounts[m.counted]--
+	if k.accounts[m.counted] == 0 {
 		delete(k.accounts, m.counted)
 	}
 	k.o.Metrics.Members(-1)

@@ -41,7 +41,8 @@ func (z *zone) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 func (z *zone) set(name string, to ...string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	if delete(z.names, name); len(to) > 0 {
+	delete(z.names, name)
+	if len(to) > 0 {
 		z.names[name] = nil
 	}
 	for _, a := range to {
@@ -138,7 +139,8 @@ func TestNamesOfGatewaysAreFollowed(t *testing.T) {
 		f.expect("[192.0.2.7]", "[]")
 		before := f.zone.asked
 		f.operator.Update(gateways())
-		if f.pass(10 * DefaultEvery); f.zone.asked != before {
+		f.pass(10 * DefaultEvery)
+		if f.zone.asked != before {
 			t.Errorf("names that nobody needs were asked for %d times", f.zone.asked-before)
 		}
 	})

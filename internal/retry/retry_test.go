@@ -54,7 +54,8 @@ func TestUntilTriesUntilItSucceeds(t *testing.T) {
 	b := Backoff{First: time.Millisecond, Longest: time.Millisecond}
 	tries, failures := 0, 0
 	done := b.Until(t.Context(), func() error {
-		if tries++; tries < 3 {
+		tries++
+		if tries < 3 {
 			return errors.New("not yet")
 		}
 		return nil

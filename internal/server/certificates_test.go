@@ -151,7 +151,8 @@ func handshake(t *testing.T, config *tls.Config, client *tls.Config) (int64, *tl
 		connection, err := listener.Accept()
 		if err == nil {
 			server := tls.Server(connection, config)
-			if err = server.Handshake(); err == nil {
+			err = server.Handshake()
+			if err == nil {
 				_, err = server.Write([]byte("x"))
 			}
 			connection.Close()
@@ -162,7 +163,8 @@ func handshake(t *testing.T, config *tls.Config, client *tls.Config) (int64, *tl
 	must(t, err)
 	defer connection.Close()
 	secured := tls.Client(connection, client)
-	if _, err = io.ReadFull(secured, make([]byte, 1)); err != nil {
+	_, err = io.ReadFull(secured, make([]byte, 1))
+	if err != nil {
 		connection.Close()
 		<-answered
 		return 0, nil, err

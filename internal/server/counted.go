@@ -147,14 +147,16 @@ func (m *partialMessage) take(p []byte, frame uint64, cost int) {
 		if m.have < messageHeader {
 			n := copy(m.header[m.have:], p)
 			p = p[n:]
-			if m.have += n; m.have < messageHeader {
+			m.have += n
+			if m.have < messageHeader {
 				return
 			}
 			m.left = binary.BigEndian.Uint32(m.header[1:])
 		}
 		n := min(int(m.left), len(p))
 		m.left -= uint32(n)
-		if p = p[n:]; m.left == 0 {
+		p = p[n:]
+		if m.left == 0 {
 			*m = partialMessage{}
 		}
 	}

@@ -48,7 +48,8 @@ func (f *frames) scan(p []byte, h frameHandler) {
 	for p = p[n:]; len(p) > 0; p = p[n:] {
 		if f.have < frameHeader {
 			n = copy(f.header[f.have:], p)
-			if f.have += n; f.have < frameHeader {
+			f.have += n
+			if f.have < frameHeader {
 				return
 			}
 			f.left = f.length()

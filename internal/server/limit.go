@@ -120,8 +120,10 @@ func (l *limitedListener) enter(c *limitedConn) (why Refusal, closed *limitedCon
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if why = l.exceeded(c.from, descriptor); why != "" {
-		if closed = l.pending.makesRoom(why, c.from); closed == nil {
+	why = l.exceeded(c.from, descriptor)
+	if why != "" {
+		closed = l.pending.makesRoom(why, c.from)
+		if closed == nil {
 			return why, c
 		}
 		l.remove(closed)
@@ -155,7 +157,8 @@ func (l *limitedListener) remove(c *limitedConn) {
 	l.pending.remove(c)
 	l.o.Metrics.Connections(l.o.Name, -1)
 	l.total--
-	if l.sources[c.from]--; l.sources[c.from] == 0 {
+	l.sources[c.from]--
+	if l.sources[c.from] == 0 {
 		delete(l.sources, c.from)
 	}
 }

@@ -67,7 +67,8 @@ func (p *pending) makesRoom(why Refusal, from netip.Prefix) *limitedConn {
 			if most == nil || all.Len() > most.Len() {
 				most = all
 			}
-			if compared++; compared == mostCompared {
+			compared++
+			if compared == mostCompared {
 				break
 			}
 		}

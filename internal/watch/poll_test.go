@@ -20,7 +20,8 @@ func TestPollReportsChanges(t *testing.T) {
 		next := 0
 		Poll(ctx, time.Minute, func() error {
 			text := looks[next]
-			if next++; text != "" {
+			next++
+			if text != "" {
 				return errors.New(text)
 			}
 			return nil

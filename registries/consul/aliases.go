@@ -94,7 +94,8 @@ func plainTags(tags []string) []string {
 		if key, _ := splitTag(tag); key != plainTag+tag {
 			continue // a label
 		}
-		if tag = strings.ToLower(tag); isLabel(tag) && !slices.Contains(out, tag) {
+		tag = strings.ToLower(tag)
+		if isLabel(tag) && !slices.Contains(out, tag) {
 			out = append(out, tag)
 		}
 	}

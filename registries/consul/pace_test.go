@@ -109,7 +109,8 @@ func (p *paced) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	if query := q.URL.Query(); query.Get("index") != "" {
 		var err error
-		if index, err = p.block(ctx, path, query.Get("index"), query.Get("wait")); err != nil {
+		index, err = p.block(ctx, path, query.Get("index"), query.Get("wait"))
+		if err != nil {
 			return nil, err
 		}
 	}

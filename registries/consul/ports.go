@@ -111,7 +111,8 @@ func (t *translator) choice(found []*instance, report *report) portChoice {
 			report.ofService("PORT_SETTING_INVALID", keyServicePort, quote(said)+" is not a port from 1 to 65535; it is not used")
 			return c
 		}
-		if c.number = uint16(n); c.instance == "" || c.instance == AllPorts {
+		c.number = uint16(n)
+		if c.instance == "" || c.instance == AllPorts {
 			c.instance = FirstPort
 		}
 	}
@@ -125,7 +126,8 @@ func agreed(found []*instance, key string, report *report) string {
 		said = append(said, declared(in.Service.Meta, in.Service.Tags, key)...)
 	}
 	slices.Sort(said)
-	switch said = slices.Compact(said); len(said) {
+	said = slices.Compact(said)
+	switch len(said) {
 	case 0:
 		return ""
 	case 1:
@@ -224,14 +226,16 @@ func namePorts(ports []federation.Port, given map[uint16][]string) map[uint16]st
 	for _, p := range ports {
 		said := slices.Clone(given[p.Number])
 		slices.Sort(said)
-		if said = slices.Compact(said); len(said) == 1 && said[0] != "" {
+		said = slices.Compact(said)
+		if len(said) == 1 && said[0] != "" {
 			names[p.Number] = said[0]
 			uses[said[0]]++
 		}
 	}
 	for i := range ports {
 		p := &ports[i]
-		if p.Name = names[p.Number]; p.Name == "" || uses[p.Name] > 1 {
+		p.Name = names[p.Number]
+		if p.Name == "" || uses[p.Name] > 1 {
 			p.Name = strings.ToLower(string(p.Protocol))
 			if len(ports) > 1 {
 				p.Name += fmt.Sprintf("-%d", p.Number)

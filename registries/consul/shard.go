@@ -80,7 +80,8 @@ func protocol(field string, names []string, report *report) federation.Protocol 
 		out = append(out, p)
 	}
 	slices.Sort(out)
-	if out = slices.Compact(out); len(out) > 1 {
+	out = slices.Compact(out)
+	if len(out) > 1 {
 		report.ofService("PROTOCOL_CONFLICT", field, fmt.Sprintf("tags and meta of its instances name several protocols %v; TCP is used", out))
 		return federation.TCP
 	}

@@ -129,10 +129,12 @@ func (t *translator) instance(name string, e *entry, report *report) *instance {
 		return nil
 	}
 	var ok bool
-	if in.ports, ok = portsOf(e, in.id, report); !ok {
+	in.ports, ok = portsOf(e, in.id, report)
+	if !ok {
 		return nil
 	}
-	if in.address, ok = address(e.rawAddress()); !ok {
+	in.address, ok = address(e.rawAddress())
+	if !ok {
 		report.ofInstance(in.id, "ADDRESS_INVALID", "Address",
 			quote(e.rawAddress())+" is neither an IP address nor a DNS name; the instance is not used")
 		return nil

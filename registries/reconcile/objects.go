@@ -48,7 +48,8 @@ func (o Objects) since(view *config.View, said map[federation.ClusterID]*config.
 	there := map[federation.ClusterID]bool{}
 	for object := range view.State.ObjectsOf(federation.ClusterKind) {
 		id := federation.ClusterID(object.Key.Name)
-		if there[id] = true; said[id] == object {
+		there[id] = true
+		if said[id] == object {
 			continue
 		}
 		said[id], set[id] = object, nil

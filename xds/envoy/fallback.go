@@ -53,7 +53,8 @@ func Fallback(t resource.Type, target, accepted []byte, withheld func(Form) bool
 	}
 	before := &splitResource{}
 	if accepted != nil {
-		if before, err = split(t, accepted); err != nil {
+		before, err = split(t, accepted)
+		if err != nil {
 			return nil, nil, err
 		}
 	}

@@ -112,10 +112,12 @@ func datagramAnswered(t *testing.T, from *testbed.Namespace, address, text strin
 	defer conn.Close()
 	buffer := make([]byte, 512)
 	for range 30 { // a datagram may be lost
-		if err = conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		err = conn.SetDeadline(time.Now().Add(2 * time.Second))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = conn.Write([]byte(text)); err != nil {
+		_, err = conn.Write([]byte(text))
+		if err != nil {
 			continue
 		}
 		n, err := conn.Read(buffer)

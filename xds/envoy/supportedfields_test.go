@@ -83,7 +83,8 @@ func TestWhatIsNotHonouredIsSaid(t *testing.T) {
 			var got []string
 			for o := range w.snapshot.Objects().All() {
 				for _, f := range envoy.NotHonoured(o) {
-					if got = append(got, f.Path); f.Reason == "" {
+					got = append(got, f.Path)
+					if f.Reason == "" {
 						t.Errorf("%s: no reason", f.Path)
 					}
 				}
@@ -106,7 +107,8 @@ func TestK58EachFieldOfAProxyConfigIsReported(t *testing.T) {
 	}
 	var got []string
 	for _, f := range envoy.NotHonoured(o) {
-		if got = append(got, f.Path); !strings.Contains(f.Reason, "start") {
+		got = append(got, f.Path)
+		if !strings.Contains(f.Reason, "start") {
 			t.Errorf("%s: %s", f.Path, f.Reason)
 		}
 	}

@@ -191,7 +191,8 @@ func (f *specTrial) object(t *testing.T, s *federationtest.Scenario, o *config.O
 		}
 		// The schema ties some values to other fields: any other one would do.
 		for _, other := range refused {
-			if put(other); !f.works[path] && other != (none{}) && len(refused) == len(f.others(path, value)) {
+			put(other)
+			if !f.works[path] && other != (none{}) && len(refused) == len(f.others(path, value)) {
 				f.works[path] = f.changes(t, s, o, whole, before)
 			}
 		}

@@ -91,7 +91,8 @@ func (s *trafficServers) countPings(conn net.Conn) {
 	in := bufio.NewReader(conn)
 	_, err := in.Discard(preface)
 	for frame := make([]byte, header); err == nil; {
-		if _, err = io.ReadFull(in, frame); err == nil {
+		_, err = io.ReadFull(in, frame)
+		if err == nil {
 			_, err = in.Discard(int(frame[0])<<16 | int(frame[1])<<8 | int(frame[2]))
 		}
 		if err == nil && frame[3] == ofPing {

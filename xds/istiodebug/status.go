@@ -24,7 +24,8 @@ func (d *Debug) Statuses(keep func(*fleet.Proxy) bool) ([]*statusv3.ClientConfig
 			continue
 		}
 		one := statusOf(p)
-		if bytes += proto.Size(one); bytes > maxBytes {
+		bytes += proto.Size(one)
+		if bytes > maxBytes {
 			return nil, TooLargeError{"the status of all proxies"}
 		}
 		all = append(all, one)

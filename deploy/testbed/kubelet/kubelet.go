@@ -104,7 +104,8 @@ func (k *kubelet) serve(of Port, conn httpstream.Connection, opened <-chan https
 			} else {
 				p.fault = s
 			}
-			if pairs[id] = p; p.data == nil || p.fault == nil {
+			pairs[id] = p
+			if p.data == nil || p.fault == nil {
 				continue
 			}
 			delete(pairs, id)

@@ -25,7 +25,8 @@ func Drain(r *References, spec *federation.DrainObject) {
 			case d.Refused == "":
 				drained++
 			default:
-				if refused++; refused <= mostDrains {
+				refused++
+				if refused <= mostDrains {
 					named = append(named, fmt.Sprintf("%s (%s)", svc.Key, d.Refused))
 				}
 			}

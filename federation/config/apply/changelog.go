@@ -20,7 +20,8 @@ func (e *Engine) logChange(o Origin, revision int64, changes []Change) {
 		if c.Action == config.Unchanged {
 			continue
 		}
-		if n++; n <= maxLogged {
+		n++
+		if n <= maxLogged {
 			named = append(named, fmt.Sprintf("%s %s", strings.ToLower(string(c.Action)), c.Key.Title()))
 		}
 	}

@@ -52,7 +52,8 @@ func (e *Engine) Register(ctx context.Context, text []byte, ttl time.Duration) (
 		return time.Time{}, problems, nil
 	}
 	e.Validated.rememberWritten(object)
-	if expires, err = e.Leases.Register(ctx, *object, ttl); err != nil {
+	expires, err = e.Leases.Register(ctx, *object, ttl)
+	if err != nil {
 		result, err := refusedBy(err)
 		return time.Time{}, result.Errors, err
 	}

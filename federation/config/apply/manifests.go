@@ -60,7 +60,8 @@ func (r *reader) read(file File) *Error {
 	limit := r.limits.OrDefault().Documents
 	var errs []Error
 	problems := manifest.Each(file.Name, file.Data, r.limits, func(d manifest.Document) {
-		if r.count++; r.count > limit {
+		r.count++
+		if r.count > limit {
 			return
 		}
 		if fault := r.take(d); fault != nil {

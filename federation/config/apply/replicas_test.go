@@ -68,7 +68,8 @@ func TestReplicasAllocateAddressesAtOnce(t *testing.T) {
 		services := 0
 		for svc := range hub.snapshots.Latest().Services().All() {
 			addresses := svc.ClusterVIPs.Of("hub")
-			if services++; len(addresses) != 2 {
+			services++
+			if len(addresses) != 2 {
 				t.Errorf("%s has the addresses %v", svc.Key, addresses)
 			}
 			for _, ip := range addresses {

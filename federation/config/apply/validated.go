@@ -78,7 +78,8 @@ func (v *Validated) forgetWritten(o *config.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	known := v.wrote[digest]
-	if delete(v.wrote, digest); len(v.wrote) == 0 {
+	delete(v.wrote, digest)
+	if len(v.wrote) == 0 {
 		v.wrote = map[[sha256.Size]byte]bool{} // a map keeps the room that it once needed
 	}
 	return known
@@ -144,7 +145,8 @@ func (c *checking) take(e config.Event, before map[federation.ObjectKey]*config.
 	if now == old {
 		return config.Event{}
 	}
-	if c.given[key] = now; now == nil {
+	c.given[key] = now
+	if now == nil {
 		delete(c.given, key)
 	}
 	return config.Event{Old: old, New: now}

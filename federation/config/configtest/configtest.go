@@ -208,7 +208,8 @@ func (h *Recorder) Update(u config.Update) {
 		if h.objects[o.Key] != e.Old {
 			h.wrong = append(h.wrong, fmt.Sprintf("revision %d: Old of %s is not what was given before", u.Revision, o.Key))
 		}
-		if h.objects[o.Key] = e.New; e.New == nil {
+		h.objects[o.Key] = e.New
+		if e.New == nil {
 			delete(h.objects, o.Key)
 		}
 	}

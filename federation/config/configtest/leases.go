@@ -71,7 +71,8 @@ func renewal(t *testing.T, s Store) {
 	begin := func() {
 		var err error
 		asked = time.Now()
-		if first, err = s.Register(t.Context(), *Object("kept", 1), ttl); err != nil {
+		first, err = s.Register(t.Context(), *Object("kept", 1), ttl)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -88,7 +88,8 @@ func records(t *testing.T, s Store) {
 	if err != nil || len(page) != 1 || page[0].Revision != second {
 		t.Errorf("the page below %d is %+v, %v", third, page, err)
 	}
-	if page, err = s.Records(t.Context(), first, 5); err != nil || len(page) != 0 {
+	page, err = s.Records(t.Context(), first, 5)
+	if err != nil || len(page) != 0 {
 		t.Errorf("below the first record there are %+v, %v", page, err)
 	}
 }
@@ -172,7 +173,8 @@ func once(t *testing.T, s Store) {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	for _, key := range []string{"", "another"} {
-		if found, err = s.Find(t.Context(), key); err != nil || found != nil {
+		found, err = s.Find(t.Context(), key)
+		if err != nil || found != nil {
 			t.Errorf("with key %q found %+v, %v", key, found, err)
 		}
 	}

@@ -78,7 +78,8 @@ func moved(t *testing.T, s Store) {
 	if !errors.As(err, &m) || m.Base != 0 || m.Now != first {
 		t.Errorf("a commit on an old base gives %v", err)
 	}
-	if _, err = s.Commit(t.Context(), Set(first+7, Object("b", 1))); !errors.As(err, &m) || m.Now != first {
+	_, err = s.Commit(t.Context(), Set(first+7, Object("b", 1)))
+	if !errors.As(err, &m) || m.Now != first {
 		t.Errorf("a commit on a base of the future gives %v", err)
 	}
 	objects, err := s.At(t.Context(), first)

@@ -66,7 +66,8 @@ func filled(t testing.TB, n int) *placeSink {
 	for i := range items {
 		items[i] = s.item(s.kinds[routes], &unstructured.Unstructured{Object: custom(i, 1)})
 	}
-	if to.Listed(t.Context(), items, 1); len(s.take()) != n {
+	to.Listed(t.Context(), items, 1)
+	if len(s.take()) != n {
 		t.Fatal("the objects are not given")
 	}
 	return to

@@ -84,7 +84,8 @@ func (p *plan) off(sources []federation.ResourceSource) {
 func (p *plan) isOf(snapshot *federation.Snapshot) bool {
 	n := 0
 	for c := range snapshot.Clusters() {
-		if n++; n > len(p.attached) || p.attached[n-1] != c.ID {
+		n++
+		if n > len(p.attached) || p.attached[n-1] != c.ID {
 			return false
 		}
 	}

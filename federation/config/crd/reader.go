@@ -109,7 +109,8 @@ func (f *clusterReader) round(ctx context.Context, w *selection) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	if f.discovered(w, found, err); err != nil {
+	f.discovered(w, found, err)
+	if err != nil {
 		return f.pauses.Next()
 	}
 	f.pauses.Reset()

@@ -48,7 +48,8 @@ func BenchmarkApplyTenThousand(b *testing.B) {
 		for _, o := range objects {
 			o.Manifest = []byte(strings.Replace(string(o.Manifest), `"value":"`, `"value":"`+fmt.Sprint(base%10), 1))
 		}
-		if base, err = c.Commit(b.Context(), configtest.Set(base, objects...)); err != nil {
+		base, err = c.Commit(b.Context(), configtest.Set(base, objects...))
+		if err != nil {
 			b.Fatal(err)
 		}
 		commits += time.Since(began)

@@ -116,7 +116,8 @@ func (p *checkpointer) save(ctx context.Context, s *state) error {
 	t, err := p.write.stage(ctx, d)
 	if err == nil {
 		var made bool
-		if made, err = p.publish(ctx, t, s); made {
+		made, err = p.publish(ctx, t, s)
+		if made {
 			p.o.Meter.Count(CountCheckpoints, 1)
 			return nil
 		}

@@ -78,7 +78,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.epoch, err = s.readEpoch(ctx); err != nil {
+	s.epoch, err = s.readEpoch(ctx)
+	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer within %s; check the endpoints, and that etcd runs and lets the hub in: %w", o.Patience, err)
 		}

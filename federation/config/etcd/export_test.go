@@ -16,7 +16,8 @@ func (c *Config) StopAt(name string, n int, err error) <-chan struct{} {
 		if step != name {
 			return nil
 		}
-		if n--; n != 0 {
+		n--
+		if n != 0 {
 			return nil
 		}
 		close(stopped)

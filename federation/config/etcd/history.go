@@ -89,7 +89,8 @@ func (c *Config) At(ctx context.Context, revision int64) ([]config.Object, error
 	}
 	s := c.states.newest.Load()
 	if s == nil || s.revision != revision || revision == p.Revision && s.hash != p.Hash {
-		if s, err = c.states.loadAgain(ctx, revision); err != nil {
+		s, err = c.states.loadAgain(ctx, revision)
+		if err != nil {
 			if errors.Is(err, config.ErrUnknownRevision) {
 				return nil, config.ErrUnknownRevision
 			}

@@ -108,7 +108,8 @@ func readPath(key, root string) (federation.ObjectKey, error) {
 	}
 	for i := range parts {
 		var err error
-		if parts[i], err = url.PathUnescape(parts[i]); err != nil {
+		parts[i], err = url.PathUnescape(parts[i])
+		if err != nil {
 			return federation.ObjectKey{}, errKey
 		}
 	}

@@ -78,7 +78,8 @@ func (c *cache) advance(ctx context.Context, to place) (*state, error) {
 	if from != nil && from.mod > to.mod {
 		// The place was read before from was, or the store was put back.
 		var err error
-		if to, err = c.read.findHead(ctx); err != nil {
+		to, err = c.read.findHead(ctx)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +138,8 @@ func (c *cache) reload(ctx context.Context, old *state, to place) (*state, error
 	}
 	stored := s.pasts.complete
 	if !stored {
-		if s.pasts, err = c.read.recall(ctx, s); err != nil {
+		s.pasts, err = c.read.recall(ctx, s)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +177,8 @@ func (c *cache) load(ctx context.Context, revision int64) (*state, error) {
 		s := emptyState()
 		s.pasts = noPasts(c.read.window())
 		if i >= 0 {
-			if s, err = c.read.fromCheckpoint(ctx, checkpoints[i]); err != nil {
+			s, err = c.read.fromCheckpoint(ctx, checkpoints[i])
+			if err != nil {
 				if !errors.As(err, &bad) {
 					return nil, err
 				}
@@ -191,7 +194,8 @@ func (c *cache) load(ctx context.Context, revision int64) (*state, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if s, err = c.follow(ctx, s, e); err != nil {
+			s, err = c.follow(ctx, s, e)
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -172,7 +172,8 @@ func (h *health) noteMember(m *member) {
 	if m.missed == 0 {
 		m.since = h.o.Now()
 	}
-	if m.missed++; m.missed == missedWhenDown && !errors.Is(m.err, errEnded) { // Run logs the end
+	m.missed++
+	if m.missed == missedWhenDown && !errors.Is(m.err, errEnded) { // Run logs the end
 		h.o.Logger.Warn("an etcd member does not answer", "member", m.endpoint, "err", m.err)
 	}
 }
@@ -233,7 +234,8 @@ func (h *health) storage(ctx context.Context, members []*member) []config.Proble
 		full := slices.ContainsFunc(s.Errors, func(e string) bool { return strings.Contains(e, etcdserverpb.AlarmType_NOSPACE.String()) })
 		if full && h.store.server != nil {
 			var err error
-			if full, err = h.makeRoom(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			full, err = h.makeRoom(ctx)
+			if err != nil && !errors.Is(err, context.Canceled) {
 				h.o.Logger.Warn("making room in the store failed", "err", err)
 			}
 		}

@@ -85,7 +85,8 @@ func (p *pages) walk(id uint64, depth int) error {
 		return fmt.Errorf("page %d: the tree has no end", id)
 	}
 	var kind uint16
-	if kind, err = kindOf(page); err == nil && kind == branchPage {
+	kind, err = kindOf(page)
+	if err == nil && kind == branchPage {
 		err = p.branch(page, depth)
 	} else if err == nil {
 		err = p.leaf(page, depth)

@@ -47,7 +47,8 @@ func commitForEver(dir string) {
 		base = newest[0].Revision
 	}
 	for err == nil {
-		if base, err = c.Commit(context.Background(), counters(base, base+1)); err == nil {
+		base, err = c.Commit(context.Background(), counters(base, base+1))
+		if err == nil {
 			fmt.Println("revision", base)
 		}
 	}

@@ -44,7 +44,8 @@ func (r records) scan(ctx context.Context, begin, end string, visit func(*mvccpb
 			return nil
 		}
 		begin = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
-		if page = pageOfParts; size/len(answer.Kvs) < 4096 {
+		page = pageOfParts
+		if size/len(answer.Kvs) < 4096 {
 			page = pageOfKeys
 		}
 	}

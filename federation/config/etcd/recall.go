@@ -21,7 +21,8 @@ func (c *Config) History(ctx context.Context, key federation.ObjectKey) (config.
 	s := c.states.newest.Load()
 	if s == nil {
 		var err error
-		if s, err = c.firstRead(ctx); err != nil {
+		s, err = c.firstRead(ctx)
+		if err != nil {
 			return config.ObjectHistory{}, fault("reading the history", err)
 		}
 	}

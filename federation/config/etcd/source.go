@@ -180,11 +180,13 @@ func (f *watcher) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case answer, open := <-heads:
-			if err = broken(answer, open); err == nil {
+			err = broken(answer, open)
+			if err == nil {
 				err = f.headMoved(ctx)
 			}
 		case answer, open := <-leases:
-			if err = broken(answer, open); err == nil {
+			err = broken(answer, open)
+			if err == nil {
 				f.leasedMoved(answer.Events)
 			}
 		case <-f.c.states.made:

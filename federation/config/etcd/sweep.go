@@ -61,7 +61,8 @@ func (f *watcher) sweepStaged(ctx context.Context) ([]config.Problem, map[string
 	err := f.c.read.scan(ctx, configRoot, clientv3.GetPrefixRangeEnd(configRoot), func(kv *mvccpb.KeyValue) error {
 		key := string(kv.Key)
 		if !known(key) {
-			if unknown++; unknown <= shownUnknown {
+			unknown++
+			if unknown <= shownUnknown {
 				problems = append(problems, config.Problem{
 					Code: codeUnknownKey, Object: clipped(key),
 					Message: "isthmus writes no such key and ignores it; remove it",
@@ -232,7 +233,8 @@ func (w writer) retireLog(ctx context.Context, last int64) error {
 		if strings.HasPrefix(e.Once, oncePrefix) {
 			ops = append(ops, clientv3.OpDelete(e.Once))
 		}
-		if records++; records < perTxn {
+		records++
+		if records < perTxn {
 			return nil
 		}
 		return flush()

@@ -64,7 +64,8 @@ func (m *mounted) Commit(_ context.Context, c config.Commit) (int64, error) {
 		if m.objects[name] == nil {
 			m.objects[name] = map[string][]byte{}
 		}
-		if delete(m.objects[name], change.Key.Name); change.Object != nil {
+		delete(m.objects[name], change.Key.Name)
+		if change.Object != nil {
 			m.objects[name][change.Key.Name] = change.Object.Manifest
 		}
 		if len(m.objects[name]) == 0 {

@@ -90,7 +90,8 @@ func (l *listing) walk(folder string, above []string) error {
 		return nil
 	}
 	l.folders = append(l.folders, folder)
-	if l.entries += len(entries); l.entries > l.options.Files {
+	l.entries += len(entries)
+	if l.entries > l.options.Files {
 		return fmt.Errorf("it holds more than %d files and folders", l.options.Files)
 	}
 	above = append(slices.Clone(above), self)
@@ -148,7 +149,8 @@ func (l *listing) see(name string, e os.DirEntry, above []string) error {
 		l.refuse(name, codeNotAFile, "is no regular file: it is not opened")
 	default: // of a file that is too large no more than that is read
 		l.files[name] = sight{stamp: stamp(info), changed: info.ModTime()}
-		if l.bytes += min(info.Size(), int64(l.options.Manifest.Bytes)+1); l.bytes > l.options.Bytes {
+		l.bytes += min(info.Size(), int64(l.options.Manifest.Bytes)+1)
+		if l.bytes > l.options.Bytes {
 			return fmt.Errorf("its files have more than %d bytes together", l.options.Bytes)
 		}
 	}

@@ -108,7 +108,8 @@ func (d *desk) look(r *rapid.T) {
 		if d.given[e.Key()] != e.Old || e.New != nil && e.New.Revision != d.tree.revision {
 			r.Fatalf("the event %+v does not fit", e)
 		}
-		if d.given[e.Key()] = e.New; e.New == nil {
+		d.given[e.Key()] = e.New
+		if e.New == nil {
 			delete(d.given, e.Key())
 		}
 	}

@@ -83,7 +83,8 @@ func (t *tree) read(l *listing, now time.Time) (found []news, whole, again bool)
 		}
 		found = append(found, r)
 	}
-	if again = again || len(unripe) > 0; !again {
+	again = again || len(unripe) > 0
+	if !again {
 		t.waiting = time.Time{}
 	}
 	t.self = l.self
@@ -152,7 +153,8 @@ func (t *tree) readFile(l *listing, name string) (n news, moved bool) {
 func (t *tree) take(found []news, now time.Time) (events []config.Event, problems []config.Problem, held bool) {
 	for _, n := range found {
 		f := t.files[n.name]
-		switch f.taken = f.stamp; {
+		f.taken = f.stamp
+		switch {
 		case n.gone:
 			delete(t.files, n.name)
 		case len(n.problems) > 0:
@@ -209,7 +211,8 @@ func (t *tree) effective() (map[federation.ObjectKey]*config.Object, []config.Pr
 			continue
 		}
 		fate := "it is not used"
-		if wanted[key] = t.given[key]; wanted[key] != nil {
+		wanted[key] = t.given[key]
+		if wanted[key] != nil {
 			fate = "it stays as it was"
 		} else {
 			delete(wanted, key)

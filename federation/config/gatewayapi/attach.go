@@ -31,7 +31,8 @@ type backendRef struct {
 func readRoute(o *federation.Object) *routeView {
 	v := &routeView{Object: o}
 	for i := range routeKinds {
-		if v.routeKind = &routeKinds[i]; v.Kind == o.Key.Of() && v.read(v, o.Spec) {
+		v.routeKind = &routeKinds[i]
+		if v.Kind == o.Key.Of() && v.read(v, o.Spec) {
 			return v
 		}
 	}

@@ -159,7 +159,8 @@ func (b *translations) take(s *federation.Snapshot) []config.Event {
 
 // compute translates one object.
 func (b *translations) compute(s *federation.Snapshot, key federation.ObjectKey, u *translated.Unit) (exists bool) {
-	if _, exists = s.Object(key); !exists {
+	_, exists = s.Object(key)
+	if !exists {
 		b.kept.set(key, false, Status{})
 		return false
 	}

@@ -186,7 +186,8 @@ func (t *httpTranslation) forward(a *action, rule *gateway.HTTPRouteRule, field 
 			bad += weight
 			continue
 		}
-		if good += weight; weight == 0 {
+		good += weight
+		if weight == 0 {
 			continue
 		}
 		d := object{"destination": b.destination(), "weight": weight}

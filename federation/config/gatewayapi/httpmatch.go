@@ -79,10 +79,12 @@ func (t *httpTranslation) match(in gateway.HTTPRouteMatch, field string) (m matc
 			queries[string(q.Name)] = stringMatch(q.Type != nil && *q.Type == gateway.QueryParamMatchRegularExpression, q.Value, at+".value", refuse)
 		}
 	}
-	if m.rank.headers = len(headers); m.rank.headers > 0 {
+	m.rank.headers = len(headers)
+	if m.rank.headers > 0 {
 		m.fields["headers"] = headers
 	}
-	if m.rank.queries = len(queries); m.rank.queries > 0 {
+	m.rank.queries = len(queries)
+	if m.rank.queries > 0 {
 		m.fields["queryParams"] = queries
 	}
 	return m, ok

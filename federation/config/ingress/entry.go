@@ -91,7 +91,8 @@ func (e *entry) readTLS(field string, tls networkingv1.IngressTLS) {
 	}
 	c := certificate{field: field, secret: tls.SecretName}
 	for i, host := range tls.Hosts {
-		if host = strings.ToLower(host); !isHost(host) {
+		host = strings.ToLower(host)
+		if !isHost(host) {
 			e.complain(codeHost, fmt.Sprintf("%s.hosts[%d]", field, i), "%s is not a DNS name; there is no TLS for it",
 				federation.Quote(tls.Hosts[i]))
 			continue

@@ -178,7 +178,8 @@ func (b *translations) translate(u unit, into *translated.Unit) (exists bool) {
 		m, exists = l.ofSecret(secretKey{u.namespace, u.name})
 	case ofHost:
 		var all []*entry
-		if all, exists = l.named(hostName(u.name)); len(all) > 0 {
+		all, exists = l.named(hostName(u.name))
+		if len(all) > 0 {
 			m = routes(u.cluster, u.name, all, l.gateways(u.name, all), l.portsOf)
 			if u.name != anyHost {
 				into.Cluster, into.Hosts = u.cluster, []string{u.name}
@@ -187,7 +188,8 @@ func (b *translations) translate(u unit, into *translated.Unit) (exists bool) {
 	case ofEntry:
 		m.problems, exists = l.ofEntry(u)
 	}
-	if into.Problems = m.problems; m.object != nil {
+	into.Problems = m.problems
+	if m.object != nil {
 		into.Objects = []*config.Object{m.object}
 	}
 	return exists
@@ -209,7 +211,8 @@ func (b *translations) plainText(l look) (m made, exists bool) {
 			oldest = e
 		}
 	}
-	if b.oldest[l.cluster] = oldest; oldest == nil {
+	b.oldest[l.cluster] = oldest
+	if oldest == nil {
 		delete(b.oldest, l.cluster)
 		return made{}, exists
 	}

@@ -56,7 +56,8 @@ func expressions(found []schema.Problem, fields []string, path, name string, val
 		for _, field := range slices.Sorted(maps.Keys(value)) {
 			at := path + "." + field
 			text, is := value[field].(string)
-			switch is = is && isExpression(fields, name, field); {
+			is = is && isExpression(fields, name, field)
+			switch {
 			case !is:
 				found = expressions(found, fields, at, field, value[field])
 			case text != "*": // Istio's way of saying that a value only has to be there

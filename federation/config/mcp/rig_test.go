@@ -61,7 +61,8 @@ func serve(t *testing.T, delta bool) *server {
 func (s *server) start(at string) {
 	s.t.Helper()
 	var err error
-	if s.listener, err = net.Listen("tcp", at); err != nil {
+	s.listener, err = net.Listen("tcp", at)
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.at, s.grpc = s.listener.Addr().String(), grpc.NewServer()
@@ -195,7 +196,8 @@ func (h *hub) Update(u config.Update) {
 		h.objects = map[federation.ObjectKey]*config.Object{}
 	}
 	for _, e := range u.Events {
-		if delete(h.objects, e.Key()); e.New != nil {
+		delete(h.objects, e.Key())
+		if e.New != nil {
 			h.objects[e.Key()] = e.New
 		}
 	}

@@ -62,7 +62,8 @@ func benchmarkApply(b *testing.B, wanted ...map[string]any) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if live, err = set.Apply(live.Object, wanted[(i+1)%len(wanted)], o); err != nil || live.Object == nil {
+		live, err = set.Apply(live.Object, wanted[(i+1)%len(wanted)], o)
+		if err != nil || live.Object == nil {
 			b.Fatal(live, err)
 		}
 	}

@@ -57,10 +57,12 @@ func appendObject(to []byte, object map[string]any) (_ []byte, err error) {
 		if i > 0 {
 			to = append(to, ',')
 		}
-		if to, err = appendText(to, name); err != nil {
+		to, err = appendText(to, name)
+		if err != nil {
 			return nil, err
 		}
-		if to, err = appendJSON(append(to, ':'), object[name]); err != nil {
+		to, err = appendJSON(append(to, ':'), object[name])
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +78,8 @@ func appendList(to []byte, list []any) (_ []byte, err error) {
 		if i > 0 {
 			to = append(to, ',')
 		}
-		if to, err = appendJSON(to, one); err != nil {
+		to, err = appendJSON(to, one)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -30,7 +30,8 @@ func TestFieldsAreThoseOfTheSchema(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got, err = set.Fields(federation.Kind{Name: "Unknown"}); got != nil || err != nil {
+	got, err = set.Fields(federation.Kind{Name: "Unknown"})
+	if got != nil || err != nil {
 		t.Errorf("an unknown kind has %v, %v", got, err)
 	}
 }

@@ -64,7 +64,8 @@ func presenceOf(s spec.Schema) (presence, bool) {
 	plain := true
 	add := func(list []spec.Schema, holds func(count, of int) bool) {
 		alternatives, known := presences(list)
-		if plain = plain && known; len(alternatives) > 0 {
+		plain = plain && known
+		if len(alternatives) > 0 {
 			all = append(all, func(o map[string]any) bool { return holds(count(alternatives, o), len(alternatives)) })
 		}
 	}

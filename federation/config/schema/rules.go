@@ -68,7 +68,8 @@ func (r *rules) areTrue(value any, changes bool, budget *int64) bool {
 		if err != nil || result != types.True || details == nil || details.ActualCost() == nil {
 			return false
 		}
-		if *budget -= int64(min(*details.ActualCost(), celconfig.RuntimeCELCostBudget)); *budget <= 0 {
+		*budget -= int64(min(*details.ActualCost(), celconfig.RuntimeCELCostBudget))
+		if *budget <= 0 {
 			return false
 		}
 	}

@@ -42,7 +42,8 @@ func (c *compiled) siblings(at string) []string {
 	steps := strings.Split(strings.ReplaceAll(at, "[", ".["), ".")
 	s := c.structural
 	for _, step := range steps[:len(steps)-1] {
-		if s = below(s, step); s == nil {
+		s = below(s, step)
+		if s == nil {
 			return nil
 		}
 	}

@@ -70,7 +70,8 @@ func (v *version) compile() (*compiled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the schema of %s: %w", v.GroupVersionKind, err)
 	}
-	if s = s.DeepCopy(); s == nil {
+	s = s.DeepCopy()
+	if s == nil {
 		return nil, fmt.Errorf("the definition of %s has no schema", v.GroupVersionKind)
 	}
 	if err := defaulting.PruneDefaults(s); err != nil {

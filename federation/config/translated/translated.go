@@ -85,7 +85,8 @@ func (s *Set[K]) Update(units []K, translate func(K, *Unit) bool) []config.Event
 		s.count(old, -1)
 		s.count(now, 1)
 		s.worse = s.worse || !slices.Equal(old.Problems, now.Problems)
-		if s.units[key] = now; !exists {
+		s.units[key] = now
+		if !exists {
 			delete(s.units, key)
 		}
 	}
@@ -155,7 +156,8 @@ func (s *Set[K]) count(u Unit, by int) {
 			s.hosts[host] = clusters
 		}
 		was := len(clusters) > 1
-		if clusters[u.Cluster] += by; clusters[u.Cluster] == 0 {
+		clusters[u.Cluster] += by
+		if clusters[u.Cluster] == 0 {
 			delete(clusters, u.Cluster)
 		}
 		if len(clusters) == 0 {

@@ -54,7 +54,8 @@ func (n notes) release() {
 }
 
 func mark(set map[ref]struct{}, at ref, is bool) {
-	if delete(set, at); is {
+	delete(set, at)
+	if is {
 		set[at] = struct{}{}
 	}
 }

@@ -144,7 +144,8 @@ func (w *Writer) took(j job, after *unstructured.Unstructured) {
 	}
 	now := time.Now()
 	// The write succeeded: this is no pause of a retry but the pace of writes that repeat.
-	if r.pause = min(max(2*r.pause, w.o.Pause), mostPause); now.Sub(r.wrote) > 4*r.pause {
+	r.pause = min(max(2*r.pause, w.o.Pause), mostPause)
+	if now.Sub(r.wrote) > 4*r.pause {
 		r.pause = w.o.Pause
 	}
 	if timeless(said) == r.body {

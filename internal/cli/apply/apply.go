@@ -88,7 +88,8 @@ func (a *applyFlags) run(ctx context.Context, r *session.Flags, io cmdutil.Strea
 	if err != nil {
 		return err
 	}
-	if files, err = a.withoutEmptyLists(files, io); err != nil || len(files) == 0 {
+	files, err = a.withoutEmptyLists(files, io)
+	if err != nil || len(files) == 0 {
 		return err
 	}
 	if dryRun(a.dryRun) == dryClient {

@@ -37,7 +37,8 @@ func (s *sources) read(stdin io.Reader) ([]client.ManifestInput, error) {
 	var all []client.ManifestInput
 	size := 0
 	add := func(name string, data []byte) error {
-		if size += len(output.JSON(string(data), "")); size > cmdutil.MaxInput {
+		size += len(output.JSON(string(data), ""))
+		if size > cmdutil.MaxInput {
 			return fmt.Errorf("%s: the manifests have more than %d MiB up to here; apply them in parts", name, cmdutil.MaxInput>>20)
 		}
 		if !utf8.Valid(data) {

@@ -87,7 +87,8 @@ func (h *historyFlags) ofAll(ctx context.Context, s *session.Session, o output.F
 		if err != nil {
 			return err
 		}
-		if steps = append(steps, step); len(steps) == h.limit {
+		steps = append(steps, step)
+		if len(steps) == h.limit {
 			break
 		}
 	}
@@ -128,7 +129,8 @@ func (h *historyFlags) ofName(ctx context.Context, s *session.Session, o output.
 	steps := []client.ObjectStep{}
 	if !slices.ContainsFunc(refs, func(r client.Ref) bool { return r.ClusterID == nil }) {
 		of := resource.Everywhere(t, n)
-		if steps, err = formerSteps(ctx, s, of, h.limit); err != nil {
+		steps, err = formerSteps(ctx, s, of, h.limit)
+		if err != nil {
 			return err
 		}
 		if len(steps)+len(refs) == 0 {

@@ -81,7 +81,8 @@ func Run(ctx context.Context, s *session.Session, given Flags, args []string) er
 		return err
 	}
 	g := &getting{output: o, all: given.All, watch: given.Watch, which: selection{namespace: given.In(s)}}
-	if g.which.labels, err = labels.Parse(given.selector); err != nil {
+	g.which.labels, err = labels.Parse(given.selector)
+	if err != nil {
 		return cmdutil.Usagef("-l: %w", err)
 	}
 	short, cancel := s.Within(ctx)

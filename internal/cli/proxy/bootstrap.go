@@ -94,17 +94,20 @@ func (g *bootstrapFlags) read() error {
 	parts := append(strings.Split(g.locality, "/"), "", "")
 	o.Region, o.Zone, o.SubZone = parts[0], parts[1], parts[2]
 	var err error
-	if o.Hub, err = endpoint(g.hub); err != nil {
+	o.Hub, err = endpoint(g.hub)
+	if err != nil {
 		wrong = append(wrong, fmt.Errorf("--hub: %w", err))
 	}
 	if g.admin != "none" {
-		if o.Admin, err = endpoint(g.admin); err != nil {
+		o.Admin, err = endpoint(g.admin)
+		if err != nil {
 			wrong = append(wrong, fmt.Errorf("--admin: %w", err))
 		}
 	}
 	for _, path := range []*string{&o.HubCA, &o.Certificate, &o.Key, &o.Secrets} {
 		if *path != "" {
-			if *path, err = filepath.Abs(*path); err != nil {
+			*path, err = filepath.Abs(*path)
+			if err != nil {
 				wrong = append(wrong, err)
 			}
 		}

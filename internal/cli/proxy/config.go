@@ -73,7 +73,8 @@ configuration objects that each was built from. The content of secrets is never 
 		}
 		asked := sentQuestion{proxy: args[0]}
 		if len(args) > 1 {
-			if asked.kind = types[args[1]]; asked.kind == "" {
+			asked.kind = types[args[1]]
+			if asked.kind == "" {
 				return cmdutil.Usagef("%q is not a type of resources; write one of %s", args[1],
 					cmdutil.QuotedList(slices.Sorted(slices.Values(words))))
 			}

@@ -109,7 +109,8 @@ func useContext(io cmdutil.Streams, name string) error {
 
 // replaceFile writes a file whole or not at all; a symbolic link stays one.
 func replaceFile(path string, content []byte) (err error) {
-	if path, err = filepath.EvalSymlinks(path); err != nil {
+	path, err = filepath.EvalSymlinks(path)
+	if err != nil {
 		return err
 	}
 	info, err := os.Stat(path)
@@ -125,15 +126,18 @@ func replaceFile(path string, content []byte) (err error) {
 			_ = os.Remove(f.Name()) // The first error counts.
 		}
 	}()
-	if _, err = f.Write(content); err != nil {
+	_, err = f.Write(content)
+	if err != nil {
 		_ = f.Close() // The first error counts.
 		return err
 	}
-	if err = f.Chmod(info.Mode().Perm()); err != nil {
+	err = f.Chmod(info.Mode().Perm())
+	if err != nil {
 		_ = f.Close() // The first error counts.
 		return err
 	}
-	if err = f.Close(); err != nil {
+	err = f.Close()
+	if err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)

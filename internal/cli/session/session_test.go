@@ -37,7 +37,8 @@ func TestR63TheDefaultTimeoutFitsTheManifests(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.AllowFor(c.manifests)
-		if s.Close(); s.Timeout != c.want {
+		s.Close()
+		if s.Timeout != c.want {
 			t.Errorf("%v: for %d bytes the hub has %s, want %s", c.flags, c.manifests, s.Timeout, c.want)
 		}
 	}

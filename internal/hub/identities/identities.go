@@ -70,7 +70,8 @@ func Open(ctx context.Context, o Options) (*Identities, error) {
 			i.secret, i.home = authority.NewSecret(o.Settings.CASecret.Namespace, o.Settings.CASecret.Name), o.Settings.CASecret.Cluster
 			a.Source, a.Late = i.secret, true
 		}
-		if i.authority, err = authority.Open(ctx, a); err != nil {
+		i.authority, err = authority.Open(ctx, a)
+		if err != nil {
 			return nil, fmt.Errorf("identity.ca %s: %w", o.Settings.CA, err)
 		}
 	}
@@ -78,10 +79,12 @@ func Open(ctx context.Context, o Options) (*Identities, error) {
 	for _, b := range o.Settings.Bundles {
 		t.Files = append(t.Files, authority.BundleFile(b))
 	}
-	if i.Trust, err = authority.OpenTrust(t); err != nil {
+	i.Trust, err = authority.OpenTrust(t)
+	if err != nil {
 		return nil, fmt.Errorf("identity.bundles: %w", err)
 	}
-	if i.denied, err = callers.OpenDenied(o.Settings.DenyFile, o.Logger); err != nil {
+	i.denied, err = callers.OpenDenied(o.Settings.DenyFile, o.Logger)
+	if err != nil {
 		return nil, fmt.Errorf("identity.denyFile: %w", err)
 	}
 	now := attachedClusters{o.Snapshots}

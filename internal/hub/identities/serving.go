@@ -48,7 +48,8 @@ func (s *Serving) Certificate() (*tls.Certificate, error) {
 
 // Open has the certificate signed, if the authority can sign already.
 func (s *Serving) Open(by *Identities) error {
-	if s.authority = by.authority; s.authority == nil {
+	s.authority = by.authority
+	if s.authority == nil {
 		return fmt.Errorf("tls.names: %w", errSignsNothing)
 	}
 	s.renew()

@@ -27,7 +27,8 @@ func (i *Identities) Show() model.CertificateAuthority {
 		return out
 	}
 	now := i.authority.Status()
-	if out.Signs = now.Signer != ""; now.Trouble != nil {
+	out.Signs = now.Signer != ""
+	if now.Trouble != nil {
 		text := now.Trouble.Error()
 		out.Message = &text
 	}

@@ -67,7 +67,8 @@ func (t *largeApplies) begin(room int64) (end func()) {
 		t.on = true
 		t.usual, t.most = debug.SetGCPercent(largePercent), debug.SetMemoryLimit(-1)
 	}
-	if t.large++; t.large == 1 {
+	t.large++
+	if t.large == 1 {
 		debug.FreeOSMemory() // what earlier work has left would come on top
 		t.had, t.room = goMemory(), 0
 	}
@@ -79,7 +80,8 @@ func (t *largeApplies) begin(room int64) (end func()) {
 func (t *largeApplies) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.large--; t.large == 0 {
+	t.large--
+	if t.large == 0 {
 		time.AfterFunc(t.afterwards, t.restore)
 	}
 }

@@ -46,7 +46,8 @@ func (p Presence) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		next := presenceTTL / 3
 		if err := p.renew(ctx); err != nil && ctx.Err() == nil {
-			if next = presenceRetry; !failed {
+			next = presenceRetry
+			if !failed {
 				p.Logger.Warn("other hubs may not know that this one runs: the store does not take its presence", slog.Any("err", err))
 			}
 			failed = true

@@ -56,7 +56,8 @@ func OpenSecrets(o SecretOptions) (Secrets, error) {
 		return p, nil
 	}
 	var err error
-	if p.folder, err = identity.OpenFolder(o.Dir, p.Kept, identity.FolderOptions{Logger: o.Logger}); err != nil {
+	p.folder, err = identity.OpenFolder(o.Dir, p.Kept, identity.FolderOptions{Logger: o.Logger})
+	if err != nil {
 		return p, fmt.Errorf("--secret-dir: %w", err)
 	}
 	return p, nil

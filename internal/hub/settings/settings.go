@@ -105,7 +105,8 @@ func Resolve(f Flags) (Settings, error) {
 	var c configFile
 	if f.Config != "" {
 		var err error
-		if c, err = readConfig(f.Config); err != nil {
+		c, err = readConfig(f.Config)
+		if err != nil {
 			return Settings{}, err
 		}
 	}
@@ -137,7 +138,8 @@ func Resolve(f Flags) (Settings, error) {
 	if err := s.chooseSources(c.Sources); err != nil {
 		return Settings{}, fmt.Errorf("reading %s: %w", f.Config, err)
 	}
-	if s.Remotes, err = c.remotes(); err != nil {
+	s.Remotes, err = c.remotes()
+	if err != nil {
 		return Settings{}, err
 	}
 	if len(f.EtcdEndpoints) > 0 {
@@ -147,16 +149,20 @@ func Resolve(f Flags) (Settings, error) {
 	if err := s.addSample(); err != nil {
 		return Settings{}, err
 	}
-	if s.Limits, err = c.ClusterLimits.Read("clusterLimits"); err != nil {
+	s.Limits, err = c.ClusterLimits.Read("clusterLimits")
+	if err != nil {
 		return Settings{}, err
 	}
-	if s.Identity, err = c.Identity.Settings(); err != nil {
+	s.Identity, err = c.Identity.Settings()
+	if err != nil {
 		return Settings{}, err
 	}
-	if s.Connections, s.Streams, err = c.connections(server.Descriptors()); err != nil {
+	s.Connections, s.Streams, err = c.connections(server.Descriptors())
+	if err != nil {
 		return Settings{}, err
 	}
-	if s.DataDir, err = dataDirOf(cmp.Or(f.DataDir, c.DataDir)); err != nil {
+	s.DataDir, err = dataDirOf(cmp.Or(f.DataDir, c.DataDir))
+	if err != nil {
 		return Settings{}, err
 	}
 	return s, errors.Join(asUsage(s.Log.Check()), s.checkTLS(f), s.checkAddresses(), s.checkEtcd(), s.checkClusterID())

@@ -63,14 +63,16 @@ func TestR42FindingsDoNotCountProxies(t *testing.T) {
 		Groups: []fleet.Group{1},
 		Open:   []fleet.OpenResource{{Number: 1, State: fleet.Waiting}},
 	}})
-	if status.Findings(federation.Empty(), proxies.Latest(), key); asked != 0 {
+	status.Findings(federation.Empty(), proxies.Latest(), key)
+	if asked != 0 {
 		t.Errorf("without a refusal the proxies of the object were asked for %d times", asked)
 	}
 	stream.Deliver(1, map[string]*fleet.Delivery{clusterType: {
 		Groups: []fleet.Group{1},
 		Open:   []fleet.OpenResource{{Number: 1, State: fleet.Accepted, Refused: true}},
 	}})
-	if status.Findings(federation.Empty(), proxies.Latest(), key); asked != 1 {
+	status.Findings(federation.Empty(), proxies.Latest(), key)
+	if asked != 1 {
 		t.Errorf("with a refusal the proxies of the object were asked for %d times", asked)
 	}
 }

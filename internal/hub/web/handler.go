@@ -36,8 +36,12 @@ func New(s settings.Settings, p Parts) (http.Handler, error) {
 		for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 			web.Handle(path, p.Health)
 		}
-	} else if names = s.TLSNames; len(names) == 0 {
-		if names, err = certificateNames(s.TLS.Cert); err != nil {
+	} else {
+		names = s.TLSNames
+	}
+	if !s.Dev && len(names) == 0 {
+		names, err = certificateNames(s.TLS.Cert)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -245,7 +245,8 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 			return fmt.Errorf("storing the certificate authority: %w", err)
 		}
 		if saved {
-			if s, revision, err = a.load(ctx); err == nil {
+			s, revision, err = a.load(ctx)
+			if err == nil {
 				a.take(s, revision)
 			}
 			return errors.Join(failed, err)

@@ -235,15 +235,18 @@ func TestKeysAreSealedAnew(t *testing.T) {
 	r.Authority = r.replica(func(o *Options) {
 		o.Keys, o.Stale = turning{old: 90, new: 17}, func(sealed []byte) bool { return anew && sealed[0] == 'a'^90 }
 	})
-	if r.pass(0); !bytes.Equal(r.store.value, before) {
+	r.pass(0)
+	if !bytes.Equal(r.store.value, before) {
 		t.Error("what is not stale was resealed")
 	}
 	anew = true
-	if r.pass(0); bytes.Equal(r.store.value, before) {
+	r.pass(0)
+	if bytes.Equal(r.store.value, before) {
 		t.Fatal("it was not resealed")
 	}
 	revision := r.store.revision
-	if r.pass(0); r.store.revision != revision {
+	r.pass(0)
+	if r.store.revision != revision {
 		t.Error("it is sealed again and again")
 	}
 	r.Authority = r.replica(func(o *Options) { o.Keys = xor(17) })

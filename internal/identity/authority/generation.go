@@ -114,7 +114,8 @@ func (f Files) read(now time.Time) (generation, error) {
 		}
 	}
 	g := generation{chain: chain, roots: roots}
-	if g.key, err = f.Key.signer(); err != nil {
+	g.key, err = f.Key.signer()
+	if err != nil {
 		return generation{}, err
 	}
 	return g, g.check(now)

@@ -142,7 +142,8 @@ func TestTrustBundlesFollowTheirFiles(t *testing.T) {
 	var roots [2]generation
 	for i := range roots {
 		var err error
-		if roots[i], err = newRoot("other.example", time.Now(), time.Hour); err != nil {
+		roots[i], err = newRoot("other.example", time.Now(), time.Hour)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

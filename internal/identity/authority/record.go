@@ -54,7 +54,8 @@ func (s state) encode(domain string, keys Sealer) ([]byte, error) {
 			if err != nil {
 				return nil, errors.New("storing the authority: the key cannot be encoded")
 			}
-			if one.Key, err = keys.Seal(der, place(domain, g.signer())); err != nil {
+			one.Key, err = keys.Seal(der, place(domain, g.signer()))
+			if err != nil {
 				return nil, fmt.Errorf("storing the authority: %w", err)
 			}
 		}
@@ -112,7 +113,8 @@ func (r generationRecord) decode(domain string, keys Sealer) (generation, error)
 		g.broken = fmt.Errorf("%w: the key of the signer %s: %w; give the hub the key file with which it was sealed (--seal-key), or rotate with force", ErrUnusable, short(g.signer()), err)
 		return g, nil
 	}
-	if g.key, err = parseKey(der); err != nil || !sameKey(g.signer().PublicKey, g.key.Public()) {
+	g.key, err = parseKey(der)
+	if err != nil || !sameKey(g.signer().PublicKey, g.key.Public()) {
 		g.key, g.broken = nil, fmt.Errorf("%w: the key of the signer %s is not that of its certificate", ErrUnusable, short(g.signer()))
 	}
 	return g, nil

@@ -118,7 +118,8 @@ func startHub(t *testing.T, limits Limits) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.trust, err = authority.OpenTrust(authority.TrustOptions{Authority: h.authority}); err != nil {
+	h.trust, err = authority.OpenTrust(authority.TrustOptions{Authority: h.authority})
+	if err != nil {
 		t.Fatal(err)
 	}
 	tokens := access.NewTokens(access.TokenOptions{Audiences: []string{"isthmus"}, Clusters: h})

@@ -102,7 +102,8 @@ func rule(uri string) *security.JWTRule { return &security.JWTRule{Issuer: "i", 
 func (m *mesh) apply(namespace, name string, rules ...*security.JWTRule) {
 	key := federation.ObjectKey{Group: jwks.Kind.Group, Kind: jwks.Kind.Name, Namespace: namespace, Name: name}
 	e := federation.Edit{}
-	if e.Objects.Gone = []federation.ObjectKey{key}; len(rules) > 0 {
+	e.Objects.Gone = []federation.ObjectKey{key}
+	if len(rules) > 0 {
 		o := &federation.Object{Key: key, Digest: fmt.Sprint(rules), Spec: &security.RequestAuthentication{JwtRules: rules}}
 		e.Objects = federation.Delta[federation.ObjectKey, *federation.Object]{Set: map[federation.ObjectKey]*federation.Object{key: o}}
 	}

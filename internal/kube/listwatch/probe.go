@@ -59,7 +59,8 @@ type round struct {
 func (c *Cluster) probe(ctx context.Context) (found round) {
 	ctx, cancel := context.WithTimeout(ctx, c.every)
 	defer cancel()
-	if found = whose(ctx, c.client); found.err == nil {
+	found = whose(ctx, c.client)
+	if found.err == nil {
 		found.server, found.err = c.version(ctx)
 	}
 	return found

@@ -66,7 +66,8 @@ func addAnswer(v *facet.View, answers map[string][]string, host federation.Hostn
 		names = append(names, e.Hostname+"."+string(v.Facet.Cluster)+"."+string(host))
 	}
 	for _, name := range names {
-		if name = strings.ToLower(name); resource.IsDomain(name) {
+		name = strings.ToLower(name)
+		if resource.IsDomain(name) {
 			answers[name] = append(answers[name], ip.String())
 		}
 	}

@@ -151,7 +151,8 @@ func yieldToEndpoints(v *facet.View, h *VisibleEndpoints) {
 		for _, id := range e.networks {
 			c := h.behind[id]
 			c.gateways = slices.DeleteFunc(slices.Clone(c.gateways), func(g federation.Gateway) bool { return g.Address == at })
-			if h.behind[id] = c; len(c.gateways) > 0 {
+			h.behind[id] = c
+			if len(c.gateways) > 0 {
 				continue
 			}
 			delete(h.behind, id)

@@ -294,7 +294,8 @@ func (p *nodeParser) longText(key string) string {
 
 func (p *nodeParser) addAddress(text string) {
 	addr, err := netip.ParseAddr(strings.TrimSpace(text))
-	if addr = addr.Unmap(); err == nil && addr.Zone() == "" && !addr.IsUnspecified() && !slices.Contains(p.node.Addresses, addr) {
+	addr = addr.Unmap()
+	if err == nil && addr.Zone() == "" && !addr.IsUnspecified() && !slices.Contains(p.node.Addresses, addr) {
 		p.node.Addresses = append(p.node.Addresses, addr)
 	}
 }

@@ -178,7 +178,8 @@ func (g grpcRoute) matches(in *routev3.RouteMatch) []*routev3.RouteMatch {
 			all = withHeader(all, h)
 			continue
 		}
-		if doubled++; doubled > maxAbsentHeaders {
+		doubled++
+		if doubled > maxAbsentHeaders {
 			g.ignored("withoutHeaders", fmt.Sprintf("more than %d headers: the route is left out", maxAbsentHeaders))
 			return nil
 		}

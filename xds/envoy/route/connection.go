@@ -172,10 +172,14 @@ func (r *Rule) TCPSplit(destinations []*networking.RouteDestination, servers []s
 	var first *target
 	for _, d := range destinations {
 		cluster := resource.BlackHoleCluster
-		if to, missing := r.connectionTarget(d.GetDestination(), servers, len(destinations) > 1); missing != "" {
+		to, missing := r.connectionTarget(d.GetDestination(), servers, len(destinations) > 1)
+		if missing != "" {
 			r.View.LeaveOut(r.missing(missing))
-		} else if cluster = to.cluster(); first == nil {
-			first = &to
+		} else {
+			cluster = to.cluster()
+			if first == nil {
+				first = &to
+			}
 		}
 		share := max(uint32(max(d.GetWeight(), 0))/scale, 1)
 		shares = append(shares, &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: cluster, Weight: share})

@@ -135,7 +135,8 @@ func TestClientTLS(t *testing.T) {
 			if options.GetUpstreamHttpProtocolOptions().GetAutoSanValidation() {
 				got += "; verifies the host"
 			}
-			if got = strings.TrimPrefix(got, "; "); got != test.want {
+			got = strings.TrimPrefix(got, "; ")
+			if got != test.want {
 				t.Errorf("the client %s\nwant       %s", got, test.want)
 			}
 			versions := tls.GetCommonTlsContext().GetTlsParams()

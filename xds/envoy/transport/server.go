@@ -123,7 +123,8 @@ func credentials(tls *networking.ServerTLSSettings) ([]string, error) {
 	names := make([]string, len(given))
 	for i, name := range given {
 		var ok bool
-		if names[i], ok = tlsparams.Credential(name); !ok {
+		names[i], ok = tlsparams.Credential(name)
+		if !ok {
 			return nil, fmt.Errorf(".%s: %q is not the name of a secret; it has letters, digits, - and . and does not end in %s",
 				field, name, authoritySuffix)
 		}
