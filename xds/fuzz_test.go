@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// Any sequence of requests and changes leaves a session that answers what is
+// Any sequence of requests and changes leaves a stream that answers what is
 // right: every name once, none refused, nothing without bytes.
 func FuzzADS(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 16, 33, 50, 67, 84, 101, 118, 135, 152, 169, 186, 203, 220, 237, 254})

@@ -151,7 +151,8 @@ func (st *stream) greet(m message) error {
 	if st.excess != nil {
 		return st.excess
 	}
-	st.report = st.server.options.Fleet.Connect(proxyOf(&st.client.node, st.wire.delta))
+	node := st.client.node // apart, since the Fleet keeps it longer than the stream
+	st.report = st.server.options.Fleet.Connect(proxyOf(&node, st.wire.delta))
 	st.logConnect()
 	return nil
 }

@@ -43,14 +43,10 @@ type Sync struct {
 	Since         time.Time // when the state began
 }
 
-// Node is all that a proxy says about itself, as the one who reports the stream reads it: a value
-// that is never changed.
-type Node interface{ Place() federation.Place }
-
 // Proxy is one live stream of a proxy, as the proxy describes itself. It is
 // read-only.
 type Proxy struct {
-	Node        Node // nil: not said
+	Node        any // all that the proxy says, as the reporter of the stream reads it; never changed; nil: not said
 	NodeID      string
 	StreamID    string // given by Connect; rises with the order of connecting
 	Type        string

@@ -127,14 +127,17 @@ func TestS08TwoMethodsMustAgree(t *testing.T) {
 		call
 		ok bool
 	}{
-		"certificate alone":         {call{certificate: "web"}, true},
-		"both":                      {call{certificate: "web", token: token, cluster: "c1"}, true},
-		"a cluster by the token":    {call{certificate: "rootless", token: token, cluster: "c1"}, true},
-		"other workload":            {call{certificate: "admin", token: token, cluster: "c1"}, false},
-		"other cluster":             {call{certificate: "elsewhere", token: token, cluster: "c1"}, false},
-		"strange certificate":       {call{certificate: "stranger"}, false},
-		"strange, and a good token": {call{certificate: "stranger", token: token, cluster: "c1"}, false},
-		"good, and a bad token":     {call{certificate: "web", token: "x", cluster: "c1"}, false},
+		"certificate alone":                    {call{certificate: "web"}, true},
+		"both":                                 {call{certificate: "web", token: token, cluster: "c1"}, true},
+		"a cluster by the token":               {call{certificate: "rootless", token: token, cluster: "c1"}, true},
+		"other workload":                       {call{certificate: "admin", token: token, cluster: "c1"}, false},
+		"other cluster":                        {call{certificate: "elsewhere", token: token, cluster: "c1"}, false},
+		"strange certificate":                  {call{certificate: "stranger"}, false},
+		"strange, and a good token":            {call{certificate: "stranger", token: token, cluster: "c1"}, false},
+		"good, and a bad token":                {call{certificate: "web", token: "x", cluster: "c1"}, false},
+		"a token of another that has expired":  {call{certificate: "admin", token: forged("isthmus", w.now), cluster: "c1"}, true},
+		"a token of another that is about to":  {call{certificate: "admin", token: forged("isthmus", w.now.Add(time.Second)), cluster: "c1"}, false},
+		"a token of another without an expiry": {call{certificate: "admin", token: forged("isthmus", time.Unix(0, 0)), cluster: "c1"}, false},
 	} {
 		got, err := w.Identify(c.context(t))
 		if (err == nil) != c.ok || err != nil && status.Code(err) != codes.Unauthenticated {

@@ -62,10 +62,8 @@ func (c *Clusters) check(r Request) []apply.Error {
 		wrong = append(wrong, apply.Error{Code: InvalidClusterID, Field: "clusterID", Message: err.Error()})
 	}
 	if r.Provider == "" {
-		names := c.o.Kinds.sections()
 		wrong = append(wrong, apply.Error{
-			Code: apply.InvalidRequest, Field: strings.Join(names[:min(1, len(names))], ""),
-			Message: "give exactly one of " + strings.Join(names, " and "),
+			Code: apply.InvalidRequest, Message: "give exactly one of " + strings.Join(c.o.Kinds.sections(), " and "),
 		})
 	}
 	return wrong

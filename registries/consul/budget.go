@@ -122,7 +122,7 @@ const (
 	endpointSize = 736
 	portSize     = 24 // of an endpoint
 	workloadSize = 672
-	problemSize  = 320
+	problemSize  = 480
 )
 
 // usage is what keeping the offer takes: its instances, and about how many bytes.

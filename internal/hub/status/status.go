@@ -64,7 +64,7 @@ func (s *Objects) notHonoured(r *federation.Reader, o *federation.Object) []mode
 
 // Findings are the other problems with the object.
 func (s *Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
-	return s.findings(snapshot.Read(), proxies, key)
+	return s.findings(snapshot.Read().For(federation.AnyCluster), proxies, key)
 }
 
 // findings are Findings of the snapshot that is read.

@@ -140,3 +140,14 @@ func FuzzParseWorkload(f *testing.F) {
 		}
 	})
 }
+
+// TestU56NamesWithoutATrustDomain have none, whatever the trust domain of the workload is.
+func TestU56NamesWithoutATrustDomain(t *testing.T) {
+	for _, domain := range []string{"mesh.example", "spiffe", "e"} {
+		w := Workload{TrustDomain: domain, Namespace: "shop", ServiceAccount: "web"}
+		name := must[*url.URL](t)(url.Parse("spiffe:///ns/shop/sa/web"))
+		if _, err := ParseRequest(requestPEM(t, x509.CertificateRequest{URIs: []*url.URL{name}}, newKey(t)), w); err != nil {
+			t.Errorf("in the trust domain %s: %v", domain, err)
+		}
+	}
+}

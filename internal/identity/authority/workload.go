@@ -37,7 +37,7 @@ func ParseWorkload(uri string) (Workload, error) {
 
 // unqualified is the name that Istio's agents request if they have no trust domain, as on machines that istioctl describes.
 func (w Workload) unqualified() string {
-	return strings.Replace(w.String(), w.TrustDomain, "", 1)
+	return Workload{Namespace: w.Namespace, ServiceAccount: w.ServiceAccount}.String()
 }
 
 func workloadOf(id spiffeid.ID) (Workload, error) {
