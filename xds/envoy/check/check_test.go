@@ -54,6 +54,10 @@ func TestG89Clusters(t *testing.T) {
 		return `, "transportSocket": {"name": "tls", "typedConfig": {"@type":
 			"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", "commonTlsContext": {` + common + `}}}`
 	}
+	extension := func(name, more string) string {
+		return `"clusterType": {"name": "` + name + `", "typedConfig":
+			{"@type": "type.googleapis.com/google.protobuf.Struct", "value": {}}}` + more
+	}
 	compare(t, map[string]row{
 		"EDS":                   {`"type": "EDS", "edsClusterConfig": {"edsConfig": {"ads": {}}}`, ""},
 		"EDS of another name":   {`"type": "EDS", "edsClusterConfig": {"serviceName": "d", "edsConfig": {"ads": {}}}`, "not the cluster's own name"},
@@ -65,6 +69,9 @@ func TestG89Clusters(t *testing.T) {
 		"addresses":             {`"type": "STATIC"` + among(at("10.0.0.1"), at("2001:db8::1")), ""},
 		"a socket":              {`"type": "STATIC"` + among(`{"endpoint": {"address": {"pipe": {"path": "/run/a"}}}}`), ""},
 		"a name in STATIC":      {`"type": "STATIC"` + among(at("10.0.0.1"), at("a.com")), `lb_endpoints[1]: "a.com" is no IP address; a cluster of names has the type STRICT_DNS`},
+		"names of Redis":        {extension("envoy.clusters.redis", `, "lbPolicy": "CLUSTER_PROVIDED"`+among(at("a.com"), at("b.com"))), ""},
+		"names of an extension": {extension("envoy.clusters.dns", among(at("a.com"))), ""},
+		"an extension's ring":   {extension("envoy.clusters.redis", `, "lbPolicy": "MAGLEV", "maglevLbConfig": {"tableSize": "65536"}`), "65536 is no prime number"},
 		"callers choose":        {`"type": "ORIGINAL_DST", "lbPolicy": "CLUSTER_PROVIDED"`, ""},
 		"callers and Envoy do":  {`"type": "ORIGINAL_DST"`, "needs CLUSTER_PROVIDED"},
 		"nobody chooses":        {`"type": "STATIC", "lbPolicy": "CLUSTER_PROVIDED"`, "is for ORIGINAL_DST clusters"},
@@ -136,6 +143,7 @@ func TestG89FilterChains(t *testing.T) {
 	for i := range sources {
 		sources[i] = fmt.Sprint(i + 1)
 	}
+	tooMany := `"serverNames": [` + names + `], "sourcePorts": [` + strings.Join(sources, ", ") + `]`
 	compare(t, map[string]row{
 		"one chain":                    {chains(``), ""},
 		"no chain":                     {`"trafficDirection": "INBOUND"`, "filter_chains: there is none"},
@@ -152,12 +160,17 @@ func TestG89FilterChains(t *testing.T) {
 		"one protocol in common":       {chains(`"applicationProtocols": ["h2", "istio"]`, `"applicationProtocols": ["istio"]`), "protocol istio"},
 		"a wildcard within":            {chains(`"serverNames": ["a*.com"]`), `the server name "a*.com" has a wildcard that is not the first label`},
 		"a wildcard for all":           {chains(`"serverNames": ["*"]`), "has a wildcard that is not the first label"},
+		"a wildcard of nothing":        {chains(`"serverNames": ["*a.com"]`), "has a wildcard that is not the first label"},
+		"wildcards after the first":    {chains(`"serverNames": ["*.*.example", "*.a*.example"]`), ""},
 		"two blocks":                   {chains(`"prefixRanges": [{"addressPrefix": "10.0.0.0", "prefixLen": 8}]`, `"prefixRanges": [{"addressPrefix": "10.0.0.0", "prefixLen": 16}]`), ""},
 		"one block in two forms":       {chains(`"prefixRanges": [{"addressPrefix": "10.0.0.0", "prefixLen": 8}]`, `"prefixRanges": [{"addressPrefix": "10.9.9.9", "prefixLen": 8}]`), "address 10.0.0.0/8"},
 		"a caller's block":             {chains(`"sourcePrefixRanges": [{"addressPrefix": "::1", "prefixLen": 128}]`, `"sourcePorts": [1, 2]`, `"sourcePorts": [2]`), "source port 2"},
 		"raw bytes and TLS":            {chains(`"transportProtocol": "tls"`, `"transportProtocol": "raw_buffer"`, `"sourceType": "EXTERNAL"`), ""},
 		"a matcher chooses":            {chains(``, ``) + `, "filterChainMatcher": {}`, ""},
-		"more than can be compared":    {chains(`"serverNames": [`+names+`], "sourcePorts": [`+strings.Join(sources, ", ")+`]`, ``), ""},
+		"more than can be compared":    {chains(tooMany, ``), ""},
+		"too many for two chains":      {chains(``, tooMany, tooMany), "filter_chains[2]: filter_chains[1] has the same match"},
+		"too many, and a wildcard":     {chains(tooMany, `"serverNames": ["a*.com"]`), `filter_chains[1]: the server name "a*.com"`},
+		"too many, and a name twice":   {chains(tooMany, `"serverNames": ["a.com"]`, `"serverNames": ["a.com"]`), "filter_chains[2]: another chain has the same match: server name a.com"},
 		"as many as can be":            {chains(`"serverNames": [`+names+`]`, `"serverNames": ["n1099.com"]`), "server name n1099.com"},
 	}, func(t *testing.T, given string) string {
 		return judge(t, &listenerv3.Listener{}, `"name": "l", "address": {"socketAddress": {"address": "0.0.0.0", "portValue": 80}}, `+given)
@@ -211,6 +224,9 @@ func TestG89Routes(t *testing.T) {
 		"shares that are too many":   {to(split(1<<31, 1<<31)), "add up to 4294967296"},
 		"an expression":              {matched(`"safeRegex": {"regex": "/a.*"}`), ""},
 		"an expression that is none": {matched(`"safeRegex": {"regex": "/a("}`), `the regular expression "/a(" is not RE2`},
+		"one of bytes":               {matched(`"safeRegex": {"regex": "/a\\C{2}(\\C|b)"}`), ""},
+		"bytes, and none":            {matched(`"safeRegex": {"regex": "/\\C("}`), "is not RE2"},
+		"bytes among characters":     {matched(`"safeRegex": {"regex": "/[\\C]"}`), "is not RE2"},
 		"one in a header's match":    {matched(`"prefix": "/", "headers": [{"name": "x", "stringMatch": {"safeRegex": {"regex": "(?=a)"}}}]`), `"(?=a)" is not RE2`},
 		"a time too long to count":   {to(`"cluster": "c", "timeout": "9300000000s"`), "more than Envoy can count"},
 	}, func(t *testing.T, given string) string {

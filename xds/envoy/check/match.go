@@ -9,25 +9,44 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
 )
 
-// maxMatches bounds the connections that are compared: what is beyond them is left to Envoy.
-const maxMatches = 1 << 20
+// maxMatches bounds the combinations of values that are compared: a chain with more of them is
+// compared as a whole.
+const maxMatches = 1 << 14
 
-// validateMatches demands that no two filter chains match the same connections. Envoy takes each
-// value that a chain lists apart: chains for the names a, b and b, c have b in common.
+// validateMatches demands that no two filter chains match the same connections.
 func validateMatches(chains []*listenerv3.FilterChain) error {
-	seen := map[string]bool{}
+	for _, rule := range []func([]*listenerv3.FilterChain) error{validateServerNames, validateOverlaps, validateWholeMatches} {
+		if err := rule(chains); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateServerNames demands that a wildcard is the first label. After it, Envoy accepts more of
+// them, and takes them literally.
+func validateServerNames(chains []*listenerv3.FilterChain) error {
 	for i, chain := range chains {
-		match := chain.GetFilterChainMatch()
-		for _, name := range match.GetServerNames() {
-			if strings.Contains(strings.TrimPrefix(name, "*."), "*") {
+		for _, name := range chain.GetFilterChainMatch().GetServerNames() {
+			if strings.Contains(name, "*") && !strings.HasPrefix(name, "*.") {
 				return fmt.Errorf("filter_chains[%d]: the server name %q has a wildcard that is not the first label", i, name)
 			}
 		}
-		criteria := criteriaOf(match)
+	}
+	return nil
+}
+
+// validateOverlaps compares each value that a chain lists apart, as Envoy does: chains for the
+// names a, b and b, c have b in common.
+func validateOverlaps(chains []*listenerv3.FilterChain) error {
+	seen := map[string]bool{}
+	for i, chain := range chains {
+		criteria := criteriaOf(chain.GetFilterChainMatch())
 		if len(seen)+combinations(criteria) > maxMatches {
-			return nil
+			continue
 		}
 		for connections := range eachOf(criteria) {
 			if seen[connections] {
@@ -38,6 +57,22 @@ func validateMatches(chains []*listenerv3.FilterChain) error {
 			}
 			seen[connections] = true
 		}
+	}
+	return nil
+}
+
+// validateWholeMatches finds chains with equal matches, however many values they list.
+func validateWholeMatches(chains []*listenerv3.FilterChain) error {
+	seen := map[string]int{}
+	for i, chain := range chains {
+		match, err := proto.MarshalOptions{Deterministic: true}.Marshal(chain.GetFilterChainMatch())
+		if err != nil {
+			return fmt.Errorf("filter_chains[%d]: filter_chain_match: %w", i, err)
+		}
+		if first, twice := seen[string(match)]; twice {
+			return fmt.Errorf("filter_chains[%d]: filter_chains[%d] has the same match", i, first)
+		}
+		seen[string(match)] = i
 	}
 	return nil
 }
