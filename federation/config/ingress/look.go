@@ -25,12 +25,13 @@ func (b *translations) look(of federation.ClusterID) look {
 }
 
 // The names of Ingresses as objects: what they take part in.
-func hostName(host string) string           { return "host " + host }
-func tlsName(host string) string            { return "tls " + host }
-func secretName(namespace, s string) string { return "secret " + namespace + "/" + s }
+func clusterName(of federation.ClusterID) string { return "cluster " + string(of) }
+func hostName(host string) string                { return "host " + host }
+func tlsName(host string) string                 { return "tls " + host }
+func secretName(namespace, s string) string      { return "secret " + namespace + "/" + s }
 
 func (e *entry) names() []string {
-	var names []string
+	names := []string{clusterName(e.cluster)}
 	for _, host := range e.hosts {
 		names = append(names, hostName(host))
 	}

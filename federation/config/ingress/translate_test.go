@@ -333,10 +333,28 @@ spec:
 				left[i] = config.Event{Old: left[i].New}
 			}
 			b.take(left)
-			if rest := shown(t, b); len(rest) > 0 || b.set.Len() > 0 {
-				t.Errorf("without Ingresses there are %q", rest)
+			if rest := shown(t, b); len(rest) > 0 || len(units(b)) > 0 {
+				t.Errorf("without Ingresses there are %q and the units %v", rest, units(b))
 			}
 		})
+	}
+}
+
+// units are those that exist.
+func units(b *translations) []unit {
+	return slices.SortedFunc(slices.Values(b.set.Affected(federation.ChangeSet{All: true}, b.read)), unit.compare)
+}
+
+// TestUnitTitles: a title has no empty parts.
+func TestUnitTitles(t *testing.T) {
+	for want, u := range map[string]unit{
+		"Ingresses of cluster c1, http":           {cluster: "c1", what: ofCluster},
+		"Ingresses of cluster c1, host a.example": {cluster: "c1", what: ofHost, name: "a.example"},
+		"Ingresses of cluster c1, tls shop/cert":  {cluster: "c1", what: ofSecret, namespace: "shop", name: "cert"},
+	} {
+		if title := u.title(); title != want {
+			t.Errorf("the title is %q, want %q", title, want)
+		}
 	}
 }
 
@@ -452,6 +470,9 @@ spec:
 		if diff := cmp.Diff(shown(t, fresh), shown(t, b)); diff != "" {
 			t.Fatalf("after step %d: %s", step, diff)
 		}
+		if now, want := units(b), units(fresh); !slices.Equal(now, want) {
+			t.Fatalf("after step %d there are the units %v, want %v", step, now, want)
+		}
 		all := map[federation.ObjectKey]string{}
 		for _, e := range fresh.set.Everything() {
 			all[e.New.Key] = string(e.New.Manifest)
@@ -468,19 +489,24 @@ func TestG13ChangeCostsWhatItAffects(t *testing.T) {
 	const text = `kind: Ingress
 metadata: {name: web-%[1]d, namespace: shop}
 spec:
+  ingressClassName: %[3]s
   tls: [{hosts: [web-%[1]d.example], secretName: cert-%[1]d}]
   rules: [{host: web-%[1]d.example, http: {paths: [{path: /%[2]s, pathType: Prefix, backend: {service: {name: web-%[1]d, port: {number: 80}}}}]}}]`
-	filled := func(n int) *translations {
+	filled := func(clusters, n int, class string) *translations {
 		b := newShop(federation.MeshSettings{IngressControllerMode: federation.IngressDefault})
-		for i := range n {
-			b.take(asRead(t, "c1", fmt.Sprintf(text, i, "v1")))
+		for c := range clusters {
+			of := federation.ClusterID(fmt.Sprintf("c%d", c+1))
+			b.take(asRead(t, of, "kind: IngressClass\nmetadata: {name: theirs}\nspec: {controller: example.com/other}"))
+			for i := range n {
+				b.take(asRead(t, of, fmt.Sprintf(text, i, "v1", class)))
+			}
 		}
 		b.change(1)
 		return b
 	}
 	cost := func(n int) (allocations float64) {
-		b := filled(n)
-		versions := [][]config.Event{asRead(t, "c1", fmt.Sprintf(text, 7, "v2")), asRead(t, "c1", fmt.Sprintf(text, 7, "v3"))}
+		b := filled(1, n, "null")
+		versions := [][]config.Event{asRead(t, "c1", fmt.Sprintf(text, 7, "v2", "null")), asRead(t, "c1", fmt.Sprintf(text, 7, "v3", "null"))}
 		at := 0
 		return testing.AllocsPerRun(100, func() {
 			at++
@@ -495,7 +521,35 @@ spec:
 	if many > few*1.05 {
 		t.Errorf("a change allocates %v with 2,000 Ingresses, %v with 100", many, few)
 	}
-	b := filled(1_000)
+	for name, test := range map[string]struct {
+		class        string // of all others
+		change       string
+		units, looks int
+	}{
+		"the first Ingress of a cluster": {"", fmt.Sprintf(text, 7, "v1", "null"), 4, 1},
+		"the oldest":                     {"null", fmt.Sprintf(text, 0, "v2", "null"), 4, 20},
+		"one that is not the oldest":     {"null", fmt.Sprintf(text, 7, "v2", "null"), 3, 0},
+		"an older one that is unserved":  {"null", fmt.Sprintf(text, -1, "v1", "theirs"), 3, 0},
+		"an unserved one of many":        {"theirs", fmt.Sprintf(text, 7, "v2", "theirs"), 3, 0},
+		"the only one that is served":    {"theirs", fmt.Sprintf(text, 7, "v2", "null"), 4, 20},
+	} {
+		n := 20
+		if test.class == "" {
+			n = 0
+		}
+		b := filled(50, n, test.class)
+		if b.looks != 50*n {
+			t.Errorf("%s: %d looks at the Ingresses of 50 clusters with %d each", name, b.looks, n)
+		}
+		b.looks = 0
+		b.take(asRead(t, "c7", test.change))
+		touched := len(b.dirty)
+		b.change(2)
+		if touched != test.units || b.looks != test.looks {
+			t.Errorf("%s: %d units are translated with %d looks, want %d and %d", name, touched, b.looks, test.units, test.looks)
+		}
+	}
+	b := filled(1, 1_000, "null")
 	b.follow(withService(b.services, "shop", "web-9", federation.Port{Name: "http", Number: 80}))
 	if len(b.dirty) != 1 {
 		t.Errorf("a service has %d objects translated again", len(b.dirty))
@@ -504,6 +558,29 @@ spec:
 	b.follow(withService(b.services, "other", "web-9"))
 	if len(b.dirty) != 1 {
 		t.Errorf("services of no Ingress have %d objects translated again", len(b.dirty)-1)
+	}
+}
+
+// TestG13UnservedIngressesLeaveNothing: a cluster whose Ingresses are not served has no units after
+// the last of them is deleted, in whichever order they are.
+func TestG13UnservedIngressesLeaveNothing(t *testing.T) {
+	const text = "kind: Ingress\nmetadata: {name: web-%d, namespace: shop}\nspec: {ingressClassName: none}"
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		b := newShop(federation.MeshSettings{IngressControllerMode: federation.IngressDefault})
+		for _, i := range order {
+			b.take(asRead(t, "c1", fmt.Sprintf(text, i)))
+		}
+		b.change(1)
+		if n := len(units(b)); n != 4 {
+			t.Errorf("there are %d units, want one for each Ingress and one for plain text", n)
+		}
+		for _, i := range order {
+			b.take([]config.Event{{Old: asRead(t, "c1", fmt.Sprintf(text, i))[0].New}})
+			b.change(2)
+		}
+		if left := units(b); len(left) > 0 || len(b.oldest) > 0 {
+			t.Errorf("after all were deleted in the order %v, there are the units %v", order, left)
+		}
 	}
 }
 

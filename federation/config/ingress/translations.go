@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,7 +42,14 @@ func (u unit) compare(o unit) int {
 }
 
 func (u unit) title() string {
-	return fmt.Sprintf("Ingresses of cluster %s, %s %s/%s", u.cluster, u.what, u.namespace, u.name)
+	title := fmt.Sprintf("Ingresses of cluster %s, %s", u.cluster, u.what)
+	switch {
+	case u.name == "":
+		return title
+	case u.namespace == "":
+		return title + " " + u.name
+	}
+	return title + " " + u.namespace + "/" + u.name
 }
 
 // words are those of problems and of the log.
@@ -59,7 +67,9 @@ type translations struct {
 	services *federation.Snapshot
 	set      *translated.Set[unit]
 	dirty    map[unit]struct{} // to be translated again
-	oldest   map[federation.ClusterID]*entry
+	// oldest has each cluster with Ingresses, and the oldest one that is served; nil: none is.
+	oldest map[federation.ClusterID]*entry
+	looks  int // at Ingresses for plain text: what a change costs
 }
 
 func newTranslations() *translations {
@@ -85,7 +95,8 @@ func (b *translations) take(events []config.Event) {
 			o.Spec, o.Digest = class.Spec.Controller, class.Spec.Controller
 		case o.Key.Of() == ingressKind:
 			of := read(e.New)
-			o.Spec, o.Digest, o.Names = of, string(e.New.Manifest), of.names()
+			digest := sha256.Sum256(e.New.Manifest)
+			o.Spec, o.Digest, o.Names = of, string(digest[:]), of.names()
 			b.touchAll(of)
 		default:
 			continue
@@ -141,7 +152,7 @@ func (b *translations) touch(units ...unit) {
 // read it.
 func (b *translations) touchAll(e *entry) {
 	b.touch(unit{e.cluster, ofEntry, e.namespace, e.name})
-	if oldest := b.oldest[e.cluster]; oldest == nil || e.compareAge(oldest) < 0 {
+	if b.datesPlainText(e) {
 		b.touch(unit{cluster: e.cluster, what: ofCluster})
 	}
 	for _, host := range e.hosts {
@@ -150,6 +161,16 @@ func (b *translations) touchAll(e *entry) {
 	for _, c := range e.certificates {
 		b.touch(unit{e.cluster, ofSecret, e.namespace, c.secret})
 	}
+}
+
+// datesPlainText reports whether the Gateway for plain text may change with an Ingress that was read
+// and is not noted for it. Where classes or settings change, the Gateway has noted them.
+func (b *translations) datesPlainText(e *entry) bool {
+	oldest, exists := b.oldest[e.cluster]
+	if !exists {
+		return true
+	}
+	return (oldest == nil || e.compareAge(oldest) < 0) && b.look(e.cluster).serves(e)
 }
 
 // change translates what was touched, and returns what that changes.
@@ -195,27 +216,30 @@ func (b *translations) translate(u unit, into *translated.Unit) (exists bool) {
 	return exists
 }
 
-// plainText is the Gateway for plain text, which the oldest Ingress that is served dates. Of
-// the others it reads nothing: one that is read has the Gateway looked at again only if it is older.
+// plainText is the Gateway for plain text, which the oldest Ingress that is served dates. It notes
+// that Ingress, or any one if none is served, and not the others: datesPlainText says which of those
+// that are read have it looked at again.
 func (b *translations) plainText(l look) (m made, exists bool) {
 	for class := range l.r.Objects().Of(classKind) {
 		_ = class // which Ingresses are served may change with it
 	}
-	var oldest *entry
-	for o := range b.read.Objects().Of(ingressKind) {
-		if o.Key.Cluster != l.cluster {
-			continue
+	var oldest, noted *entry
+	for o := range b.read.Objects().Named(ingressKind, clusterName(l.cluster)) {
+		b.looks++
+		noted = entryOf(o)
+		if l.serves(noted) && (oldest == nil || noted.compareAge(oldest) < 0) {
+			oldest = noted
 		}
-		exists = true
-		if e := entryOf(o); l.serves(e) && (oldest == nil || e.compareAge(oldest) < 0) {
-			oldest = e
-		}
+	}
+	if noted == nil {
+		delete(b.oldest, l.cluster)
+		return made{}, false
 	}
 	b.oldest[l.cluster] = oldest
 	if oldest == nil {
-		delete(b.oldest, l.cluster)
-		return made{}, exists
+		l.r.Object(noted.key())
+		return made{}, true
 	}
 	l.r.Object(oldest.key())
-	return made{object: plainText(l.settings, l.cluster, oldest)}, exists
+	return made{object: plainText(l.settings, l.cluster, oldest)}, true
 }

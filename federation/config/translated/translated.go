@@ -15,8 +15,8 @@ import (
 	"isthmus.dev/isthmus/internal/text"
 )
 
-// HostShared is the code of the problem that several clusters have objects for a host.
-const HostShared = "HOST_IN_SEVERAL_CLUSTERS"
+// codeHostShared is the code of the problem that several clusters have objects for a host.
+const codeHostShared = "HOST_IN_SEVERAL_CLUSTERS"
 
 // Unit is one translation.
 type Unit struct {
@@ -82,8 +82,10 @@ func (s *Set[K]) Update(units []K, translate func(K, *Unit) bool) []config.Event
 			}
 			come[o.Key] = now.Objects[i]
 		}
-		s.count(old, -1)
-		s.count(now, 1)
+		if old.Cluster != now.Cluster || !slices.Equal(old.Hosts, now.Hosts) { // a host that stays shared changes no problem
+			s.count(old, -1)
+			s.count(now, 1)
+		}
 		s.worse = s.worse || !slices.Equal(old.Problems, now.Problems)
 		s.units[key] = now
 		if !exists {
@@ -141,9 +143,6 @@ func (s *Set[K]) Everything() (events []config.Event) {
 	return events
 }
 
-// Len is how many units there are.
-func (s *Set[K]) Len() int { return len(s.units) }
-
 // count counts the hosts of a unit.
 func (s *Set[K]) count(u Unit, by int) {
 	if u.Cluster == "" {
@@ -193,7 +192,7 @@ func (s *Set[K]) shared() []config.Problem {
 	}
 	slices.Sort(hosts)
 	names, more := text.First(hosts, shownHosts)
-	return []config.Problem{{Code: HostShared, Object: s.words.All, Message: fmt.Sprintf(s.words.Shared, names, more)}}
+	return []config.Problem{{Code: codeHostShared, Object: s.words.All, Message: fmt.Sprintf(s.words.Shared, names, more)}}
 }
 
 // Complain tells what is wrong, once. The faults are those of who reads the objects, and logs them.
