@@ -44,7 +44,7 @@ type Options struct {
 type Authority struct {
 	o Options
 
-	turn sync.Mutex // held while the stored state is changed
+	turn chan struct{} // has the one that changes the stored state
 
 	mu       sync.Mutex
 	state    state
@@ -71,7 +71,7 @@ func Open(ctx context.Context, o Options) (*Authority, error) {
 	if err := CheckTrustDomain(o.TrustDomain); err != nil {
 		return nil, err
 	}
-	a := &Authority{o: o, changed: make(chan struct{})}
+	a := &Authority{o: o, turn: make(chan struct{}, 1), changed: make(chan struct{})}
 	if err := a.reload(ctx); err != nil {
 		unusable := errors.Is(err, ErrUnusable)
 		if _, able := a.state.current(o.Now()); !able && !unusable && (!o.Late || len(a.state.generations) > 0) {
@@ -222,8 +222,12 @@ const attempts = 5
 // step changes the stored state, together with whatever other replicas did. What
 // is stored counts even where the change fails.
 func (a *Authority) step(ctx context.Context, change func(state, time.Time) (state, error)) error {
-	a.turn.Lock()
-	defer a.turn.Unlock()
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for another change of the certificate authority: %w", context.Cause(ctx))
+	}
+	defer func() { <-a.turn }()
 	for range attempts {
 		s, revision, err := a.load(ctx)
 		if err != nil {

@@ -264,3 +264,44 @@ func (k turning) Open(sealed []byte, place string) ([]byte, error) {
 	}
 	return k.old.Open(sealed, place)
 }
+
+// slowStore is a store that does not answer while it is told so.
+type slowStore struct {
+	*memory
+	loads  chan struct{} // gets each load
+	answer chan struct{}
+}
+
+func (s *slowStore) Load(ctx context.Context) ([]byte, int64, error) {
+	if s.loads != nil {
+		s.loads <- struct{}{}
+		<-s.answer
+	}
+	return s.memory.Load(ctx)
+}
+
+// TestAChangeThatWaitsForAnotherEndsWithItsContext: a store that does not answer holds up only
+// the change that is under way.
+func TestAChangeThatWaitsForAnotherEndsWithItsContext(t *testing.T) {
+	var store *slowStore
+	r := newRig(t, func(o *Options) {
+		store = &slowStore{memory: &memory{}, answer: make(chan struct{})}
+		o.Store = store
+	})
+	store.loads = make(chan struct{}, 1)
+	first := make(chan error, 1)
+	go func() { first <- r.reload(t.Context()) }()
+	<-store.loads
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Rotate(ended, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("the change ends with %v, not with its context", err)
+	}
+	if len(r.Roots()) != 1 {
+		t.Errorf("there are %d roots, want the first one", len(r.Roots()))
+	}
+	close(store.answer)
+	if err := <-first; err != nil {
+		t.Errorf("the change before it failed: %v", err)
+	}
+}
