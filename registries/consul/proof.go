@@ -68,7 +68,9 @@ func (i datacenterIdentity) same(o datacenterIdentity) bool {
 // need one connection.
 type guard struct {
 	client *client
-	mu     sync.Mutex
+	turn   chan struct{} // has the proof that runs
+
+	mu     sync.Mutex // never held over a request
 	id     datacenterIdentity
 	http2  bool
 	proven time.Time // when the last good proof with the token began
@@ -77,25 +79,33 @@ type guard struct {
 	leader  string // the address of the servers' leader, as it was seen last
 }
 
+func newGuard(c *client, expect datacenterIdentity) *guard {
+	return &guard{client: c, turn: make(chan struct{}, 1), id: expect}
+}
+
 // prove reads Consul's own service, which must be visible, and, when asked to,
 // the token itself. It returns a refusal where rights or identity are wrong.
 func (g *guard) prove(ctx context.Context, token bool) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	if !send(ctx, g.turn, struct{}{}) {
+		return context.Cause(ctx)
+	}
+	defer func() { <-g.turn }()
 	return g.check(ctx, token)
 }
 
 // proveSince proves the source and the token unless a proof that began since then has.
 func (g *guard) proveSince(ctx context.Context, since time.Time) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.proven.Before(since) {
+	if !send(ctx, g.turn, struct{}{}) {
+		return context.Cause(ctx)
+	}
+	defer func() { <-g.turn }()
+	if !g.provenAt().Before(since) {
 		return nil
 	}
 	return g.check(ctx, true)
 }
 
-// check needs the lock.
+// check needs the turn.
 func (g *guard) check(ctx context.Context, token bool) error {
 	began := time.Now()
 	found, err := g.canary(ctx)
@@ -107,6 +117,8 @@ func (g *guard) check(ctx context.Context, token bool) error {
 			return err
 		}
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.id.known() && !g.id.same(found) {
 		return &refusal{other: true, msg: fmt.Sprintf(
 			"another Consul answers (%s instead of %s); what was known is kept; confirm the cluster or correct consul.address",
@@ -126,10 +138,22 @@ func (g *guard) identity() datacenterIdentity {
 	return g.id
 }
 
+func (g *guard) provenAt() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.proven
+}
+
 func (g *guard) multiplexed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.http2
+}
+
+func (g *guard) setMultiplexed(http2 bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.http2 = http2
 }
 
 func (g *guard) canary(ctx context.Context) (datacenterIdentity, error) {
@@ -148,7 +172,7 @@ func (g *guard) canary(ctx context.Context) (datacenterIdentity, error) {
 	if len(servers) == 0 {
 		return datacenterIdentity{}, g.nothing(ctx, a)
 	}
-	g.http2 = a.http2
+	g.setMultiplexed(a.http2)
 	id := datacenterIdentity{servers: map[string]bool{}}
 	for _, s := range servers {
 		if s.Node != nil && isID(s.Node.ID, mostID) && isID(s.Node.Datacenter, mostDatacenter) {

@@ -103,7 +103,7 @@ func (r *Registry) Run(ctx context.Context, to Sink) error {
 }
 
 func newSyncer(r *Registry, to Sink) *syncer {
-	return &syncer{r: r, to: to, model: newModel(), guard: &guard{client: r.client, id: r.expect}, polls: r.o.MaxPolls}
+	return &syncer{r: r, to: to, model: newModel(), guard: newGuard(r.client, r.expect), polls: r.o.MaxPolls}
 }
 
 // longestLimited is the longest wait of a datacenter that is beyond its limits.

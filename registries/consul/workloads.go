@@ -42,7 +42,7 @@ func newWorkloads(r *Registry, s *WorkloadsSection) *Workloads {
 	own := newClient(o, r.client.base)
 	return &Workloads{
 		Tokens: s.Tokens, Certificates: s.Certificates, accounts: r.accounts, client: own,
-		guard: &guard{client: own, id: r.expect}, registry: r,
+		guard: newGuard(own, r.expect), registry: r,
 	}
 }
 
