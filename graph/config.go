@@ -71,14 +71,14 @@ type Rollouts interface {
 	Rollout(after, upTo uint64) (proxies []ProxyState, changed <-chan struct{})
 }
 
-// Deliveries knows how far objects are with proxies.
+// Deliveries knows which proxies have which objects.
 type Deliveries interface {
-	// Delivery tells of the proxies that get something made of the object; ok is false
-	// where that is not known.
-	Delivery(of *fleet.Value, key federation.ObjectKey) (d Delivery, ok bool)
+	// Delivery counts the proxies of the fleet that get something made of the object of the
+	// snapshot; ok is false where that is not known.
+	Delivery(of *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) (d Delivery, ok bool)
 }
 
-// Delivery is how far an object is with the proxies that it affects. Each is counted
+// Delivery is the progress of an object with the proxies that it affects. Each is counted
 // once.
 type Delivery struct {
 	Acked, Unanswered, Rejected, Pending int

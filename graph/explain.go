@@ -26,7 +26,7 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ 
 	var all []federation.Explanation
 	known := false
 	if q.Explainer != nil {
-		all, known = q.Explainer.Explain(from, proxy, host, uint16(port))
+		all, known = q.Explainer.Explain(from, connected(ctx), proxy, host, uint16(port))
 	}
 	if !known {
 		return nil, transport.Errorf(transport.NotFound,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph"
 )
 
@@ -13,7 +14,7 @@ import (
 // to others by a gateway or not at all.
 type explainer struct{}
 
-func (explainer) Explain(s *federation.Snapshot, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool) {
+func (explainer) Explain(s *federation.Snapshot, _ *fleet.Value, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool) {
 	if proxy != sidecarID {
 		return nil, false
 	}

@@ -41,13 +41,15 @@ type Fleet interface {
 // Explainer says why proxies send where they do.
 type Explainer interface {
 	// Explain returns false where no such proxy is connected.
-	Explain(s *federation.Snapshot, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool)
+	Explain(
+		of *federation.Snapshot, proxies *fleet.Value, proxy string, host federation.Hostname, port uint16,
+	) ([]federation.Explanation, bool)
 }
 
 // Inspector knows what proxies were sent.
 type Inspector interface {
 	// Sent returns the resources of a type that a stream was sent or accepted, by name.
-	Sent(stream fleet.Key, typeURL string) []fleet.SentResource
+	Sent(of *federation.Snapshot, proxies *fleet.Value, stream fleet.Key, typeURL string) []fleet.SentResource
 }
 
 // Options are what the contract is answered from. Snapshots is needed.

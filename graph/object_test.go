@@ -112,7 +112,7 @@ func TestHistorySaysWhoDidWhat(t *testing.T) {
 // deliveries know of shop/cart.
 type deliveries struct{}
 
-func (deliveries) Delivery(_ *fleet.Value, key federation.ObjectKey) (graph.Delivery, bool) {
+func (deliveries) Delivery(_ *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) (graph.Delivery, bool) {
 	return graph.Delivery{Acked: 1, Unanswered: 1, Rejected: 1, Pending: 1, Proxies: func() []graph.ProxyState {
 		return []graph.ProxyState{
 			{ProxyID: fleet.ProxyID{NodeID: "b"}, State: model.RolloutStateRejected, Error: "port 0"},

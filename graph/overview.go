@@ -77,7 +77,7 @@ func (r overviewResolver) countObjects(in objectsView) (out model.ConfigObjectOv
 		}
 		out.Total++
 		if r.Config.Deliveries != nil {
-			if d, known := r.Config.Deliveries.Delivery(in.fleet, o.Key); known && d.Rejected > 0 {
+			if d, known := r.Config.Deliveries.Delivery(in.snapshot, in.fleet, o.Key); known && d.Rejected > 0 {
 				out.Rejected++
 			}
 		}

@@ -30,7 +30,7 @@ type sentResolver struct{ *resolver }
 
 // Resources lists what the stream was sent of the type.
 func (r sentResolver) Resources(
-	_ context.Context, of *model.ProxyConfig, first *int, after *string, last *int, before *string, name *string,
+	ctx context.Context, of *model.ProxyConfig, first *int, after *string, last *int, before *string, name *string,
 ) (model.ProxyResourceConnection, error) {
 	title := "resources of " + of.TypeURL
 	window, err := window(title, first, after, last, before)
@@ -39,7 +39,7 @@ func (r sentResolver) Resources(
 	}
 	var all []model.ProxyResource
 	if r.Inspector != nil {
-		for _, one := range r.Inspector.Sent(of.Of, of.TypeURL) {
+		for _, one := range r.Inspector.Sent(snapshot(ctx), connected(ctx), of.Of, of.TypeURL) {
 			if name == nil || one.Name == *name {
 				all = append(all, model.ProxyResource{Of: one})
 			}

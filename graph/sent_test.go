@@ -15,7 +15,7 @@ const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 // inspector has resources of the size for every stream.
 type inspector struct{ size int }
 
-func (i inspector) Sent(_ fleet.Key, typeURL string) []fleet.SentResource {
+func (i inspector) Sent(_ *federation.Snapshot, _ *fleet.Value, _ fleet.Key, typeURL string) []fleet.SentResource {
 	var all []fleet.SentResource
 	for n := range 40 {
 		name := fmt.Sprintf("r%02d", n)

@@ -25,7 +25,7 @@ func (r objectResolver) deliveryOf(ctx context.Context, key federation.ObjectKey
 	if r.Config.Deliveries == nil {
 		return nil
 	}
-	d, ok := r.Config.Deliveries.Delivery(connected(ctx), key)
+	d, ok := r.Config.Deliveries.Delivery(snapshot(ctx), connected(ctx), key)
 	if !ok {
 		return nil
 	}

@@ -188,7 +188,7 @@ func (s *statuses) content(of *federation.Snapshot, proxies *fleet.Value, o *fed
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	if s.Config.Deliveries != nil {
-		if d, known := s.Config.Deliveries.Delivery(proxies, o.Key); known {
+		if d, known := s.Config.Deliveries.Delivery(of, proxies, o.Key); known {
 			_, _ = fmt.Fprintf(&h, "%d %d %d %d", d.Acked, d.Unanswered, d.Rejected, d.Pending) // a hash never fails
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // computedParts counts which parts of statuses are computed.
 type computedParts map[string]int
 
-func (c computedParts) Delivery(*fleet.Value, federation.ObjectKey) (graph.Delivery, bool) {
+func (c computedParts) Delivery(*federation.Snapshot, *fleet.Value, federation.ObjectKey) (graph.Delivery, bool) {
 	c["delivery"]++
 	return graph.Delivery{Acked: 3, Pending: 1, Proxies: func() []graph.ProxyState { return nil }}, true
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -11,9 +12,11 @@ import (
 // it, and why; false where no such proxy is connected, or several are. The proxy is
 // named by its node ID or by the third part of it, and by CLUSTER/ before that where
 // proxies of several clusters have the same.
-func (s *Server) Explain(from *federation.Snapshot, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool) {
+func (*Server) Explain(
+	of *federation.Snapshot, proxies *fleet.Value, proxy string, host federation.Hostname, port uint16,
+) ([]federation.Explanation, bool) {
 	var found *envoy.Node
-	for n := range nodes(s.options.Fleet.Latest()) {
+	for n := range nodes(proxies) {
 		switch {
 		case !isNamed(n, proxy):
 		case found != nil && (found.ID != n.ID || found.Cluster != n.Cluster):
@@ -25,7 +28,7 @@ func (s *Server) Explain(from *federation.Snapshot, proxy string, host federatio
 	if found == nil {
 		return nil, false
 	}
-	return envoy.Explain(*found, host, port, from), true
+	return envoy.Explain(*found, host, port, of), true
 }
 
 func isNamed(n *envoy.Node, proxy string) bool {

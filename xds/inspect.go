@@ -10,20 +10,24 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-// Object tells how far proxies are with the resources that were made from the
-// configuration object, as the latest snapshot has it.
-func (s *Server) Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected {
-	latest := s.options.Snapshots.Latest()
-	question := fleet.Question{Object: key, Changed: s.changed.of(latest, key)}
-	if o, ok := latest.Object(key); ok {
-		question.Secrets, question.Built = secretsFor(o), s.builtForServices(latest, o)
+// Object is ObjectIn the latest snapshot.
+func (s *Server) Object(proxies *fleet.Value, key federation.ObjectKey) fleet.Affected {
+	return s.ObjectIn(s.options.Snapshots.Latest(), proxies, key)
+}
+
+// ObjectIn is the progress of the proxies with the resources that were made from the
+// configuration object of the snapshot.
+func (s *Server) ObjectIn(of *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) fleet.Affected {
+	question := fleet.Question{Object: key, Changed: s.changed.of(of, key)}
+	if o, ok := of.Object(key); ok {
+		question.Secrets, question.Built = secretsFor(o), s.builtForServices(of, o)
 	}
 	for _, g := range s.builtFrom.OfObject(key) {
 		if numbers := g.numbersOf(key, s.names); len(numbers) > 0 {
 			question.Built = append(question.Built, fleet.Built{Group: g.id, Numbers: numbers})
 		}
 	}
-	return of.Affected(question)
+	return proxies.Affected(question)
 }
 
 // secretsFor are the secrets to which resources refer because of the object.

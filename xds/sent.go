@@ -14,14 +14,14 @@ import (
 )
 
 // Sent returns the resources of a type that a stream was sent or accepted, by name.
-// It reads the fleet, and waits neither for the stream nor for a build.
-func (s *Server) Sent(stream fleet.Key, typeURL string) []fleet.SentResource {
+// Their causes are those in the snapshot. It waits neither for the stream nor for a build.
+func (*Server) Sent(of *federation.Snapshot, proxies *fleet.Value, stream fleet.Key, typeURL string) []fleet.SentResource {
 	kind := envoy.Type(typeURL)
-	of := deliveredOf(s.options.Fleet.Latest(), stream, kind)
-	if of == nil {
+	all := deliveredOf(proxies, stream, kind)
+	if all == nil {
 		return nil
 	}
-	found := of.shown(kind, causesIn(s.options.Snapshots.Latest()))
+	found := all.shown(kind, causesIn(of))
 	slices.SortFunc(found, func(a, b fleet.SentResource) int { return cmp.Compare(a.Name, b.Name) })
 	return found
 }

@@ -50,7 +50,7 @@ func TestR44ProxyConfigShowsWhatAProxyWasSent(t *testing.T) {
 			})
 		})
 		stream := slices.Collect(h.fleet.Latest().Proxies())[0].Key()
-		all := h.server.Sent(stream, xdstest.EDS)
+		all := h.server.Sent(h.aggregate.Latest(), h.fleet.Latest(), stream, xdstest.EDS)
 		if len(all) != 2 || all[0].Name != cluster("cart") || all[1].Name != cluster("web") {
 			t.Fatalf("it shows %+v", all)
 		}
@@ -60,13 +60,13 @@ func TestR44ProxyConfigShowsWhatAProxyWasSent(t *testing.T) {
 		}
 		h.set(service("web", 1, 3))
 		second := c.next(xdstest.EDS)
-		web := h.server.Sent(stream, xdstest.EDS)[1]
+		web := h.server.Sent(h.aggregate.Latest(), h.fleet.Latest(), stream, xdstest.EDS)[1]
 		wantContent(t, "sent again", web.Sent, second, cluster("web"))
 		wantContent(t, "still accepted", web.Acked, first, cluster("web"))
-		if found := h.server.Sent(fleet.Key{StreamID: "none"}, xdstest.EDS); found != nil {
+		if found := h.server.Sent(h.aggregate.Latest(), h.fleet.Latest(), fleet.Key{StreamID: "none"}, xdstest.EDS); found != nil {
 			t.Errorf("a stream that is not there was sent %+v", found)
 		}
-		if found := h.server.Sent(stream, xdstest.LDS); found != nil {
+		if found := h.server.Sent(h.aggregate.Latest(), h.fleet.Latest(), stream, xdstest.LDS); found != nil {
 			t.Errorf("of a type that it did not ask for it was sent %+v", found)
 		}
 	})
@@ -123,7 +123,7 @@ func TestR44LookingOnGoesBesideTheStream(t *testing.T) {
 				return
 			default:
 			}
-			for _, one := range h.server.Sent(stream, xdstest.CDS) {
+			for _, one := range h.server.Sent(h.aggregate.Latest(), h.fleet.Latest(), stream, xdstest.CDS) {
 				if one.Sent.Version == "" || one.Sent.JSON == nil {
 					ended <- one.Name
 					return

@@ -49,11 +49,11 @@ func (d Delivery) caughtUp(version uint64) *fleet.Value {
 }
 
 // Delivery is part of graph.Deliveries.
-func (d Delivery) Delivery(of *fleet.Value, key federation.ObjectKey) (graph.Delivery, bool) {
+func (d Delivery) Delivery(of *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) (graph.Delivery, bool) {
 	if supported.Uncounted(key.Of()) {
 		return graph.Delivery{}, false
 	}
-	a := d.Server.Object(of, key)
+	a := d.Server.ObjectIn(of, proxies, key)
 	return graph.Delivery{
 		Acked: a.Accepted, Unanswered: a.Delivered, Rejected: a.Refused, Pending: a.Waiting,
 		Proxies: func() []graph.ProxyState { return states(slices.Collect(a.Proxies())) },

@@ -21,7 +21,7 @@ func TestNoProxiesAreCountedForWhatTheyDoNotHave(t *testing.T) {
 		kinds = append(kinds, federation.Kind{Group: "gateway.networking.k8s.io", Name: name})
 	}
 	for _, k := range kinds {
-		if got, counted := (Delivery{}).Delivery(nil, federation.ObjectKey{Group: k.Group, Kind: k.Name, Name: "web"}); counted {
+		if got, counted := (Delivery{}).Delivery(nil, nil, federation.ObjectKey{Group: k.Group, Kind: k.Name, Name: "web"}); counted {
 			t.Errorf("%s: %+v", k, got)
 		}
 	}
