@@ -1016,7 +1016,7 @@ const (
 	ConfigSourceKindCrd ConfigSourceKind = "CRD"
 	// Ingresses of a Kubernetes cluster.
 	ConfigSourceKindIngress ConfigSourceKind = "INGRESS"
-	// What objects of the Gateway API mean.
+	// What the hub translates from objects of the Gateway API.
 	ConfigSourceKindGatewayApi ConfigSourceKind = "GATEWAY_API"
 	// Another hub over the Mesh Configuration Protocol.
 	ConfigSourceKindMcp ConfigSourceKind = "MCP"
@@ -2766,7 +2766,7 @@ func (v *ProxyOrder) GetField() ProxyOrderField { return v.Field }
 // GetDirection returns ProxyOrder.Direction, and is useful for accessing the field via an interface.
 func (v *ProxyOrder) GetDirection() *OrderDirection { return v.Direction }
 
-// What streams of proxies can be sorted by.
+// The fields that proxies can be sorted by.
 type ProxyOrderField string
 
 const (

@@ -145,7 +145,7 @@ func (c *changes) record(kind entryKind, key string) {
 	c.entries = append(c.entries, string(kind)+key)
 }
 
-// applyRevision notes how far the store of record has come; readers that wait for
+// applyRevision notes the revision that the store of record has reached; readers that wait for
 // a revision need not be told of anything else.
 func (d *draft) applyRevision(now int64) {
 	if now > d.revision {

@@ -56,14 +56,14 @@ type Leases interface {
 	Release(ctx context.Context, key federation.ObjectKey) error
 }
 
-// ProxyState is how far something is with one proxy.
+// ProxyState is the progress of something with one proxy.
 type ProxyState struct {
 	fleet.ProxyID
 	State model.RolloutState
 	Error string // the words in which the proxy refused
 }
 
-// Rollouts knows how far changes are with proxies.
+// Rollouts knows the progress of changes with proxies.
 type Rollouts interface {
 	// Rollout returns the proxies that the versions of the snapshot above after, up
 	// to upTo, concern, each once; after 0: all proxies. changed is closed when there

@@ -58,7 +58,7 @@ func (r *reader) duration(field, text string, bounds lengths) time.Duration {
 	return d
 }
 
-// rollout says how far the versions are with the proxies, once what is waited
+// rollout is the progress of the versions with the proxies, once what is waited
 // for came to pass or the time is over. Where no version came of a request, what counts
 // is that proxies have what is in force.
 func (m mutation) rollout(ctx context.Context, wait *waiting, of span) *model.Rollout {

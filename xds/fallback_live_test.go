@@ -106,7 +106,7 @@ func (e *edge) answered(tenant, text string) func() error {
 	}
 }
 
-// stands tells how far the only proxy is with the object.
+// stands returns the progress of the only proxy with the object.
 func (r *real) stands(key federation.ObjectKey, want fleet.RolloutState) func() error {
 	return func() error {
 		reports := slices.Collect(r.server.Object(r.fleet.Latest(), key).Proxies())

@@ -27,7 +27,7 @@ type source interface {
 	causes(name string, parts []string) map[string][]federation.ObjectKey
 }
 
-// cursor is a source and how far the subscription has read it.
+// cursor is a source and the version up to which the subscription has read it.
 type cursor struct {
 	source source
 	at     uint64

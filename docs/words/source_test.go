@@ -22,7 +22,7 @@ var wordsOfCode = []struct{ phrase, instead string }{
 	{`\bbelieve[sd]?\b`, "trust, authenticate"},
 	{`\b(a|the|every|any|which|one) sorts? of\b`, "kind, type"},
 	{`\bwho asks\b`, "the client, the caller"},
-	{`\bhow far (it|they)\b`, "progress, status"},
+	{`\bhow far (?:(?:a|an|the|each|one) \w+|it|they|proxies|changes|objects) (?:is|are|has|have)\b`, "progress, status"},
 	{`\b(is|are) no (port|name|address|object)\b`, "is not a …"},
 	{`\bbecomes? (another|others)\b|\bare others\b|\banother one each time\b`, "change, be replaced"},
 	{`\b(lies?|stands?) (in|beside|under)\b`, "is in, is stored beside"},

@@ -13,7 +13,7 @@ import (
 // numbers are those of the one who reports.
 type Group uint64
 
-// RolloutState says how far a proxy is with something.
+// RolloutState is the progress of a proxy with something.
 type RolloutState uint8
 
 // The states, the worst last.
@@ -148,7 +148,7 @@ func (d *Delivery) find(number uint32) (at int, open bool) {
 // has reports whether the stream is sent the resource if one of its groups builds it.
 func (d *Delivery) has(number uint32) bool { return d.Wildcard || d.Named.Has(number) }
 
-// stateSince is how far the stream is with what snapshots of that version and
+// stateSince is the progress of the stream with what snapshots of that version and
 // later ones brought of the type.
 func (d *Delivery) stateSince(version uint64) RolloutState {
 	switch {
@@ -164,7 +164,7 @@ func (d *Delivery) stateSince(version uint64) RolloutState {
 	return Unaffected
 }
 
-// stateOf is how far the stream is with the resource, as far as that is due to the
+// stateOf is the progress of the stream with the resource, as far as that is due to the
 // object.
 func (d *Delivery) stateOf(number uint32, key federation.ObjectKey) RolloutState {
 	at, open := d.find(number)
@@ -181,7 +181,7 @@ func (d *Delivery) stateOf(number uint32, key federation.ObjectKey) RolloutState
 	return max(d.Bulk, Accepted)
 }
 
-// Progress is how far one proxy is with something.
+// Progress is the status of something at one proxy.
 type Progress struct {
 	ProxyID
 	State RolloutState

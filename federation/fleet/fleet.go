@@ -71,7 +71,7 @@ func (f *Fleet) Connect(p Proxy) *Stream {
 	return s
 }
 
-// Report says how far the type is on the stream.
+// Report sets the status of the type on the stream.
 func (s *Stream) Report(typeURL string, sync Sync) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()

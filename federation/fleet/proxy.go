@@ -19,7 +19,7 @@ const (
 	Delta Protocol = "delta"
 )
 
-// State says how far a type of resources is on a stream.
+// State is the status of a type of resources on a stream.
 type State string
 
 // The states of a type on a stream.

@@ -129,7 +129,7 @@ type Affected struct {
 // Refused reports whether any proxy refuses anything. It costs the same for every object.
 func (v *Value) Refused() bool { return v.index().refused }
 
-// Affected tells how far proxies are with what was made of an object. A proxy that
+// Affected is the progress of proxies with what was made of an object. A proxy that
 // has yet to find out what a change of the object means for it is Waiting.
 func (v *Value) Affected(q Question) Affected {
 	a := Affected{index: v.index(), errors: map[int]refusal{}}

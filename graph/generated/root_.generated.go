@@ -5265,7 +5265,7 @@ input ProxyOrder {
   direction: OrderDirection = ASC
 }
 
-"What streams of proxies can be sorted by."
+"The fields that proxies can be sorted by."
 enum ProxyOrderField {
   "The node ID."
   NODE_ID
@@ -5488,7 +5488,7 @@ enum ConfigSourceKind {
   CRD
   "Ingresses of a Kubernetes cluster."
   INGRESS
-  "What objects of the Gateway API mean."
+  "What the hub translates from objects of the Gateway API."
   GATEWAY_API
   "Another hub over the Mesh Configuration Protocol."
   MCP

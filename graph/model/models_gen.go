@@ -1466,7 +1466,7 @@ const (
 	ConfigSourceKindCrd ConfigSourceKind = "CRD"
 	// Ingresses of a Kubernetes cluster.
 	ConfigSourceKindIngress ConfigSourceKind = "INGRESS"
-	// What objects of the Gateway API mean.
+	// What the hub translates from objects of the Gateway API.
 	ConfigSourceKindGatewayAPI ConfigSourceKind = "GATEWAY_API"
 	// Another hub over the Mesh Configuration Protocol.
 	ConfigSourceKindMcp ConfigSourceKind = "MCP"
@@ -1926,7 +1926,7 @@ func (e Provider) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What streams of proxies can be sorted by.
+// The fields that proxies can be sorted by.
 type ProxyOrderField string
 
 const (

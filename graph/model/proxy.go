@@ -69,7 +69,7 @@ var shownTypes = [...]string{
 	"type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
 }
 
-// syncs says how far each type is, shownTypes first.
+// syncs lists the status of each type, shownTypes first.
 func syncs(of *fleet.Proxy) []ProxySync {
 	types := slices.Sorted(maps.Keys(of.Sync))
 	types = slices.DeleteFunc(types, func(typeURL string) bool { return slices.Contains(shownTypes[:], typeURL) })

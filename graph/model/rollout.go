@@ -1,6 +1,6 @@
 package model
 
-// Rollout is how far a change is with the proxies that it concerns.
+// Rollout is the progress of a change with the proxies that it affects.
 type Rollout struct {
 	Delivered, Acked, Rejected, Pending int
 	Reached                             *bool

@@ -53,7 +53,7 @@ type Remotes struct {
 	by   Carrier
 	read func(context.Context, *clusterReader) // until the context ends
 	mu   sync.Mutex
-	// speaks is who is heard of each holder: the latest that has read it.
+	// active is the reader of each holder that counts: the latest that has read it.
 	active map[federation.ClusterID]uint64
 	known  map[federation.ClusterID]bool // who could ever be read
 	last   uint64

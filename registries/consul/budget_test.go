@@ -164,8 +164,8 @@ func TestR06WhatIsMadeOfAnswersIsBounded(t *testing.T) {
 	}
 }
 
-// TestR06ACatalogueWithoutEndFails: the status says why, the usage shows how far the
-// answer has come, and none of it is kept. Once the catalogue ends, it is read.
+// TestR06ACatalogueWithoutEndFails: the status says why, the usage shows the progress of the
+// answer, and none of it is kept. Once the catalogue ends, it is read.
 func TestR06ACatalogueWithoutEndFails(t *testing.T) {
 	t.Parallel()
 	s := &scripted{asked: map[string]int{}, index: 100}

@@ -17,7 +17,7 @@ type link struct {
 	said      federation.RegistryStatus
 }
 
-// follow takes how far one kind is followed. Trouble stays known until it is followed again.
+// follow sets the state in which one kind is followed. Trouble stays known until it is followed again.
 func (l *link) follow(e followed) {
 	l.following[e.kind] = e.err == nil
 	if e.err == nil || !listwatch.Interrupted(e.err) {

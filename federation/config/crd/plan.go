@@ -22,7 +22,7 @@ type plan struct {
 	problems []config.Problem
 }
 
-// want is what is to be read of one cluster. It is never changed.
+// selection is what is to be read of one cluster. It is never changed.
 type selection struct {
 	namespaces []string // "" alone: all
 	kinds      []schema.Kind

@@ -43,7 +43,7 @@ type checkpointRequest struct {
 	gap   bool // a record before it is missing: it is needed whatever it costs
 }
 
-// wantCheckpoint asks for a checkpoint without waiting for it. While one is asked
+// request asks for a checkpoint without waiting for it. While one is asked
 // for already it does nothing: the watcher asks again.
 func (p *checkpointer) request(w checkpointRequest) {
 	select {

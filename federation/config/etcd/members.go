@@ -126,7 +126,7 @@ func (h *health) ask(ctx context.Context, members []*member) {
 	h.noteMembers(members)
 }
 
-// noteMembers notes how far the members are, or that none answers.
+// noteMembers notes the indexes of the members, or that none answers.
 func (h *health) noteMembers(members []*member) {
 	farthest := time.Duration(0)
 	for _, m := range members {

@@ -149,7 +149,7 @@ func rolloutText(r *client.Rollout) string {
 	return text
 }
 
-// progress tells how far something is: on a terminal in one line that is written
+// progress prints the progress of something: on a terminal in one line that is written
 // over, else in a line whenever it differs.
 type progress struct {
 	to      io.Writer

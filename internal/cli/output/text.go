@@ -30,7 +30,7 @@ func Moment(t *time.Time) string {
 // TypeName is the last part of a type URL, such as Cluster.
 func TypeName(url string) string { return url[strings.LastIndexAny(url, "./")+1:] }
 
-// Progress says how far an object is with proxies.
+// Progress prints the progress of an object with proxies.
 func Progress(acked, rejected, pending *int) string {
 	if acked == nil || rejected == nil || pending == nil {
 		return "-"

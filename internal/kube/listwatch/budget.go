@@ -107,7 +107,7 @@ func (b *Budget) check() error {
 	return b.limits.Check(all)
 }
 
-// Show tells what is held, and how far lists have come that take the place of it: one
+// Show tells what is held, and the progress of lists that will replace it: one
 // that never ends is seen to grow.
 func (b *Budget) Show() {
 	b.mu.Lock()
