@@ -66,7 +66,7 @@ func (a *attached) broken(now time.Time) error {
 	if a.failed < breakAfter || !now.Before(a.retryAt) {
 		return nil
 	}
-	return fmt.Errorf("its server did not answer %d times in a row; it is asked again in %s", a.failed, a.retryAt.Sub(now).Round(time.Second))
+	return fmt.Errorf("its server did not answer %d times in a row; the hub asks again in %s", a.failed, a.retryAt.Sub(now).Round(time.Second))
 }
 
 // mayAsk lets one through when it is time to try again.

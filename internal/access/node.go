@@ -78,7 +78,7 @@ func (g *Guard) ownsAddresses(i Caller, n Node) error {
 func (g *Guard) CertificateCluster(i Caller) (federation.ClusterID, error) {
 	cluster, one := i.Cluster()
 	if !one {
-		return "", fmt.Errorf("it is not proven of which cluster %s is: show a token of that cluster", i.Workload)
+		return "", fmt.Errorf("nothing proves the cluster of %s: show a token of that cluster", i.Workload)
 	}
 	return cluster, g.belongs(i, cluster)
 }
@@ -123,7 +123,7 @@ func (i Caller) mayBe(n Node) error {
 	case n.Cluster == "":
 		return fmt.Errorf("the node does not say its cluster (metadata CLUSTER_ID)")
 	case len(i.Clusters) == 0:
-		return fmt.Errorf("the certificate of %s does not prove of which cluster it is; name the clusters of its roots (identity.bundles[].clusters)", w)
+		return fmt.Errorf("the certificate of %s does not prove its cluster; name the clusters of its roots (identity.bundles[].clusters)", w)
 	case !i.of(n.Cluster):
 		return fmt.Errorf("the node says that it is of the cluster %q, and it is proven to be of %s", n.Cluster, joined(i.Clusters))
 	case n.Namespace != w.Namespace:

@@ -49,7 +49,7 @@ func TestS18R04ANodeMustBeWhatWasProven(t *testing.T) {
 		},
 		"other cluster":              {of("c1"), func(n *Node) { n.Cluster = "c2" }, nil, `cluster "c2", and it is proven to be of "c1"`},
 		"no cluster":                 {of("c1"), func(n *Node) { n.Cluster = "" }, nil, "CLUSTER_ID"},
-		"cluster not proven":         {of(), func(*Node) {}, nil, "does not prove of which cluster"},
+		"cluster not proven":         {of(), func(*Node) {}, nil, "does not prove its cluster"},
 		"cluster that is gone":       {of("c9"), func(n *Node) { n.Cluster = "c9" }, nil, `no cluster "c9" is attached`},
 		"other namespace":            {of("c1"), func(n *Node) { n.Namespace = "infra" }, nil, `namespace "infra"`},
 		"no namespace":               {of("c1"), func(n *Node) { n.Namespace = "" }, nil, `namespace ""`},
@@ -81,7 +81,7 @@ func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
 		"foreign": {Attached: true, TrustDomain: "other.example"},
 	})
 	for want, clusters := range map[string][]federation.ClusterID{
-		"": {"c1"}, "not proven of which": {"c1", "c2"}, "not proven": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
+		"": {"c1"}, "nothing proves the cluster": {"c1", "c2"}, "not proven": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
 	} {
 		home, err := w.CertificateCluster(Caller{Workload: workload("shop", "web"), Clusters: clusters})
 		if want == "" && (err != nil || home != "c1") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -160,13 +160,13 @@ func (c *Clusters) takenAliases(r Request) []apply.Error {
 
 func (c *Clusters) taken(id federation.ClusterID) string {
 	if id == c.o.Hub {
-		return fmt.Sprintf("%s is the hub's own ID, under which external services stand: give the cluster another one", id)
+		return fmt.Sprintf("%s is the hub's own ID, which external services have: give the cluster another one", id)
 	}
 	_, exists := c.object(id)
 	holder, yields, found := c.o.Plans.Latest().Holder(id)
 	switch {
 	case exists:
-		return fmt.Sprintf("the ID %s is taken by %s: give this cluster another one, or rotate the credentials of that one", id, ObjectSource)
+		return fmt.Sprintf("the ID %s is taken by %s: give this cluster another one, or rotate the credentials of the attached cluster", id, ObjectSource)
 	case found && !yields:
 		return fmt.Sprintf("the ID %s is taken by %s: give this cluster another one", id, holder)
 	}

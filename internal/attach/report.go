@@ -66,7 +66,7 @@ func (r *Report) judgeIdentity(request Request, known others) {
 	for id, uid := range known.uids {
 		if uid == r.UID && id != request.ID {
 			r.Addf(DuplicateCluster, apply.Refusal,
-				"this cluster is attached already, as %s: rotate the credentials of that one, or detach it first", id)
+				"this cluster is attached already, as %s: rotate its credentials, or detach it first", id)
 			return
 		}
 	}

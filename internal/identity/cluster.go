@@ -203,7 +203,7 @@ func (o object) unreadable(err error) string {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("the cluster does not accept the hub's credentials: rotate them (%v)", err)
 	}
-	return fmt.Sprintf("it cannot be read: %v; it is tried again", err)
+	return fmt.Sprintf("it cannot be read: %v; the hub retries", err)
 }
 
 // take gives the cache what the object holds; nil: there is nothing.

@@ -129,7 +129,7 @@ func (o *own) make(ref Ref) certificate {
 	now := o.options.Now()
 	s, leaf, err := o.sign(ref)
 	if err != nil {
-		o.options.Logger.Error("a proxy has no certificate of its own; it is tried again",
+		o.options.Logger.Error("a proxy has no certificate of its own; the hub retries",
 			slog.String("node", ref.Node), slog.String("cluster", string(ref.Cluster)), slog.String("workload", ref.Workload), slog.Any("err", err))
 		return certificate{renew: now.Add(retryEvery)}
 	}

@@ -122,7 +122,7 @@ func repeatedKeys(node *yaml.Node, found *findings) {
 		case key.Kind != yaml.ScalarNode:
 			found.add(CodeType, field, "a key must be a word")
 		case seen[key.Value]:
-			found.add(CodeDuplicate, field, "the key "+quoteKey(key.Value)+" stands there twice")
+			found.add(CodeDuplicate, field, "the key "+quoteKey(key.Value)+" occurs twice")
 		}
 		seen[key.Value] = true
 	}

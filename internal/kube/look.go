@@ -72,7 +72,7 @@ func openProblem(root *os.Root, name string, err error) Finding {
 	case statErr == nil && info.Mode()&fs.ModeSymlink != 0 && !errors.Is(err, fs.ErrPermission):
 		return Finding{
 			Code: CodeNotAFile, Field: name,
-			Message: "is a symbolic link that leads nowhere or out of the folder; put the file itself there",
+			Message: "is a symbolic link to nothing or out of the folder; put the file itself there",
 		}
 	case statErr == nil && info.Mode()&(fs.ModeSocket|fs.ModeDevice) != 0:
 		return notAFile(name)

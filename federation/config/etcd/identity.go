@@ -28,7 +28,7 @@ func sameStore(dir, epoch string) error {
 	case err == nil && noted == epoch:
 		return nil
 	case err == nil && !strings.HasPrefix(epoch, noted):
-		return fmt.Errorf("opening the embedded etcd in %s: its data is of another store; restore a backup of this one, or remove %s to take that one over", dir, path)
+		return fmt.Errorf("opening the embedded etcd in %s: its data is of another store; restore a backup of this one, or remove %s to use the other store", dir, path)
 	}
 	return durable.WriteFile(path, []byte(epoch+"\n"))
 }

@@ -27,7 +27,7 @@ func intact(dir string) error {
 	}
 	defer file.Close() // with it goes the lock
 	if err := lockIn(file, lockPatience); errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("another process uses %s; stop that one or name another folder", dir)
+		return fmt.Errorf("another process uses %s; stop it or name another folder", dir)
 	} else if err != nil {
 		return fmt.Errorf("locking %s: %w", path, err)
 	}

@@ -123,7 +123,7 @@ func (p *pages) read(id uint64) ([]byte, error) {
 func kindOf(page []byte) (uint16, error) {
 	kind := binary.LittleEndian.Uint16(page[8:])
 	if kind != branchPage && kind != leafPage {
-		return 0, fmt.Errorf("its sort is %#x", kind)
+		return 0, fmt.Errorf("its type is %#x", kind)
 	}
 	return kind, nil
 }

@@ -133,7 +133,7 @@ func shadowed(v view) []config.Problem {
 		if v.get(o.Key) != nil {
 			problems = append(problems, config.Problem{
 				Code: codeShadowed, Object: o.Key.String(),
-				Message: "the configuration has an object of this name, which holds; register under another name",
+				Message: "the configuration has an object of this name, which takes precedence; register under another name",
 			})
 		}
 		return false

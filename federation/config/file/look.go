@@ -138,7 +138,7 @@ func (l *listing) see(name string, e os.DirEntry, above []string) error {
 	switch {
 	case err != nil && e.Type()&fs.ModeSymlink != 0:
 		l.unknown = append(l.unknown, name)
-		l.refuse(name, codeNotAFile, "is a symbolic link that leads nowhere or out of the folder: put the file itself there")
+		l.refuse(name, codeNotAFile, "is a symbolic link to nothing or out of the folder: put the file itself there")
 	case errors.Is(err, fs.ErrNotExist): // it went away just now
 	case err != nil:
 		l.refuse(name, codeUnreadable, "cannot be looked at: check its owner and mode")

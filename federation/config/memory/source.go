@@ -75,7 +75,7 @@ func (f *feed) report(fails error) {
 		if f.committed[key] != nil {
 			problems = append(problems, config.Problem{
 				Code: "SHADOWED", Object: key.String(),
-				Message: "the configuration has an object of this name, which holds; register under another name",
+				Message: "the configuration has an object of this name, which takes precedence; register under another name",
 			})
 		}
 	}

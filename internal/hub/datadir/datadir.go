@@ -89,7 +89,7 @@ func makeFolder(path string) error {
 	case !info.IsDir():
 		return errors.New("is not a folder")
 	case info.Mode().Perm()&0o022 != 0:
-		return errors.New("others may write to it; take that right from them (chmod 700)")
+		return errors.New("other users can write to it; remove that permission (chmod 700)")
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() && os.Geteuid() != 0 {
 		return errors.New("belongs to another user")
@@ -129,9 +129,9 @@ func takeLock(f *os.File) error {
 		holder := make([]byte, 20)
 		n, _ := f.ReadAt(holder, 0)
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(holder[:n]))); err == nil {
-			return fmt.Errorf("another isthmus (process %d) uses it; stop that one or name another folder", pid)
+			return fmt.Errorf("another isthmus (process %d) uses it; stop it or name another folder", pid)
 		}
-		return errors.New("another isthmus uses it; stop that one or name another folder")
+		return errors.New("another isthmus uses it; stop it or name another folder")
 	}
 	if err != nil {
 		return fmt.Errorf("locking it: %w", err)

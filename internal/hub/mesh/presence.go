@@ -48,7 +48,7 @@ func (p Presence) Run(ctx context.Context) error {
 		if err := p.renew(ctx); err != nil && ctx.Err() == nil {
 			next = presenceRetry
 			if !failed {
-				p.Logger.Warn("other hubs may not know that this one runs: the store does not take its presence", slog.Any("err", err))
+				p.Logger.Warn("other hubs may not know that this one runs: its presence cannot be stored", slog.Any("err", err))
 			}
 			failed = true
 		} else {

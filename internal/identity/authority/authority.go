@@ -216,16 +216,30 @@ func sameCertificates(a, b []*x509.Certificate) bool {
 	return true
 }
 
+// takeTurn waits for the changes before this one, until the context ends. A turn that is free is for callers without time, too:
+// what they do says what is wrong.
+func (a *Authority) takeTurn(ctx context.Context) error {
+	select {
+	case a.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case a.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for another change of the certificate authority: %w", context.Cause(ctx))
+	}
+}
+
 // attempts bounds how often a change is tried that others came before.
 const attempts = 5
 
 // step changes the stored state, together with whatever other replicas did. What
 // is stored counts even where the change fails.
 func (a *Authority) step(ctx context.Context, change func(state, time.Time) (state, error)) error {
-	select {
-	case a.turn <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for another change of the certificate authority: %w", context.Cause(ctx))
+	if err := a.takeTurn(ctx); err != nil {
+		return err
 	}
 	defer func() { <-a.turn }()
 	for range attempts {
@@ -256,7 +270,7 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 			return errors.Join(failed, err)
 		}
 	}
-	return errors.New("storing the certificate authority: other replicas changed it all the time; it is tried again")
+	return errors.New("storing the certificate authority: other replicas changed it all the time; the hub retries")
 }
 
 func (a *Authority) stale(s state) bool {

@@ -179,7 +179,7 @@ func (t *Trust) reload(i int) error {
 	t.files[i] = content
 	close(t.changed)
 	t.changed = make(chan struct{})
-	t.o.Logger.Info("a trust bundle is another", slog.String("trustDomain", t.o.Files[i].TrustDomain), slog.Int("roots", len(content.roots)))
+	t.o.Logger.Info("trust bundle changed", slog.String("trustDomain", t.o.Files[i].TrustDomain), slog.Int("roots", len(content.roots)))
 	return nil
 }
 
