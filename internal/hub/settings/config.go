@@ -21,7 +21,7 @@ import (
 //go:embed sample.yaml
 var sampleConfig []byte
 
-// config is the config file. What it does not name is a mistake in the file.
+// configFile is the config file. What it does not name is a mistake in the file.
 type configFile struct {
 	GraphQL   graphqlConfig        `yaml:"graphql"`
 	XDS       xdsConfig            `yaml:"xds"`
@@ -156,7 +156,11 @@ type Etcd struct {
 // maxConfig is the largest config file in bytes.
 const maxConfig = 1 << 20
 
+// readConfig reads the config file; without a path it is empty.
 func readConfig(path string) (configFile, error) {
+	if path == "" {
+		return configFile{}, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return configFile{}, fmt.Errorf("--config: %w", err)

@@ -102,13 +102,9 @@ type Settings struct {
 
 // Resolve reads the config file and joins everything; it opens nothing else.
 func Resolve(f Flags) (Settings, error) {
-	var c configFile
-	if f.Config != "" {
-		var err error
-		c, err = readConfig(f.Config)
-		if err != nil {
-			return Settings{}, err
-		}
+	c, err := readConfig(f.Config)
+	if err != nil {
+		return Settings{}, err
 	}
 	s := Settings{
 		Output: io.Discard, Drain: 5 * time.Second, Dev: f.Dev, KubeconfigDir: f.KubeconfigDir,
@@ -131,8 +127,7 @@ func Resolve(f Flags) (Settings, error) {
 		MCPClients: c.MCP.Clients, Debug: c.Debug,
 		HideSchema: c.GraphQL.Introspection != nil && !*c.GraphQL.Introspection,
 	}
-	err := c.GraphQL.checkHosts()
-	if err != nil {
+	if err := c.GraphQL.checkHosts(); err != nil {
 		return Settings{}, err
 	}
 	if err := s.chooseSources(c.Sources); err != nil {
