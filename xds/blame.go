@@ -10,7 +10,9 @@ import (
 
 // blame is what a group keeps for clients that refuse what it makes.
 type blame struct {
-	mu     sync.Mutex
+	building sync.Mutex // held while causes are built, one after the other; taken before mu
+
+	mu     sync.Mutex           // never held over a build: each ACK needs it
 	last   map[string]*resource // by name, that a client accepted
 	causes map[string]causes    // by name and parts
 }
@@ -86,18 +88,30 @@ func (g *group) causes(name string, parts []string) map[string][]federation.Obje
 	g.mu.Lock()
 	snapshot := g.snapshot
 	g.mu.Unlock()
-	g.blame.mu.Lock()
-	defer g.blame.mu.Unlock()
-	known, ok := g.blame.causes[key]
-	if ok && known.of == of {
+	g.blame.building.Lock()
+	defer g.blame.building.Unlock()
+	if known, ok := g.blame.causesOf(key); ok && known.of == of {
 		return known.objects
 	}
-	if len(g.blame.causes) >= maxCauses {
-		clear(g.blame.causes)
+	found := causes{of, g.make.causes(g.kind, name, g.facet, snapshot.Read(), parts)}
+	g.blame.keep(key, found)
+	return found.objects
+}
+
+func (b *blame) causesOf(key string) (causes, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known, ok := b.causes[key]
+	return known, ok
+}
+
+func (b *blame) keep(key string, found causes) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.causes) >= maxCauses {
+		clear(b.causes)
 	}
-	known = causes{of, g.make.causes(g.kind, name, g.facet, snapshot.Read(), parts)}
-	g.blame.causes[key] = known
-	return known.objects
+	b.causes[key] = found
 }
 
 // accepted is part of source: a secret has no parts.
