@@ -104,7 +104,7 @@ func TestBF5BadDataFolders(t *testing.T) {
 			if err := os.Chmod(path, 0o777); err != nil {
 				t.Fatal(err)
 			}
-		}, "others may write"},
+		}, "other users can write"},
 		"newer": {func(t *testing.T, path string) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)

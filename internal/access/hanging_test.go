@@ -85,7 +85,7 @@ func TestR09HangingCluster(t *testing.T) {
 	before := asked.Load()
 	for range 20 {
 		err := w.identifyFrom(t, "10.0.0.1", "c1", claimed("c1-later", ends))
-		if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "is asked again in") {
+		if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "asks again in") {
 			t.Errorf("a pod of c1 that comes later: %v", err)
 		}
 	}

@@ -81,7 +81,7 @@ func TestS01CertificatesAreForAKnownCluster(t *testing.T) {
 		"foreign": {Attached: true, TrustDomain: "other.example"},
 	})
 	for want, clusters := range map[string][]federation.ClusterID{
-		"": {"c1"}, "nothing proves the cluster": {"c1", "c2"}, "not proven": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
+		"": {"c1"}, "nothing proves the cluster": {"c1", "c2"}, "show a token": nil, `no cluster "c9"`: {"c9"}, "is another": {"foreign"},
 	} {
 		home, err := w.CertificateCluster(Caller{Workload: workload("shop", "web"), Clusters: clusters})
 		if want == "" && (err != nil || home != "c1") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
