@@ -1,9 +1,7 @@
 package graph_test
 
 import (
-	"path/filepath"
 	"testing"
-	"testing/synctest"
 
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/federationtest"
@@ -14,24 +12,10 @@ import (
 
 // TestScenarios asks the queries of scenarios while their proxies are connected and accept everything.
 func TestScenarios(t *testing.T) {
-	asked := 0
-	for _, file := range federationtest.Files(t) {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				if s := federationtest.Load(t, file); s.Wants("want/query.graphql") {
-					asked++
-					askAll(t, s)
-				}
-			})
-		})
-	}
-	if asked == 0 {
-		t.Error("no scenario asks anything")
-	}
+	statustest.Each(t, "want/query.graphql", askAll)
 }
 
-func askAll(t *testing.T, s *federationtest.Scenario) {
-	served := statustest.Serve(t, s)
+func askAll(t *testing.T, s *federationtest.Scenario, served statustest.Hub) {
 	h := hubOver(t, s.Snapshot(), served.Fleet, func(o *graph.Options) {
 		o.Snapshots, o.Config = s.Aggregate, graph.Config{
 			Objects: objects{s}, NotHonoured: served.Objects.NotHonoured, Findings: served.Objects.Findings,

@@ -2,10 +2,8 @@ package status_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"isthmus.dev/isthmus/federation/federationtest"
 	"isthmus.dev/isthmus/internal/hub/status/statustest"
@@ -14,24 +12,10 @@ import (
 // TestScenarios compares the status of configuration objects while the proxies of the
 // scenario are connected and accept everything.
 func TestScenarios(t *testing.T) {
-	compared := 0
-	for _, file := range federationtest.Files(t) {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				if s := federationtest.Load(t, file); s.Wants("want/status.txt") {
-					compared++
-					compareStatus(t, s)
-				}
-			})
-		})
-	}
-	if compared == 0 {
-		t.Error("no scenario wants a status")
-	}
+	statustest.Each(t, "want/status.txt", compareStatus)
 }
 
-func compareStatus(t *testing.T, s *federationtest.Scenario) {
-	hub := statustest.Serve(t, s)
+func compareStatus(t *testing.T, s *federationtest.Scenario, hub statustest.Hub) {
 	for more := true; more; more = s.Next(t) {
 		statustest.Settle()
 		var b strings.Builder

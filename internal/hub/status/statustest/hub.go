@@ -6,7 +6,9 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -33,9 +35,27 @@ type Hub struct {
 	Objects *status.Objects
 }
 
-// Serve connects the proxies, which accept everything that they get, until the test is over. It runs
-// in a bubble of testing/synctest.
-func Serve(t *testing.T, s *federationtest.Scenario) Hub {
+// Each runs look as a subtest for every scenario with the section, at its beginning, in a bubble of
+// testing/synctest. The proxies of the scenario are connected and accept everything that they get.
+func Each(t *testing.T, section string, look func(t *testing.T, s *federationtest.Scenario, h Hub)) {
+	t.Helper()
+	looked := 0
+	for _, file := range federationtest.Files(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if s := federationtest.Load(t, file); s.Wants(section) {
+					looked++
+					look(t, s, serve(t, s))
+				}
+			})
+		})
+	}
+	if looked == 0 {
+		t.Errorf("no scenario has the section %s", section)
+	}
+}
+
+func serve(t *testing.T, s *federationtest.Scenario) Hub {
 	t.Helper()
 	h := Hub{Fleet: fleet.New()}
 	h.Server = xds.New(xds.Options{Snapshots: s.Aggregate, Fleet: h.Fleet, Logger: slog.New(slog.DiscardHandler)})
