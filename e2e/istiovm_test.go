@@ -28,14 +28,21 @@ spec:
   workloadSelector: {labels: {app: ledger}}
 `
 
+// newMachineFixture has what machines are described by, and the service that is made of them.
+func newMachineFixture(t *testing.T, machines string) (*agentFixture, *hub) {
+	t.Helper()
+	w := newAgentFixture(t, "")
+	h := &hub{Hub: w.hub}
+	h.change(t, "apply", map[string]any{"manifests": []string{machines, machineService}})
+	return w, h
+}
+
 // TestU07MachineRegistersItself has a machine behind Istio's own agent, unmodified, that names
 // a WorkloadGroup. Pods call it with mutual TLS while its probe succeeds, and the machine is
 // gone some time after its agent.
 func TestU07MachineRegistersItself(t *testing.T) {
 	t.Parallel()
-	w := newAgentFixture(t, "")
-	h := &hub{Hub: w.hub}
-	h.change(t, "apply", map[string]any{"manifests": []string{`
+	w, h := newMachineFixture(t, `
 apiVersion: networking.istio.io/v1
 kind: WorkloadGroup
 metadata: {name: ledger, namespace: shop}
@@ -43,7 +50,7 @@ spec:
   metadata: {labels: {app: ledger}}
   template: {serviceAccount: ledger}
   probe: {periodSeconds: 1, httpGet: {port: 9090}}
-`, machineService}})
+`)
 	client, vm := w.pod("client"), w.machine("ISTIO_META_AUTO_REGISTER_GROUP=ledger")
 	client.agent.WaitReady(patience)
 	call := func(want int) error {
@@ -84,14 +91,12 @@ spec:
 // Pods call it while its probe succeeds and its agent is connected.
 func TestK78MachineOfAnAppliedEntry(t *testing.T) {
 	t.Parallel()
-	w := newAgentFixture(t, "")
-	h := &hub{Hub: w.hub}
-	h.change(t, "apply", map[string]any{"manifests": []string{`
+	w, h := newMachineFixture(t, `
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: {name: ledger-vm, namespace: shop, annotations: {proxy.istio.io/health-checks-enabled: "true"}}
-spec: {address: ` + machine + `, labels: {app: ledger}, serviceAccount: ledger}
-`, machineService}})
+spec: {address: `+machine+`, labels: {app: ledger}, serviceAccount: ledger}
+`)
 	client := w.pod("client")
 	client.agent.WaitReady(patience)
 	becomes := func(when string, status int) {
@@ -152,14 +157,12 @@ func (w *agentFixture) machine(named string, change ...func(*testbed.AgentOption
 // and has it renewed.
 func TestU55AMachineOutlivesItsToken(t *testing.T) {
 	t.Parallel()
-	w := newAgentFixture(t, "")
-	h := &hub{Hub: w.hub}
-	h.change(t, "apply", map[string]any{"manifests": []string{`
+	w, h := newMachineFixture(t, `
 apiVersion: networking.istio.io/v1
 kind: WorkloadGroup
 metadata: {name: ledger, namespace: shop}
 spec: {metadata: {labels: {app: ledger}}, template: {serviceAccount: ledger}}
-`, machineService}})
+`)
 	vm := w.machine("ISTIO_META_AUTO_REGISTER_GROUP=ledger", func(o *testbed.AgentOptions) {
 		o.Config, o.Machine = nil, true
 	})
