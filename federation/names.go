@@ -4,7 +4,10 @@
 // registry and no reader.
 package federation
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+)
 
 // ClusterID names one attached registry's cluster or datacenter. It is unique
 // in a hub and never changes after attach.
@@ -23,6 +26,9 @@ type Hostname string
 // Provider is the kind of a registry. It is a label and nothing branches on it
 // outside of the registry's own room and the list of kinds.
 type Provider string
+
+// Section is the name of its section in the config file, in Cluster objects and in requests.
+func (p Provider) Section() string { return strings.ToLower(string(p)) }
 
 // The providers that the hub knows by name (seeds 1.7).
 const (

@@ -80,20 +80,18 @@ type Kinds map[federation.Provider]Kind
 func (k Kinds) sections() (names []string) {
 	for p, of := range k {
 		if of.Access != nil {
-			names = append(names, sectionOf(p))
+			names = append(names, p.Section())
 		}
 	}
 	slices.Sort(names)
 	return names
 }
 
-func sectionOf(p federation.Provider) string { return strings.ToLower(string(p)) }
-
 // Request is what the sections of an input ask for. Without a section, or with several, it has no provider.
 func (k Kinds) Request(id federation.ClusterID, input map[string]any) Request {
 	var requests []Request
 	for p, of := range k {
-		if section, given := input[sectionOf(p)].(map[string]any); given && of.Access != nil {
+		if section, given := input[p.Section()].(map[string]any); given && of.Access != nil {
 			r := Request{ID: id, Provider: p, Credentials: Credentials{Values: map[string]kube.Secret{}}}
 			var credentials map[string]string
 			r.Section, credentials = of.Access(section)

@@ -26,7 +26,7 @@ func (r Request) spec() map[string]any {
 func (r Request) place() map[string]any {
 	spec := map[string]any{"provider": string(r.Provider)}
 	if len(r.Section) > 0 {
-		spec[sectionOf(r.Provider)] = r.Section
+		spec[r.Provider.Section()] = r.Section
 	}
 	return spec
 }

@@ -57,11 +57,11 @@ func (c Cluster) Check(field string) error {
 	}
 	for _, p := range attachable() {
 		if p != c.Provider && c.Section(p) != nil {
-			add(sectionName(p), "does not belong to a cluster of provider %s", c.Provider)
+			add(p.Section(), "does not belong to a cluster of provider %s", c.Provider)
 		}
 	}
 	if k.HasSection && c.Section(c.Provider) == nil {
-		add(sectionName(c.Provider), "is missing; provider %s needs it", c.Provider)
+		add(c.Provider.Section(), "is missing; provider %s needs it", c.Provider)
 	}
 	return errors.Join(wrong...)
 }

@@ -62,14 +62,12 @@ type Cluster struct {
 func (c Cluster) Section(p federation.Provider) any {
 	v := reflect.ValueOf(c)
 	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("yaml") == sectionName(p) && !v.Field(i).IsNil() {
+		if v.Type().Field(i).Tag.Get("yaml") == p.Section() && !v.Field(i).IsNil() {
 			return v.Field(i).Interface()
 		}
 	}
 	return nil
 }
-
-func sectionName(p federation.Provider) string { return strings.ToLower(string(p)) }
 
 // Kubernetes makes registries of Kubernetes clusters.
 func (h Hub) Kubernetes() kubernetes.Opener {
