@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -18,48 +19,33 @@ type allowance struct {
 	limit  time.Duration
 	cancel context.CancelFunc
 
-	mu    sync.Mutex
-	begun bool
+	once  sync.Once   // of begin, or of an end without it
 	err   error       // why there is no place
 	timer *time.Timer // nil: there is no place
-	over  bool
+	spent atomic.Bool // the time has ended
 }
 
-// begin returns when the event has its place, for whichever field comes first.
+// begin returns when the event has its place. All fields wait for the first one.
 func (a *allowance) begin(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.begun {
-		return a.err
-	}
-	a.begun = true
-	a.err = a.turns.take(ctx, a.caller)
-	if a.err != nil {
-		return a.err
-	}
-	a.timer = time.AfterFunc(a.limit, func() {
-		a.mu.Lock()
-		a.over = true
-		a.mu.Unlock()
-		a.cancel()
+	a.once.Do(func() {
+		a.err = a.turns.take(ctx, a.caller)
+		if a.err == nil {
+			a.timer = time.AfterFunc(a.limit, func() {
+				a.spent.Store(true)
+				a.cancel()
+			})
+		}
 	})
-	return nil
+	return a.err
 }
 
-// end gives the place back.
+// end gives the place back. No field is resolved after it.
 func (a *allowance) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.once.Do(func() { a.err = context.Canceled })
 	if a.timer != nil {
 		a.timer.Stop()
 		a.turns.end()
 	}
-}
-
-func (a *allowance) spent() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.over
 }
 
 // timed begins the allowance of an event when its first field is resolved.

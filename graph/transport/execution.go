@@ -139,7 +139,7 @@ func (h *Handler) event(ctx context.Context, responses graphql.ResponseHandler, 
 	allowed := &allowance{turns: h.turns, caller: caller, limit: h.options.Limits.Time, cancel: cancel}
 	defer allowed.end()
 	answer := responses(context.WithValue(inner, allowanceKey{}, allowed))
-	if answer == nil && allowed.spent() && ctx.Err() == nil {
+	if answer == nil && allowed.spent.Load() && ctx.Err() == nil {
 		return h.failed(ctx, context.DeadlineExceeded)
 	}
 	if answer != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // Health is what this hub reports about the paths from one network: of those that it
@@ -53,8 +54,8 @@ const (
 )
 
 const (
-	retryAfter  = 200 * time.Millisecond // after a write that failed, the first time
-	retryAtMost = 5 * time.Second
+	firstPause   = 200 * time.Millisecond // after a write that failed
+	longestPause = 5 * time.Second
 )
 
 // Options are what a Keeper works with. Snapshots and Store are required.
@@ -132,7 +133,7 @@ func (k *Keeper) nudge() {
 
 // Run writes what is found until the context ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	w := writer{k: k, written: map[HealthKey]written{}}
+	w := writer{k: k, written: map[HealthKey]written{}, pauses: retry.Backoff{First: firstPause, Longest: longestPause}}
 	for ctx.Err() == nil {
 		k.wait(ctx, w.step(ctx))
 	}
@@ -171,7 +172,8 @@ func (k *Keeper) verdicts() (map[federation.VerdictKey]federation.Verdict, time.
 type writer struct {
 	k       *Keeper
 	written map[HealthKey]written
-	failed  time.Duration // how long to wait after the last failure; 0: it went well
+	pauses  retry.Backoff // after writes that failed
+	failing bool          // the last write failed
 	notYet  time.Time     // before which nothing is tried again
 	said    map[federation.VerdictKey]federation.Verdict
 }
@@ -191,14 +193,15 @@ func (w *writer) step(ctx context.Context) time.Time {
 		return soonest(again, w.notYet)
 	}
 	if err := w.write(ctx, healthOf(verdicts)); err != nil {
-		if w.failed == 0 {
+		if !w.failing {
 			w.k.o.Logger.Warn("verdicts on gateways are not written, and stay as they were", slog.Any("err", err))
 		}
-		w.failed = min(max(2*w.failed, retryAfter), retryAtMost)
-		w.notYet = w.k.o.Now().Add(w.failed)
+		w.failing = true
+		w.notYet = w.k.o.Now().Add(w.pauses.Next())
 		return soonest(again, w.notYet)
 	}
-	w.failed = 0
+	w.failing = false
+	w.pauses.Reset()
 	for _, kept := range w.written {
 		if !kept.absent {
 			again = soonest(again, kept.renew)

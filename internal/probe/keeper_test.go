@@ -186,7 +186,7 @@ func TestKeeperOverAnOutageOfTheStore(t *testing.T) {
 			t.Errorf("during the outage the store has %q, want %q", got, want)
 		}
 		s.fail(false)
-		say(k, retryAtMost+beat, false, false)
+		say(k, longestPause*5/4+beat, false, false)
 		if got, want := s.String(), "n1 192.0.2.1 false, n1 192.0.2.2 false"; got != want {
 			t.Errorf("after the outage the store has %q, want %q", got, want)
 		}

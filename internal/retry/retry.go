@@ -1,5 +1,5 @@
 // Package retry waits between tries of what may fail. The pauses are those of
-// cenkalti/backoff; every retry of the hub goes through this package.
+// cenkalti/backoff.
 package retry
 
 import (

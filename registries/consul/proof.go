@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"golang.org/x/sync/semaphore"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -68,7 +69,7 @@ func (i datacenterIdentity) same(o datacenterIdentity) bool {
 // need one connection.
 type guard struct {
 	client *client
-	turn   chan struct{} // has the proof that runs
+	turn   *semaphore.Weighted // of the proof that runs
 
 	mu     sync.Mutex // never held over a request
 	id     datacenterIdentity
@@ -80,25 +81,25 @@ type guard struct {
 }
 
 func newGuard(c *client, expect datacenterIdentity) *guard {
-	return &guard{client: c, turn: make(chan struct{}, 1), id: expect}
+	return &guard{client: c, turn: semaphore.NewWeighted(1), id: expect}
 }
 
 // prove reads Consul's own service, which must be visible, and, when asked to,
 // the token itself. It returns a refusal where rights or identity are wrong.
 func (g *guard) prove(ctx context.Context, token bool) error {
-	if !send(ctx, g.turn, struct{}{}) {
+	if g.turn.Acquire(ctx, 1) != nil {
 		return context.Cause(ctx)
 	}
-	defer func() { <-g.turn }()
+	defer g.turn.Release(1)
 	return g.check(ctx, token)
 }
 
 // proveSince proves the source and the token unless a proof that began since then has.
 func (g *guard) proveSince(ctx context.Context, since time.Time) error {
-	if !send(ctx, g.turn, struct{}{}) {
+	if g.turn.Acquire(ctx, 1) != nil {
 		return context.Cause(ctx)
 	}
-	defer func() { <-g.turn }()
+	defer g.turn.Release(1)
 	if !g.provenAt().Before(since) {
 		return nil
 	}

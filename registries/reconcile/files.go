@@ -4,15 +4,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/watch"
 )
 
-// lookEvery is the time between two looks at the kubeconfigs that the config file
+// fileInterval is the time between two reads of the kubeconfigs that the config file
 // names.
-const lookEvery = 2 * time.Second
+const fileInterval = 2 * time.Second
 
 // Kubeconfig is a file that a cluster of the config file names.
 type Kubeconfig struct {
@@ -22,15 +25,15 @@ type Kubeconfig struct {
 	Claim func(digest string) (Claim, error)
 
 	used string // digest with which the cluster was attached
-	seen string // at the look before
+	read string // digest of the read before
 }
 
-// Kubeconfigs looks at the files. It must be made before the clusters are attached,
-// so that no change is missed.
+// Kubeconfigs reads the files. It must be called before the clusters are attached, so
+// that no change is missed.
 func Kubeconfigs(files []*Kubeconfig) []*Kubeconfig {
 	for _, f := range files {
 		digest, _ := digestOfFile(f.Path) // a missing file is the registry's to report
-		f.used, f.seen = digest, digest
+		f.used, f.read = digest, digest
 	}
 	return files
 }
@@ -39,32 +42,27 @@ func Kubeconfigs(files []*Kubeconfig) []*Kubeconfig {
 // changed; the supervisor keeps the old registry until the new one is in sync.
 func (r *Reconciler) FollowKubeconfigs(files []*Kubeconfig) func(context.Context) error {
 	return func(ctx context.Context) error {
-		tick := time.NewTicker(lookEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
+		watch.Poll(ctx, fileInterval, func() error {
+			var failed []error
 			for _, f := range files {
-				if err := r.reload(f); err != nil {
-					return err
-				}
+				failed = append(failed, r.reload(f))
 			}
-		}
+			return errors.Join(failed...)
+		}, watch.Logged(r.o.Logger, "a changed kubeconfig is not used", "changed kubeconfigs are used again"))
+		return nil
 	}
 }
 
 func (r *Reconciler) reload(f *Kubeconfig) error {
 	digest, err := digestOfFile(f.Path)
 	if err != nil || !f.changed(digest) {
-		return nil // what runs keeps what it read
+		return nil // the registry keeps what it read
 	}
 	claim, err := f.Claim(digest)
 	if err != nil {
-		return err
+		return fmt.Errorf("cluster %s: %s: %w", f.ID, f.Path, err)
 	}
+	f.used = digest
 	r.o.Logger.Info("a kubeconfig has changed", "cluster", f.ID, "file", f.Path)
 	r.post(func(in *Inputs) {
 		for i, c := range in.Config {
@@ -77,16 +75,12 @@ func (r *Reconciler) reload(f *Kubeconfig) error {
 	return nil
 }
 
-// changed takes a look's digest and reports whether the file is to be used again: it
-// changed, and was not written to since the look before.
+// changed reports whether the cluster must be attached anew: the file changed, and was
+// not written to since the read before.
 func (f *Kubeconfig) changed(digest string) bool {
-	settled := digest == f.seen
-	f.seen = digest
-	if !settled || digest == f.used {
-		return false
-	}
-	f.used = digest
-	return true
+	settled := digest == f.read
+	f.read = digest
+	return settled && digest != f.used
 }
 
 func digestOfFile(path string) (string, error) {

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // mark is the newest checkpoint that this process knows of.
@@ -57,11 +58,13 @@ func (p *checkpointer) needed(w checkpointRequest) bool {
 	return w.gap && m != nil && m.revision < w.state.revision || p.due(w.state)
 }
 
-// makeCheckpoints makes the checkpoints that are asked for until the context ends.
-// It runs beside the watcher, which a slow store would hold up. After a failure it
-// waits, twice as long each time, and allows the next one twice the time.
+// run makes the checkpoints that are asked for until the context ends. It runs beside the
+// watcher, which a slow store would hold up. After a failure it waits, longer each time,
+// and allows the next checkpoint as much time more as it waited.
 func (p *checkpointer) run(ctx context.Context) {
-	failures, notBefore := 0, time.Time{}
+	pauses := retry.Backoff{First: p.o.Sweep, Longest: max(p.o.Sweep, longestPause)}
+	var pause time.Duration
+	var notBefore time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -70,29 +73,29 @@ func (p *checkpointer) run(ctx context.Context) {
 			if p.o.Now().Before(notBefore) || !p.needed(w) {
 				continue
 			}
-			err := p.make(ctx, w.state, failures)
+			err := p.make(ctx, w.state, pause)
 			if ctx.Err() != nil {
 				return
 			}
 			if err == nil {
-				failures = 0
+				pauses.Reset()
+				pause = 0
 				continue
 			}
-			pause := p.o.Sweep << failures
-			notBefore, failures = p.o.Now().Add(pause), min(failures+1, maxBackoff)
+			pause = pauses.Next()
+			notBefore = p.o.Now().Add(pause)
 			p.o.Logger.Warn("a checkpoint of the configuration could not be made", "revision", w.state.revision, "err", err, "retryIn", pause)
 		}
 	}
 }
 
-// maxBackoff is how often the pause after a failed checkpoint doubles: to about an
-// hour.
-const maxBackoff = 6
+// longestPause is the longest one after a checkpoint that failed.
+const longestPause = time.Hour
 
-// makeCheckpoint writes every object of the state and makes that known. When
-// another replica was quicker it is left at that.
-func (p *checkpointer) make(ctx context.Context, s *state, failures int) error {
-	limit := (2*p.o.Patience + time.Duration(s.live>>20)*time.Second) << failures
+// make writes every object of the state and makes that known, unless another replica
+// was quicker. It takes longer than usual by extra at most.
+func (p *checkpointer) make(ctx context.Context, s *state, extra time.Duration) error {
+	limit := 2*p.o.Patience + time.Duration(s.live>>20)*time.Second + extra
 	limited, cancel := context.WithTimeout(ctx, min(limit, p.o.OrphanAge/2)) // before it counts as an orphan
 	defer cancel()
 	if err := p.save(limited, s); err != nil {

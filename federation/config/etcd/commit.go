@@ -265,13 +265,12 @@ func (c *cache) append(from, next *state, mod int64) {
 		default: // it is reported already
 		}
 	}()
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-		if c.newest.Load() == from {
-			next.mod = mod
-			c.moveTo(from, next)
-		}
-	default: // a reader has it already
+	if !c.turn.TryAcquire(1) {
+		return // a reader has it already
+	}
+	defer c.turn.Release(1)
+	if c.newest.Load() == from {
+		next.mod = mod
+		c.moveTo(from, next)
 	}
 }

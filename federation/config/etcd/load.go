@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/semaphore"
 
 	"isthmus.dev/isthmus/federation/config"
 )
@@ -58,7 +59,7 @@ func (r records) findHead(ctx context.Context) (place, error) {
 type cache struct {
 	o      *ConfigOptions
 	read   records
-	turn   chan struct{}              // taken while newest moves
+	turn   *semaphore.Weighted        // of what moves newest
 	newest atomic.Pointer[state]      // nil: nothing read yet
 	mark   *atomic.Pointer[mark]      // of the checkpoint that newest began with
 	made   chan struct{}              // something was committed here that the watcher may not know of
@@ -68,12 +69,10 @@ type cache struct {
 // advance moves the newest state to the place and returns it; it is a newer one
 // when the place is old. On an error it stays where it was, or on the way.
 func (c *cache) advance(ctx context.Context, to place) (*state, error) {
-	select {
-	case c.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := c.turn.Acquire(ctx, 1); err != nil {
+		return nil, err
 	}
-	defer func() { <-c.turn }()
+	defer c.turn.Release(1)
 	from := c.newest.Load()
 	if from != nil && from.mod > to.mod {
 		// The place was read before from was, or the store was put back.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/semaphore"
 
 	"isthmus.dev/isthmus/federation"
 )
@@ -99,7 +100,7 @@ func (s *Store) Config(o ConfigOptions) *Config {
 	newest := &atomic.Pointer[mark]{}
 	return &Config{
 		store: s, client: s.client, o: &o, step: step, read: read, write: write,
-		states: &cache{o: &o, read: read, mark: newest, turn: make(chan struct{}, 1), made: make(chan struct{}, 1)},
+		states: &cache{o: &o, read: read, mark: newest, turn: semaphore.NewWeighted(1), made: make(chan struct{}, 1)},
 		points: &checkpointer{client: s.client, o: &o, write: write, mark: newest, asked: make(chan checkpointRequest, 1)},
 		health: &health{store: s, client: s.client, o: &o, step: step},
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Store keeps one value that all replicas of the hub share.
@@ -44,7 +46,7 @@ type Options struct {
 type Authority struct {
 	o Options
 
-	turn chan struct{} // has the one that changes the stored state
+	turn *semaphore.Weighted // of what changes the stored state
 
 	mu       sync.Mutex
 	state    state
@@ -71,7 +73,7 @@ func Open(ctx context.Context, o Options) (*Authority, error) {
 	if err := CheckTrustDomain(o.TrustDomain); err != nil {
 		return nil, err
 	}
-	a := &Authority{o: o, turn: make(chan struct{}, 1), changed: make(chan struct{})}
+	a := &Authority{o: o, turn: semaphore.NewWeighted(1), changed: make(chan struct{})}
 	if err := a.reload(ctx); err != nil {
 		unusable := errors.Is(err, ErrUnusable)
 		if _, able := a.state.current(o.Now()); !able && !unusable && (!o.Late || len(a.state.generations) > 0) {
@@ -219,17 +221,13 @@ func sameCertificates(a, b []*x509.Certificate) bool {
 // takeTurn waits for the changes before this one, until the context ends. A turn that is free is for callers without time, too:
 // what they do says what is wrong.
 func (a *Authority) takeTurn(ctx context.Context) error {
-	select {
-	case a.turn <- struct{}{}:
+	if a.turn.TryAcquire(1) {
 		return nil
-	default:
 	}
-	select {
-	case a.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
+	if a.turn.Acquire(ctx, 1) != nil {
 		return fmt.Errorf("waiting for another change of the certificate authority: %w", context.Cause(ctx))
 	}
+	return nil
 }
 
 // attempts bounds how often a change is tried that others came before.
@@ -241,7 +239,7 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 	if err := a.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer func() { <-a.turn }()
+	defer a.turn.Release(1)
 	for range attempts {
 		s, revision, err := a.load(ctx)
 		if err != nil {
