@@ -3,6 +3,7 @@ package ingress
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -522,31 +523,27 @@ spec:
 		t.Errorf("a change allocates %v with 2,000 Ingresses, %v with 100", many, few)
 	}
 	for name, test := range map[string]struct {
-		class        string // of all others
-		change       string
-		units, looks int
+		class     string // of all others
+		change    string
+		units     int
+		plainText bool // whether the Gateway for plain text is among them
 	}{
-		"the first Ingress of a cluster": {"", fmt.Sprintf(text, 7, "v1", "null"), 4, 1},
-		"the oldest":                     {"null", fmt.Sprintf(text, 0, "v2", "null"), 4, 20},
-		"one that is not the oldest":     {"null", fmt.Sprintf(text, 7, "v2", "null"), 3, 0},
-		"an older one that is unserved":  {"null", fmt.Sprintf(text, -1, "v1", "theirs"), 3, 0},
-		"an unserved one of many":        {"theirs", fmt.Sprintf(text, 7, "v2", "theirs"), 3, 0},
-		"the only one that is served":    {"theirs", fmt.Sprintf(text, 7, "v2", "null"), 4, 20},
+		"the first Ingress of a cluster": {"", fmt.Sprintf(text, 7, "v1", "null"), 4, true},
+		"the oldest":                     {"null", fmt.Sprintf(text, 0, "v2", "null"), 4, true},
+		"one that is not the oldest":     {"null", fmt.Sprintf(text, 7, "v2", "null"), 3, false},
+		"an older one that is unserved":  {"null", fmt.Sprintf(text, -1, "v1", "theirs"), 3, false},
+		"an unserved one of many":        {"theirs", fmt.Sprintf(text, 7, "v2", "theirs"), 3, false},
+		"the only one that is served":    {"theirs", fmt.Sprintf(text, 7, "v2", "null"), 4, true},
 	} {
 		n := 20
 		if test.class == "" {
 			n = 0
 		}
 		b := filled(50, n, test.class)
-		if b.looks != 50*n {
-			t.Errorf("%s: %d looks at the Ingresses of 50 clusters with %d each", name, b.looks, n)
-		}
-		b.looks = 0
 		b.take(asRead(t, "c7", test.change))
-		touched := len(b.dirty)
-		b.change(2)
-		if touched != test.units || b.looks != test.looks {
-			t.Errorf("%s: %d units are translated with %d looks, want %d and %d", name, touched, b.looks, test.units, test.looks)
+		clusters := slices.DeleteFunc(slices.Collect(maps.Keys(b.dirty)), func(u unit) bool { return u.what != ofCluster })
+		if len(b.dirty) != test.units || len(clusters) > 0 != test.plainText || test.plainText && clusters[0].cluster != "c7" {
+			t.Errorf("%s: %d units are translated, want %d; the Gateways for plain text are those of %v", name, len(b.dirty), test.units, clusters)
 		}
 	}
 	b := filled(1, 1_000, "null")

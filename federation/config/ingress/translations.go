@@ -69,7 +69,6 @@ type translations struct {
 	dirty    map[unit]struct{} // to be translated again
 	// oldest has each cluster with Ingresses, and the oldest one that is served; nil: none is.
 	oldest map[federation.ClusterID]*entry
-	looks  int // at Ingresses for plain text: what a change costs
 }
 
 func newTranslations() *translations {
@@ -220,12 +219,9 @@ func (b *translations) translate(u unit, into *translated.Unit) (exists bool) {
 // that Ingress, or any one if none is served, and not the others: datesPlainText says which of those
 // that are read have it looked at again.
 func (b *translations) plainText(l look) (m made, exists bool) {
-	for class := range l.r.Objects().Of(classKind) {
-		_ = class // which Ingresses are served may change with it
-	}
+	_ = slices.Collect(l.r.Objects().Of(classKind)) // notes all: which Ingresses are served may change with each
 	var oldest, noted *entry
 	for o := range b.read.Objects().Named(ingressKind, clusterName(l.cluster)) {
-		b.looks++
 		noted = entryOf(o)
 		if l.serves(noted) && (oldest == nil || noted.compareAge(oldest) < 0) {
 			oldest = noted
