@@ -87,7 +87,7 @@ func TestK34WhatAnEnvoyFilterBreaksStaysWithIt(t *testing.T) {
 		round++
 		e.writer.Update(setObjects(broken))
 		e.await(words+": the refusal to be shown", func() error {
-			reports := slices.Collect(e.server.Object(e.fleet.Latest(), broken.Key).Proxies())
+			reports := slices.Collect(e.server.Object(e.snapshots.Latest(), e.fleet.Latest(), broken.Key).Proxies())
 			if len(reports) != 1 || !strings.Contains(reports[0].Error, words) || !strings.Contains(reports[0].Part, "a.example.com") {
 				return fmt.Errorf("the status of the EnvoyFilter is %+v", reports)
 			}

@@ -116,7 +116,7 @@ func TestR05ARefusedFilterChainStopsNobodyElse(t *testing.T) {
 	for cause, bad := range causes {
 		e.objects(tenantGateway("a", bad))
 		e.await(cause+": the refusal to be shown", func() error {
-			if reports := slices.Collect(e.server.Object(e.fleet.Latest(), a).Proxies()); len(reports) != 1 ||
+			if reports := slices.Collect(e.server.Object(e.snapshots.Latest(), e.fleet.Latest(), a).Proxies()); len(reports) != 1 ||
 				!strings.Contains(reports[0].Error, words[cause]) {
 				return fmt.Errorf("the status of a has not what Envoy said, %q: %+v", words[cause], reports)
 			}

@@ -109,7 +109,7 @@ func (e *edge) answered(tenant, text string) func() error {
 // stands returns the progress of the only proxy with the object.
 func (r *real) stands(key federation.ObjectKey, want fleet.RolloutState) func() error {
 	return func() error {
-		reports := slices.Collect(r.server.Object(r.fleet.Latest(), key).Proxies())
+		reports := slices.Collect(r.server.Object(r.server.options.Snapshots.Latest(), r.fleet.Latest(), key).Proxies())
 		if len(reports) != 1 || reports[0].State != want || (want == fleet.Rejected) != (reports[0].Error != "") {
 			return fmt.Errorf("%s: %+v, want %d", key, reports, want)
 		}

@@ -10,14 +10,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-// Object is ObjectIn the latest snapshot.
-func (s *Server) Object(proxies *fleet.Value, key federation.ObjectKey) fleet.Affected {
-	return s.ObjectIn(s.options.Snapshots.Latest(), proxies, key)
-}
-
-// ObjectIn is the progress of the proxies with the resources that were made from the
+// Object is the progress of the proxies with the resources that were made from the
 // configuration object of the snapshot.
-func (s *Server) ObjectIn(of *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) fleet.Affected {
+func (s *Server) Object(of *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) fleet.Affected {
 	question := fleet.Question{Object: key, Changed: s.changed.of(of, key)}
 	if o, ok := of.Object(key); ok {
 		question.Secrets, question.Built = secretsFor(o), s.builtForServices(of, o)

@@ -48,7 +48,9 @@ func rolloutOf(version uint64) progress {
 }
 
 func (h *hub) objectProgress(key federation.ObjectKey) progress {
-	return func(of *fleet.Value) []fleet.Progress { return slices.Collect(h.server.Object(of, key).Proxies()) }
+	return func(of *fleet.Value) []fleet.Progress {
+		return slices.Collect(h.server.Object(h.aggregate.Latest(), of, key).Proxies())
+	}
 }
 
 func TestRolloutTellsHowFarAProxyIs(t *testing.T) {
@@ -134,12 +136,14 @@ func TestR42StatusLooksAtNoProxyThatHasAnObject(t *testing.T) {
 		all = append(all, c)
 	}
 	acked := func(want int) func(*fleet.Value) bool {
-		return func(of *fleet.Value) bool { return h.server.Object(of, rules[0]).Accepted == want }
+		return func(of *fleet.Value) bool {
+			return h.server.Object(h.aggregate.Latest(), of, rules[0]).Accepted == want
+		}
 	}
 	h.when("all have the rule", acked(proxies))
 	visited := 0
 	for _, rule := range rules {
-		visited += h.server.Object(h.fleet.Latest(), rule).Visited
+		visited += h.server.Object(h.aggregate.Latest(), h.fleet.Latest(), rule).Visited
 	}
 	if visited != 0 {
 		t.Errorf("%d looks at streams for %d objects that every proxy has", visited, objects)
@@ -150,7 +154,7 @@ func TestR42StatusLooksAtNoProxyThatHasAnObject(t *testing.T) {
 	}
 	late := all[0].next(xdstest.EDS)
 	h.when("one has not answered", acked(proxies-1))
-	if a := h.server.Object(h.fleet.Latest(), rules[0]); a.Visited > 1 || a.Delivered != 1 {
+	if a := h.server.Object(h.aggregate.Latest(), h.fleet.Latest(), rules[0]); a.Visited > 1 || a.Delivered != 1 {
 		t.Errorf("%d looks at streams, %d without an answer, where one lacks what is new", a.Visited, a.Delivered)
 	}
 	all[0].ack(late)

@@ -74,7 +74,7 @@ func TestR28AMissingCertificateFileConcernsItsOwnHosts(t *testing.T) {
 	e.await("b to be served", e.serves("b", "b0"))
 	e.await("the refusal to be shown", e.stands(a, fleet.Rejected))
 	e.await("b to be well", e.stands(b, fleet.Accepted))
-	for r := range e.server.Object(e.fleet.Latest(), a).Proxies() {
+	for r := range e.server.Object(e.snapshots.Latest(), e.fleet.Latest(), a).Proxies() {
 		if !strings.Contains(r.Error, "a.crt") {
 			t.Errorf("the refusal says %q", r.Error)
 		}
@@ -140,7 +140,7 @@ func TestR05AMissingRevocationListConcernsItsOwnGateways(t *testing.T) {
 	e.await("the listener", e.answered("a", "a0"))
 	e.rotate("one", "a.example.com", "b.example.com", "c.example.com")
 	e.await("the refusal to be shown", e.stands(a, fleet.Rejected))
-	for r := range e.server.Object(e.fleet.Latest(), a).Proxies() {
+	for r := range e.server.Object(e.snapshots.Latest(), e.fleet.Latest(), a).Proxies() {
 		if !strings.Contains(r.Error, "/nowhere.pem") {
 			t.Errorf("the refusal says %q", r.Error)
 		}

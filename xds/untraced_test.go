@@ -132,7 +132,7 @@ func TestR05ARefusedPartThatNoObjectMadeBlamesNobody(t *testing.T) {
 		})
 		t.Cleanup(func() { c.Close(); answering.Wait() })
 		of := func(v *fleet.Value, o *federation.Object) []fleet.Progress {
-			return slices.Collect(h.server.Object(v, o.Key).Proxies())
+			return slices.Collect(h.server.Object(h.aggregate.Latest(), v, o.Key).Proxies())
 		}
 		const title = `virtual host "worse.shop.svc.cluster.local:80" of route configuration "80"`
 		h.eventually("the refused VirtualService says what was refused", func(v *fleet.Value) bool {

@@ -29,7 +29,7 @@ type counting struct {
 
 func (c *counting) News() wanted.News { return wanted.News{} }
 
-func (c *counting) Findings(r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
+func (c *counting) Findings(_ *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked[key.Name]++

@@ -49,13 +49,13 @@ func (w *Writer) look() look {
 func (l look) at(proxies Proxies, of *notes) look {
 	l.mesh.Read = l.snapshot.Read().For(federation.AnyCluster)
 	l.mesh.Read.Mesh() // says what is covered
-	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.mesh.Read, key) }
+	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.snapshot, l.mesh.Read, key) }
 	l.mesh.MissingSecret = func(cluster federation.ClusterID, secret gatewayapi.Secret) string {
 		of.followed = append(of.followed, proxies.Follow(cluster, secret))
 		return proxies.MissingSecret(l.mesh.Read, cluster, secret)
 	}
 	l.mesh.Delivered = func(keys ...federation.ObjectKey) (wanted.Delivery, bool) {
-		d, known := proxies.Delivered(keys...)
+		d, known := proxies.Delivered(l.snapshot, keys...)
 		of.open = of.open || d.Waiting+d.Refused > 0
 		of.idle = of.idle || d.Accepted == 0
 		return d, known

@@ -94,7 +94,7 @@ func (p *proxies) News() wanted.News {
 	return wanted.News{All: all}
 }
 
-func (p *proxies) Findings(_ *federation.Reader, key federation.ObjectKey) []wanted.Finding {
+func (p *proxies) Findings(_ *federation.Snapshot, _ *federation.Reader, key federation.ObjectKey) []wanted.Finding {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.findings[key.Name]
@@ -128,7 +128,7 @@ func (p *proxies) MissingSecret(_ *federation.Reader, cluster federation.Cluster
 	return p.missing[title]
 }
 
-func (p *proxies) Delivered(...federation.ObjectKey) (wanted.Delivery, bool) {
+func (p *proxies) Delivered(*federation.Snapshot, ...federation.ObjectKey) (wanted.Delivery, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.delivery, true

@@ -61,9 +61,9 @@ type Proxies interface {
 	Changed() <-chan struct{}
 	// News are what is different since they were asked for last; one reader asks.
 	News() wanted.News
-	// Findings are those of an object of the snapshot that is read.
-	Findings(r *federation.Reader, key federation.ObjectKey) []wanted.Finding
-	Delivered(keys ...federation.ObjectKey) (wanted.Delivery, bool)
+	// Findings are those of an object of the snapshot, of which the Reader notes what is read.
+	Findings(of *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) []wanted.Finding
+	Delivered(of *federation.Snapshot, keys ...federation.ObjectKey) (wanted.Delivery, bool)
 	OtherHubs() int
 	// Follow has the hub look for a Secret until done is called, whether proxies need it or not.
 	Follow(cluster federation.ClusterID, secret gatewayapi.Secret) (done func())

@@ -53,7 +53,7 @@ func (d Delivery) Delivery(of *federation.Snapshot, proxies *fleet.Value, key fe
 	if supported.Uncounted(key.Of()) {
 		return graph.Delivery{}, false
 	}
-	a := d.Server.ObjectIn(of, proxies, key)
+	a := d.Server.Object(of, proxies, key)
 	return graph.Delivery{
 		Acked: a.Accepted, Unanswered: a.Delivered, Rejected: a.Refused, Pending: a.Waiting,
 		Proxies: func() []graph.ProxyState { return states(slices.Collect(a.Proxies())) },

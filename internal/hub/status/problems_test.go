@@ -108,12 +108,14 @@ var secret = gatewayapi.Secret{Namespace: "shop", Name: "cert"}
 // computed again only if something changed that they were computed from.
 func TestPropertyStatusesAreAsComputedFromNothing(t *testing.T) {
 	w := Written{Objects: &Objects{Hub: "hub", Proxies: noReasons{}}, Fleet: fleet.New()}
+	var mesh *federation.Aggregate
 	compute := func(r *federation.Reader, key federation.ObjectKey) string {
 		r.For(federation.AnyCluster)
-		return fmt.Sprint(w.Findings(r, key), w.MissingSecret(r, "c1", secret))
+		return fmt.Sprint(w.Findings(mesh.Latest(), r, key), w.MissingSecret(r, "c1", secret))
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		mesh, kept := federation.NewAggregate(nil), derive.NewTable(compute)
+		mesh = federation.NewAggregate(nil)
+		kept := derive.NewTable(compute)
 		for range rapid.IntRange(1, 12).Draw(t, "edits") {
 			source, edit := drawHistory(t)
 			mesh.Open(source).Update(edit)

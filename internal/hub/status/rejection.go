@@ -27,11 +27,11 @@ type rejection struct{ part, text string }
 
 // rejections say which proxies reject what was made from the object, and why: one finding
 // for each part and error.
-func (s *Objects) rejections(r *federation.Reader, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+func (s *Objects) rejections(of reading, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
 	if !proxies.Refused() {
 		return nil // as nearly always: who gets what of the object need not be found out
 	}
-	affected := s.Proxies.Object(proxies, key)
+	affected := s.Proxies.Object(of.snapshot, proxies, key)
 	if affected.Refused == 0 {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *Objects) rejections(r *federation.Reader, proxies *fleet.Value, key fed
 	for _, one := range slices.SortedFunc(maps.Keys(nodes),
 		func(a, b rejection) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.text, b.text)) }) {
 		found = append(found, apply.Finding{
-			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]), Field: fieldSaid(r, key, one.text),
+			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]), Field: fieldSaid(of.Reader, key, one.text),
 		})
 	}
 	return found

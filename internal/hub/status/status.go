@@ -25,7 +25,7 @@ type Objects struct {
 	Proxies interface {
 		Reasons(key federation.ObjectKey) []envoy.Reason
 		ServiceReasons(key federation.ServiceKey) []envoy.Reason
-		Object(of *fleet.Value, key federation.ObjectKey) fleet.Affected
+		Object(of *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) fleet.Affected
 	}
 }
 
@@ -64,11 +64,17 @@ func (s *Objects) notHonoured(r *federation.Reader, o *federation.Object) []mode
 
 // Findings are the other problems with the object.
 func (s *Objects) Findings(snapshot *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
-	return s.findings(snapshot.Read().For(federation.AnyCluster), proxies, key)
+	return s.findings(reading{snapshot.Read().For(federation.AnyCluster), snapshot}, proxies, key)
 }
 
-// findings are Findings of the snapshot that is read.
-func (s *Objects) findings(r *federation.Reader, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+// reading is a Reader and the snapshot that it reads.
+type reading struct {
+	*federation.Reader
+	snapshot *federation.Snapshot
+}
+
+func (s *Objects) findings(of reading, proxies *fleet.Value, key federation.ObjectKey) []apply.Finding {
+	r := of.Reader
 	found := append([]apply.Finding{}, apply.References(r, key)...)
 	for _, p := range s.ofObject(r, key) {
 		if p.Code != notHonoured {
@@ -78,7 +84,7 @@ func (s *Objects) findings(r *federation.Reader, proxies *fleet.Value, key feder
 	for _, why := range s.reasons(r, key) {
 		found = append(found, apply.Finding{Code: why.Code, Severity: apply.Warning, Message: why.Message, Key: key, Related: why.Related})
 	}
-	return append(found, s.rejections(r, proxies, key)...)
+	return append(found, s.rejections(of, proxies, key)...)
 }
 
 // ServiceFindings are those of a service of a registry, and of one that an object

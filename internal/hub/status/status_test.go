@@ -38,7 +38,9 @@ func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
 	}
 }
 
-func (noReasons) Object(*fleet.Value, federation.ObjectKey) fleet.Affected { return fleet.Affected{} }
+func (noReasons) Object(*federation.Snapshot, *fleet.Value, federation.ObjectKey) fleet.Affected {
+	return fleet.Affected{}
+}
 
 // askedForObjects counts the questions about which proxies have what of an object.
 type askedForObjects struct {
@@ -46,7 +48,7 @@ type askedForObjects struct {
 	asked *int
 }
 
-func (a askedForObjects) Object(*fleet.Value, federation.ObjectKey) fleet.Affected {
+func (a askedForObjects) Object(*federation.Snapshot, *fleet.Value, federation.ObjectKey) fleet.Affected {
 	*a.asked++
 	return fleet.Affected{}
 }
@@ -74,5 +76,34 @@ func TestR42FindingsDoNotCountProxies(t *testing.T) {
 	status.Findings(federation.Empty(), proxies.Latest(), key)
 	if asked != 1 {
 		t.Errorf("with a refusal the proxies of the object were asked for %d times", asked)
+	}
+}
+
+// snapshotsAsked notes of which snapshots it is asked.
+type snapshotsAsked struct {
+	noReasons
+	of *[]*federation.Snapshot
+}
+
+func (a snapshotsAsked) Object(of *federation.Snapshot, _ *fleet.Value, _ federation.ObjectKey) fleet.Affected {
+	*a.of = append(*a.of, of)
+	return fleet.Affected{}
+}
+
+// TestR43ProxiesAreThoseOfTheSnapshot: which proxies have an object is answered for the snapshot of
+// the operation, not for one that is published meanwhile.
+func TestR43ProxiesAreThoseOfTheSnapshot(t *testing.T) {
+	proxies, of := fleet.New(), federation.Empty()
+	proxies.Connect(fleet.Proxy{NodeID: "a"}).Deliver(1, map[string]*fleet.Delivery{"type": {
+		Groups: []fleet.Group{1}, Open: []fleet.OpenResource{{Number: 1, State: fleet.Accepted, Refused: true}},
+	}})
+	var asked []*federation.Snapshot
+	w := Written{Objects: &Objects{Hub: "hub", Proxies: snapshotsAsked{of: &asked}}, Fleet: proxies}
+	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "VirtualService", Namespace: "shop", Name: "web"}
+	w.Objects.Findings(of, proxies.Latest(), key)
+	w.Findings(of, of.Read(), key)
+	w.Delivered(of, key)
+	if len(asked) != 3 || asked[0] != of || asked[1] != of || asked[2] != of {
+		t.Errorf("proxies were asked for of the snapshots %p, want of %p alone", asked, of)
 	}
 }

@@ -37,13 +37,13 @@ func (w Written) Changed() <-chan struct{} { return w.Fleet.Latest().Superseded(
 func (w Written) OtherHubs() int { return w.Others() }
 
 // Findings is part of writeback.Proxies.
-func (w Written) Findings(r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
+func (w Written) Findings(of *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
 	if o, exists := r.Object(key); exists {
 		for _, n := range w.Objects.notHonoured(r, o) {
 			all = append(all, wanted.Finding{Code: notHonoured, Field: n.Field, Message: n.Reason})
 		}
 	}
-	for _, f := range w.Objects.findings(r, w.Fleet.Latest(), key) {
+	for _, f := range w.Objects.findings(reading{r, of}, w.Fleet.Latest(), key) {
 		all = append(all, wanted.Finding{Code: f.Code, Field: f.Field, Message: f.Message, Error: f.Severity != apply.Warning})
 	}
 	return all
@@ -74,13 +74,13 @@ func (w Written) MissingSecret(r *federation.Reader, cluster federation.ClusterI
 }
 
 // Delivered is part of writeback.Proxies.
-func (w Written) Delivered(keys ...federation.ObjectKey) (d wanted.Delivery, known bool) {
+func (w Written) Delivered(of *federation.Snapshot, keys ...federation.ObjectKey) (d wanted.Delivery, known bool) {
 	now := w.Fleet.Latest()
 	for _, key := range keys {
 		if supported.Uncounted(key.Of()) {
 			return wanted.Delivery{}, false
 		}
-		a := w.Objects.Proxies.Object(now, key)
+		a := w.Objects.Proxies.Object(of, now, key)
 		d.Accepted, d.Waiting, d.Refused = d.Accepted+a.Accepted, d.Waiting+a.Waiting+a.Delivered, d.Refused+a.Refused
 	}
 	return d, true
