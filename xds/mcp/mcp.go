@@ -23,6 +23,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/mcp"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/internal/btree"
 )
 
@@ -52,11 +53,16 @@ type Table struct {
 	mu      sync.Mutex
 	version uint64 // of the snapshot; 0: nothing was made yet
 	made    map[federation.Kind]btree.Map[*Resource]
+	read    map[federation.ObjectKey]federation.Deps // of the objects that are served or may be
+	index   *derive.Index[federation.ObjectKey]
 }
 
 // New makes a table. It makes resources when it is first asked.
 func New(o Options) *Table {
-	t := &Table{o: o, kinds: map[string]federation.Kind{}, made: map[federation.Kind]btree.Map[*Resource]{}}
+	t := &Table{
+		o: o, kinds: map[string]federation.Kind{}, made: map[federation.Kind]btree.Map[*Resource]{},
+		read: map[federation.ObjectKey]federation.Deps{}, index: derive.NewIndex[federation.ObjectKey](),
+	}
 	for _, k := range mcp.Kinds(o.Kinds) {
 		for _, version := range k.Versions {
 			t.kinds[k.Group+"/"+version+"/"+k.Name] = k.Kind
@@ -87,15 +93,20 @@ func (t *Table) follow() {
 	changes, view := s.ChangesSince(t.version), t.o.Views.LatestPublished()
 	if changes.All {
 		clear(t.made)
+		clear(t.read)
+		t.index = derive.NewIndex[federation.ObjectKey]()
 		for o := range view.State.Objects() {
-			t.object(view, o.Key)
+			t.object(s, view, o.Key)
 		}
 		for service := range s.Services().All() {
 			t.service(s, service.Key)
 		}
 	}
 	for _, o := range changes.Objects {
-		t.object(view, o.Key)
+		t.object(s, view, o.Key)
+	}
+	for _, key := range t.index.Affected(changes, s) {
+		t.object(s, view, key)
 	}
 	for _, c := range changes.Services {
 		t.service(s, c.Key)
@@ -104,19 +115,37 @@ func (t *Table) follow() {
 }
 
 // object makes the resource of a configuration object again.
-func (t *Table) object(view *config.View, key federation.ObjectKey) {
+func (t *Table) object(s *federation.Snapshot, view *config.View, key federation.ObjectKey) {
 	if !strings.HasSuffix(key.Group, ".istio.io") || key.Cluster != "" {
 		return
 	}
 	var made *Resource
-	if o, exists := view.State.Object(key); exists && !fromServer(view, key) {
-		made = t.contained(key.Title(), func() (*Resource, error) { return t.ofObject(o) })
+	var now federation.Deps
+	if o, exists := view.State.Object(key); exists {
+		r := s.Read()
+		if !fromServer(r, view, key) {
+			made = t.contained(key.Title(), func() (*Resource, error) { return t.ofObject(o) })
+		}
+		now = r.Deps()
 	}
+	t.note(key, now)
 	t.set(key.Of(), key.Namespace+"/"+key.Name, made)
 }
 
-// fromServer reports whether the object came from another control plane.
-func fromServer(view *config.View, key federation.ObjectKey) bool {
+// note notes what the resource of an object was made from.
+func (t *Table) note(key federation.ObjectKey, now federation.Deps) {
+	t.index.Replace(key, t.read[key], now)
+	delete(t.read, key)
+	if now.Problems.Len() > 0 {
+		t.read[key] = now
+	}
+}
+
+// fromServer reports whether the object came from another control plane. Another source counts
+// only after one more has the object, or one less, which the problem that it is hidden tells: the
+// object itself may be the same.
+func fromServer(r *federation.Reader, view *config.View, key federation.ObjectKey) bool {
+	federation.ReadProblems(r, federation.ProblemSubject{Cluster: view.State.Source().Cluster, Object: key.Title()})
 	source, _ := view.SourceOf(key)
 	return strings.HasPrefix(source, mcp.Server{}.Source())
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/internal/jwks"
 	"isthmus.dev/isthmus/internal/retry"
 )
@@ -54,7 +55,7 @@ type Options struct {
 // objects, again and again. The last good keys stay while a server fails.
 type Keeper struct {
 	options Options
-	wanted  demand
+	wanted  *derive.Table[struct{}, *demand]
 	slots   chan struct{}
 
 	mu       sync.Mutex
@@ -81,7 +82,7 @@ func New(o Options) *Keeper {
 		o.Fetch = client{policy: func() federation.AddressPolicy { return o.Snapshots.Latest().Settings().Addresses }}.keys
 	}
 	o.Every = cmp.Or(o.Every, every)
-	return &Keeper{options: o, slots: make(chan struct{}, atOnce), followed: map[federation.KeySource]*followed{}}
+	return &Keeper{options: o, wanted: demands(), slots: make(chan struct{}, atOnce), followed: map[federation.KeySource]*followed{}}
 }
 
 type uncounted struct{}
@@ -93,10 +94,12 @@ func (uncounted) Sources(int, int, int) {}
 func (k *Keeper) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
+	var before *demand
 	for ctx.Err() == nil {
 		s := k.options.Snapshots.Latest()
-		if k.wanted.follow(s) {
-			k.adopt(ctx, &running)
+		if now := k.wanted.Get(s, struct{}{}); now != before {
+			k.adopt(ctx, &running, now)
+			before = now
 		}
 		select {
 		case <-ctx.Done():
@@ -107,29 +110,28 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // adopt starts to follow sources that are needed now, and ends with those that are not.
-func (k *Keeper) adopt(ctx context.Context, running *sync.WaitGroup) {
-	fetched, refused := k.wanted.sources()
+func (k *Keeper) adopt(ctx context.Context, running *sync.WaitGroup, now *demand) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	edit := federation.Edit{}
 	edit.KeySets.Set = map[federation.KeySource]federation.KeySet{}
 	for from, f := range k.followed {
-		if _, stays := fetched[from]; !stays {
+		if _, stays := now.fetched[from]; !stays {
 			f.end()
 			delete(k.followed, from)
 			edit.KeySets.Gone = append(edit.KeySets.Gone, from)
 		}
 	}
 	for from := range k.gone {
-		if _, stays := refused[from]; !stays {
+		if _, stays := now.refused[from]; !stays {
 			edit.KeySets.Gone = append(edit.KeySets.Gone, from)
 		}
 	}
-	for from, why := range refused {
+	for from, why := range now.refused {
 		edit.KeySets.Set[from] = federation.KeySet{Problem: why}
 	}
-	k.gone = refused
-	for from, timeout := range fetched {
+	k.gone = now.refused
+	for from, timeout := range now.fetched {
 		if f := k.followed[from]; f != nil {
 			f.timeout = timeout
 			continue

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/internal/jwks"
 )
 
@@ -15,48 +16,21 @@ const (
 	mostOfNamespace = 100
 )
 
-// demand follows which sources the rules of a mesh need.
+// demand is which sources the rules of a mesh need.
 type demand struct {
-	cursor  uint64
-	objects map[federation.ObjectKey]*federation.Object // RequestAuthentications
+	fetched map[federation.KeySource]time.Duration // each with the longest timeout of its rules
+	refused map[federation.KeySource]string        // and why they are beyond the limits
 }
 
-// follow notes what changed since the last call. It reports whether objects did.
-func (w *demand) follow(s *federation.Snapshot) (changed bool) {
-	changes := s.ChangesSince(w.cursor)
-	w.cursor = s.Version()
-	if changes.All {
-		w.objects = map[federation.ObjectKey]*federation.Object{}
-		for o := range s.Objects().Of(jwks.Kind) {
-			w.objects[o.Key] = o
-		}
-		return true
-	}
-	for _, c := range changes.Objects {
-		if c.Key.Of() != jwks.Kind {
-			continue
-		}
-		changed = true
-		delete(w.objects, c.Key)
-		o, exists := s.Object(c.Key)
-		if exists {
-			w.objects[c.Key] = o
-		}
-	}
-	return changed
+// demands keeps the demand of the latest snapshot.
+func demands() *derive.Table[struct{}, *demand] {
+	return derive.NewTable(func(r *federation.Reader, _ struct{}) *demand { return demandOf(r) })
 }
 
-// sources are those to fetch from, each with the longest timeout of its rules, and why others are
-// beyond the limits.
-func (w *demand) sources() (fetched map[federation.KeySource]time.Duration, refused map[federation.KeySource]string) {
-	fetched, refused = map[federation.KeySource]time.Duration{}, map[federation.KeySource]string{}
+func demandOf(r *federation.Reader) *demand {
+	fetched, refused := map[federation.KeySource]time.Duration{}, map[federation.KeySource]string{}
 	count := map[string]int{}
-	oldest := make([]*federation.Object, 0, len(w.objects))
-	for _, o := range w.objects {
-		oldest = append(oldest, o)
-	}
-	slices.SortFunc(oldest, (*federation.Object).CompareAge)
-	for _, o := range oldest {
+	for _, o := range slices.SortedFunc(r.Objects().Of(jwks.Kind), (*federation.Object).CompareAge) {
 		for _, rule := range jwks.Rules(o) {
 			from, remote := jwks.SourceOf(rule)
 			_, known := fetched[from]
@@ -74,7 +48,7 @@ func (w *demand) sources() (fetched map[federation.KeySource]time.Duration, refu
 			fetched[from] = max(fetched[from], jwks.Timeout(rule))
 		}
 	}
-	return fetched, refused
+	return &demand{fetched, refused}
 }
 
 // beyond says why one more source is too many; empty: it is not.
