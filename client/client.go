@@ -69,7 +69,7 @@ func useSocket(transport *http.Transport, o Options, path string) (string, error
 		return "", fmt.Errorf("the server %q names no path; write unix:/run/isthmus/graphql, say", o.URL)
 	}
 	if o.TLS != (TLS{}) {
-		return "", fmt.Errorf("the server %s is a unix socket, which has no TLS; leave out the files of TLS", o.URL)
+		return "", fmt.Errorf("the server %s is a unix socket, which has no TLS; remove the files of TLS", o.URL)
 	}
 	path = filepath.Clean(path)
 	transport.Proxy = nil
@@ -86,7 +86,7 @@ func useURL(transport *http.Transport, o Options) (string, error) {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("%q is not the address of a hub; use http://HOST:PORT, https://HOST:PORT or unix:PATH", withoutUser(o.URL))
 	case u.User != nil:
-		return "", fmt.Errorf("the server %s has a user in it; leave it out, a hub knows its callers by certificates", u.Host)
+		return "", fmt.Errorf("the server %s has a user in it; omit it, a hub knows its callers by certificates", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return "", fmt.Errorf("the server %s has more than an address; write %s://%s", u.Host, u.Scheme, u.Host)
 	case u.Scheme == "http" && o.TLS != (TLS{}):
@@ -101,7 +101,7 @@ func useURL(transport *http.Transport, o Options) (string, error) {
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/graphql") + "/graphql", nil
 }
 
-// withoutUser takes a password out of what is no URL.
+// withoutUser takes a password out of what is not a URL.
 func withoutUser(text string) string {
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
 		return "…" + text[at:]

@@ -67,7 +67,7 @@ func (c *Client) Stream(ctx context.Context, request Request, take func([]byte) 
 	return unreachable(ctx, c.options.URL, errEnded)
 }
 
-// refused reads an answer that is no stream.
+// refused reads an answer that is not a stream.
 func refused(server string, answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil {

@@ -32,8 +32,8 @@ const (
 )
 
 // Follow hands every event of the subscription changes to take, until the context
-// ends or take returns an error, which it returns. A stream that breaks is taken
-// up again behind the last cursor; where the hub does not know that, the whole
+// ends or take returns an error, which it returns. A stream that breaks is opened
+// again after the last cursor; where the hub does not know that, the whole
 // picture comes once more.
 func (c *Client) Follow(ctx context.Context, what Following, take func(Event) error) error {
 	f := &changeStream{client: c, what: what, take: take, cursor: what.After}

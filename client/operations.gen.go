@@ -3442,7 +3442,7 @@ type SentResource struct {
 	VersionSent *string `json:"versionSent"`
 	// The version that the proxy accepted last; null if it has accepted none.
 	VersionAcked *string `json:"versionAcked"`
-	// What was sent last, as JSON. Secrets, and fields that Envoy marks as sensitive, are left out or redacted. Null for secrets, and for what the proxy has from an earlier stream and the hub no longer has.
+	// What was sent last, as JSON. Secrets, and fields that Envoy marks as sensitive, are excluded or redacted. Null for secrets, and for what the proxy has from an earlier stream and the hub no longer has.
 	Sent *string `json:"sent"`
 	// What the proxy accepted last, as JSON, under the same rules.
 	Acked *string `json:"acked"`

@@ -200,7 +200,7 @@ func TestU20WorkloadsProveThemselvesByTheirDatacenter(t *testing.T) {
 		"shown to its own, not opted in": {
 			consulCaller{token: foreign, metadata: []string{"clusterid", "dc2"}},
 			codes.Unauthenticated,
-			"no Consul datacenter whose tokens",
+			"not a Consul datacenter whose tokens",
 		},
 		"a leaf of another trust domain": {
 			consulCaller{leaf: w.leaf(w.dc2, "web")},

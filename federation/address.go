@@ -94,7 +94,7 @@ func (p AddressPolicy) Refuse(ip netip.Addr, port uint16) string {
 	ip = ip.Unmap()
 	switch {
 	case !ip.IsValid():
-		return "is no IP address"
+		return "is not an IP address"
 	case ip.Zone() != "":
 		return "has a zone"
 	case ip.IsUnspecified():

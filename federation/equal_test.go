@@ -147,7 +147,7 @@ func TestEveryFieldOfAShardIsMerged(t *testing.T) {
 	})
 }
 
-// TestDepsAreCopiedWhole: Deps are handed out as a copy of all that was read.
+// TestDepsAreCopiedWhole: Deps are returned as a copy of all that was read.
 func TestDepsAreCopiedWhole(t *testing.T) {
 	eachField(t, func(field string, _, b Deps) {
 		r := &Reader{snapshot: Empty(), deps: b}

@@ -72,7 +72,7 @@ type exporting struct {
 	touched       map[ServiceKey]bool // services whose exports changed
 }
 
-// noteObject takes up that an object changed which may be an export.
+// noteObject notes that an object changed which may be an export.
 func (x *exporting) noteObject(key ObjectKey) {
 	if key.Of() == ServiceExportKind {
 		x.touched[ExportedService(key)] = true

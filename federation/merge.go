@@ -187,7 +187,7 @@ func (m *merger) addEndpoints(key ShardKey, shard *Shard) {
 		}
 	}
 	if refused != nil {
-		m.conflict(ConflictAddressRefused, key.Cluster, fmt.Sprintf("endpoints of %s are left out: %s", key.Cluster,
+		m.conflict(ConflictAddressRefused, key.Cluster, fmt.Sprintf("endpoints of %s are excluded: %s", key.Cluster,
 			strings.Join(firstOf(refused, 5), ", ")))
 	}
 	m.svc.Endpoints = append(m.svc.Endpoints, ShardEndpoints{Shard: key, Endpoints: kept})

@@ -190,7 +190,7 @@ func TestNamesThatAreAddressesAreRefused(t *testing.T) {
 }
 
 // TestExportToIsASet: the order of the names, and another way to say everywhere,
-// are no disagreement.
+// is not a disagreement.
 func TestExportToIsASet(t *testing.T) {
 	for name, c := range map[string]struct {
 		one, two []string

@@ -61,7 +61,7 @@ func (g Gateway) equal(o Gateway) bool {
 }
 
 // GatewaysFrom are the gateways through which proxies of the observer's network
-// reach this one; GatewayStatesFrom tells why others are left out. None where the
+// reach this one; GatewayStatesFrom tells why others are excluded. None where the
 // network is Gated: they do not reach it.
 func (n *Network) GatewaysFrom(observer NetworkID) []Gateway {
 	states := n.GatewayStatesFrom(observer)

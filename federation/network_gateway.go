@@ -78,7 +78,7 @@ func (m *networkMaker) serviceNamed(host Hostname, namespace string) (*Service, 
 	if namespace != "" {
 		svc, ok := m.of.services.Get(ServiceKey{Hostname: host, Namespace: namespace}.sortKey())
 		if !ok {
-			return nil, fmt.Sprintf("is no service in namespace %q", namespace)
+			return nil, fmt.Sprintf("is not a service in namespace %q", namespace)
 		}
 		return svc, ""
 	}
@@ -89,7 +89,7 @@ func (m *networkMaker) serviceNamed(host Hostname, namespace string) (*Service, 
 	})
 	switch len(found) {
 	case 0:
-		return nil, "is no service"
+		return nil, "is not a service"
 	case 1:
 		return found[0], ""
 	}

@@ -108,7 +108,7 @@ func (x *networksTxn) claimed(by ClusterID) {
 	})
 }
 
-// noteObject takes up that an object changed which may decide about
+// noteObject notes that an object changed which may decide about
 // networks.
 func (x *networksTxn) noteObject(key ObjectKey) {
 	switch {
@@ -120,7 +120,7 @@ func (x *networksTxn) noteObject(key ObjectKey) {
 	}
 }
 
-// noteService takes up that the service changed.
+// noteService notes that the service changed.
 func (x *networksTxn) noteService(key ServiceKey, old, now *Service) {
 	x.used(useOfService, string(key.Hostname))
 	before, after := old.SingleVIPs(), now.SingleVIPs()
@@ -157,7 +157,7 @@ func (x *networksTxn) noteClaim(source ShardKey, key ServiceKey, old, now *Shard
 	}
 }
 
-// applyResolved takes up to which addresses names of gateways resolve.
+// applyResolved applies to which addresses names of gateways resolve.
 func (x *networksTxn) applyResolved(delta Delta[Hostname, []netip.Addr]) {
 	for _, name := range delta.removed(x.resolvedNames()) {
 		if _, had := x.resolved.Delete(string(name)); had {

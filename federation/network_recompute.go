@@ -116,7 +116,7 @@ func (m *networkMaker) declared(o *Object) {
 		case g.Address != "":
 			ip, err := netip.ParseAddr(g.Address)
 			if err != nil {
-				m.refuse(g.Address, "is no IP address", entry.Cause)
+				m.refuse(g.Address, "is not an IP address", entry.Cause)
 				continue
 			}
 			m.add(entry, ip, port)

@@ -106,7 +106,7 @@ func TestGatewaysOfANetwork(t *testing.T) {
 		"by service, by its endpoints": {edits: []Edit{gateway(byService), service(pods)}, want: []string{"10.2.0.9:9443 in r2/z1"}},
 		"by service that is missing": {
 			edits:   []Edit{gateway(byService)},
-			refused: string(gatewayService.Hostname) + " is no service",
+			refused: string(gatewayService.Hostname) + " is not a service",
 		},
 		"by label": {
 			edits: []Edit{service(labelled), resolved("lb.example", "192.0.2.8")},

@@ -41,7 +41,7 @@ func (in *intake) updateCluster(source ShardKey, change func(*Cluster)) {
 	}
 }
 
-// setSpecs takes up what operators say of clusters.
+// setSpecs sets what operators say of clusters.
 func (in *intake) setSpecs(specs map[ClusterID]ClusterSpec) {
 	for id, spec := range specs {
 		in.setSpec(id, spec)

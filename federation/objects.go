@@ -170,7 +170,7 @@ func count(of *btree.Txn[int], key string, change int) int {
 	return n
 }
 
-// apply takes up objects of the configuration, and tells of each that differs.
+// apply applies objects of the configuration, and tells of each that differs.
 func (x *objectsTxn) apply(delta Delta[ObjectKey, *Object], differs ...func(ObjectKey)) {
 	for _, key := range delta.removed(x.keys()) {
 		x.replace(key, nil, differs)

@@ -12,7 +12,7 @@ type merging struct {
 	mesh    *MeshSettings
 }
 
-// noteObject takes up that an object changed which may be a Drain, or the settings of the mesh.
+// noteObject notes that an object changed which may be a Drain, or the settings of the mesh.
 // Endpoints of any service may be what a Drain covers.
 func (m *merging) noteObject(key ObjectKey) {
 	switch {
@@ -23,7 +23,7 @@ func (m *merging) noteObject(key ObjectKey) {
 	}
 }
 
-// tick takes up that time has passed. Where that changes what a Drain takes away, the services
+// tick notes that time has passed. Where that changes what a Drain takes away, the services
 // that it covers are merged again; which endpoints a Drain covers does not change.
 func (m *merging) tick(before time.Time) {
 	if m.clock.Equal(before) {

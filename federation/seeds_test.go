@@ -43,7 +43,7 @@ func TestSeed04UnnamedPortAmongSeveralIsRefused(t *testing.T) {
 		good: web("10.0.0.1"),
 	}))
 	if _, ok := s.Service(bad); ok {
-		t.Error("the service with an unnamed port was taken up")
+		t.Error("the service with an unnamed port was accepted")
 	}
 	mustService(t, s, good)
 	problems := slices.Collect(s.Problems("c1"))

@@ -51,7 +51,7 @@ func (a Site) Placed() (NetworkID, bool) {
 }
 
 // Instances returns the instances that live at the place's addresses, those
-// of every address (seed 11). What runs in other clusters is left out where the
+// of every address (seed 11). What runs in other clusters is excluded where the
 // place's cluster is known.
 func (a Site) Instances() []Instance {
 	var found []Instance

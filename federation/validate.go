@@ -6,7 +6,7 @@ import (
 )
 
 // problemWith returns why a shard's service cannot be used at all, or nil. It
-// is checked by Next for every registry alike; the service is then left out and
+// is checked by Next for every registry alike; the service is then excluded and
 // the problem shown at its cluster.
 func problemWith(key ServiceKey, shard *Shard) *Problem {
 	object := "Service " + key.String()
@@ -42,7 +42,7 @@ func problemWith(key ServiceKey, shard *Shard) *Problem {
 	return nil
 }
 
-// Usable reports whether a service may have the name. Next leaves out one that may
+// Usable reports whether a service may have the name. Next excludes one that may
 // not, with a problem.
 func (h Hostname) Usable() bool { return hostnameFault(h) == "" }
 

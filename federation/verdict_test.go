@@ -56,7 +56,7 @@ func TestF85UnreachableGatewaysAreLeftOut(t *testing.T) {
 			[]string{one, two, three},
 			[]GatewayState{LastResort, LastResort, NotServing},
 		},
-		"F86 those that serve another are no rest": {
+		"F86 those that serve another are not a remainder": {
 			[]Edit{probed("n1", one, false), probed("n1", two, false), probed("n1", three, true)},
 			[]string{one, two},
 			[]string{one, two, three},

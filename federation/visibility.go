@@ -39,7 +39,7 @@ func (x *objectsTxn) meshBefore() *MeshSettings {
 	return meshOf(x.before.byKey.Get(MeshSettingsKey.SortKey()))
 }
 
-// noteMesh takes up that the settings of the mesh changed. Services that do not say where they
+// noteMesh notes that the settings of the mesh changed. Services that do not say where they
 // are visible follow them.
 func (m *merging) noteMesh() {
 	before, now := m.objects.meshBefore().ExportDefaults().Services, m.objects.mesh().ExportDefaults().Services

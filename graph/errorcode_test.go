@@ -117,7 +117,7 @@ func TestR87CodesStay(t *testing.T) {
 	}
 	for _, code := range strings.Fields(string(before)) {
 		if !now[code] && !renamed(string(changes), code, now) {
-			t.Errorf("%s is no code any more: programs that know it would miss it. Keep it, or write the line \"- The code `%s` is now `NEW_CODE`\" in CHANGELOG", code, code)
+			t.Errorf("%s is not a code any more: programs that know it would miss it. Keep it, or write the line \"- The code `%s` is now `NEW_CODE`\" in CHANGELOG", code, code)
 		}
 	}
 }

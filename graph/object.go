@@ -101,8 +101,8 @@ func (q query) ConfigObject(
 	return nil, nil
 }
 
-// objectNamed finds the object in force of that key. What is the hub's alone is
-// no node's.
+// objectNamed finds the object in force of that key. Objects that only the hub
+// reads are not nodes.
 func objectNamed(ctx context.Context, key federation.ObjectKey) (found model.ConfigObject, ok bool) {
 	view, err := configured(ctx)
 	if err != nil || kind.Internal(key.Of()) {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestR73WaitsTellThatOtherHubsAreNotCounted: that the proxies of this hub have a
-// change, all or none, is no answer while other hubs have proxies of their own; that
+// change, all or none, is not an answer while other hubs have proxies of their own; that
 // one of its own does not have it is.
 func TestR73WaitsTellThatOtherHubsAreNotCounted(t *testing.T) {
 	for name, step := range map[string]struct {

@@ -80,7 +80,7 @@ func newStatuses(o Options) *statuses {
 }
 
 // follow has the objects of the scope looked at until end is called. Those that no caller
-// has followed before are looked at here, so that what they are like now is no news.
+// has followed before are looked at here, so that what they are like now is not new.
 func (s *statuses) follow(of scope) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

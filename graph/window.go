@@ -27,7 +27,7 @@ func window(list string, first *int, after *string, last *int, before *string) (
 		}
 		key, ok := model.CursorKey(list, *end.cursor)
 		if !ok {
-			return asked, transport.BadArgument(end.name, "this is not a cursor of %s; leave it out to start with the first item", list)
+			return asked, transport.BadArgument(end.name, "this is not a cursor of %s; omit it to start with the first item", list)
 		}
 		*end.key = key
 	}

@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// forget removes the files of an owner whose shards do not stay. What is no file
+// forget removes the files of an owner whose shards do not stay. What is not a file
 // of ours is left alone.
 func (d *savedStates) forget(owner string, stays func(federation.ShardKey) bool) error {
 	if d.dir == "" || owner == "" {

@@ -139,7 +139,7 @@ func TestConfirmBelievesTheNextListAtOnce(t *testing.T) {
 		h := start(t, "", cluster("c1", "", relists(registrytest.Full(1, 30), again, registrytest.Full(1, 2))...))
 		defer h.stop()
 		if err := h.Confirm("c1"); err == nil {
-			t.Error("a release of what is not held is no error")
+			t.Error("a release of what is not held is not an error")
 		}
 		again <- registrytest.Full(1, 2)
 		after(time.Second)

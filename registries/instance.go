@@ -126,7 +126,7 @@ func (r *attempt) open(cancel context.CancelFunc) (Registry, error) {
 	return registry, nil
 }
 
-// ended takes up the end of the registry and says how long to wait before it is
+// ended handles the end of the registry and says how long to wait before it is
 // started again.
 func (r *attempt) ended(err error, pauses *retry.Backoff) time.Duration {
 	m := r.instance.member

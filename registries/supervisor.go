@@ -91,8 +91,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// awaitAttached learns that the clusters of the start are all known; it gives
-// up after Grace.
+// awaitAttached learns that the clusters of the start are all known, or
+// that Grace is over.
 func (s *Supervisor) awaitAttached(ctx context.Context) {
 	limit := time.NewTimer(s.options.Grace)
 	defer limit.Stop()
@@ -129,7 +129,7 @@ func (s *Supervisor) checkReady() {
 	close(s.ready)
 }
 
-// Attach attaches the cluster, or takes up what is new about an attached one:
+// Attach attaches the cluster, or applies what is new about an attached one:
 // another Fingerprint runs a new registry beside the old one and swaps the two
 // once the new one has read everything; another provider detaches first.
 func (s *Supervisor) Attach(c Cluster) {

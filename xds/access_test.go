@@ -139,7 +139,7 @@ func ownRef(authorities bool) SecretRef {
 }
 
 // Every proxy has its own certificate and roots, and nobody else's; they are
-// made for those who ask, for as long as they are there.
+// made for the streams that request them, as long as they are open.
 func TestS23ProxiesHaveTheirOwnSecrets(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		v := guarded(t, &gatekeeper{})

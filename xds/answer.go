@@ -9,7 +9,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// accept takes up an ACK of the response with that nonce. An answer to a later
+// accept handles an ACK of the response with that nonce. An answer to a later
 // response is one to all before it, since a client reads them in order.
 func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 	for _, f := range s.responses.landed(nonce) {
@@ -37,7 +37,7 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 	return answered
 }
 
-// refuse takes up a NACK and prepares the one repair response: the good
+// refuse handles a NACK and prepares the one repair response: the good
 // resources of the refused response once more, and for each bad one what the
 // client last accepted, or, where resources have parts, some of what is new.
 func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flight) {

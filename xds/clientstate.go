@@ -85,7 +85,7 @@ func (c *clientState) usage() usage {
 	return u
 }
 
-// claim takes up what the client says it has.
+// claim records what the client says it has.
 func (c *clientState) claim(initial map[string]string) {
 	for name := range initial {
 		if !c.slots.names.exists(name) {

@@ -27,7 +27,7 @@ func printable(text string) string {
 	text = text[:min(len(text), 4*maxErrorText)]
 	for _, mark := range dumpMarks {
 		if at := strings.Index(text, mark); at >= 0 {
-			text = text[:at] + "(resource left out)"
+			text = text[:at] + "(resource omitted)"
 		}
 	}
 	var b strings.Builder

@@ -54,13 +54,13 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 		b, err := proto.Marshal(v)
 		return mem.BufferSlice{mem.SliceBuffer(b)}, err
 	}
-	return nil, fmt.Errorf("encoding a message: %T is no protobuf message", v)
+	return nil, fmt.Errorf("encoding a message: %T is not a protobuf message", v)
 }
 
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(proto.Message)
 	if !ok {
-		return fmt.Errorf("decoding a message: %T is no protobuf message", v)
+		return fmt.Errorf("decoding a message: %T is not a protobuf message", v)
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()

@@ -96,7 +96,7 @@ func checkResponse(t *testing.T, d *drive, r *response) {
 	}
 }
 
-// Bytes that are no request never panic.
+// Bytes that are not a request never panic.
 func FuzzRequests(f *testing.F) {
 	seed, _ := proto.Marshal(&discoveryv3.DiscoveryRequest{TypeUrl: string(envoy.ClusterType), Node: node("a"), ResourceNames: []string{"*"}})
 	f.Add(seed)

@@ -95,7 +95,7 @@ func (g *group) resync() {
 	g.log.reset(g.snapshot.Version())
 }
 
-// move takes up that the names came or went, or have other contributions.
+// move notes that the names came or went, or have other contributions.
 func (g *group) move(names []string) {
 	for _, name := range names {
 		if !g.names.has(name) {

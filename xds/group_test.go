@@ -243,7 +243,7 @@ func TestWhatCannotBeBuiltKeepsItsLastGoodBytes(t *testing.T) {
 			w.Update(federation.Edit{Services: service("web", 1, 2, 3)})
 			g.sync(a.Latest())
 			if got := g.get(cluster("web")); got == good {
-				t.Error("a good build after the bad one is not taken up")
+				t.Error("a good build after the bad one is not used")
 			}
 		})
 	}

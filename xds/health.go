@@ -63,7 +63,7 @@ type healthStream struct {
 	received <-chan *healthv3.HealthCheckRequestOrEndpointHealthResponse
 	prober   string
 	probes   envoy.Probes
-	refused  bool      // it is no gateway of its network
+	refused  bool      // it is not a gateway of its network
 	seen     uint64    // version of the snapshot for which they are
 	paced    time.Time // before which they are not computed again
 }

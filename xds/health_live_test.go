@@ -166,7 +166,7 @@ func TestF85EnvoyFindsDeadGateways(t *testing.T) {
 	within("accepts and does not pass on", b.sees(true, false), 5500*time.Millisecond)
 	two.Resume()
 	b.sees(true, true)
-	b.stop() // the hub is gone for a while: the gateway takes up where it was
+	b.stop() // the hub is gone for a while: the gateway goes on where it was
 	b.serve()
 	one.Kill()
 	b.sees(false, true)

@@ -49,7 +49,7 @@ func (n *nacks) inPlaceOf(r *resource, has *slots, from source) *resource {
 	return n.permitted(r, has, from)
 }
 
-// search takes up that the client refused the suspects. It returns those of which
+// search notes that the client refused the suspects. It returns those of which
 // no part can be to blame.
 func (n *nacks) search(suspects []*resource, text string, has *slots) (whole []*resource) {
 	var fresh []envoy.Form

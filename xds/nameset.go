@@ -70,7 +70,7 @@ func byHostname(s *federation.Snapshot) iter.Seq[[]*federation.Service] {
 	}
 }
 
-// follow takes up the changes that lead from one snapshot to the other. It returns the
+// follow applies the changes that lead from one snapshot to the other. It returns the
 // names that came or went; names that stay are built again only if something that they
 // read has changed.
 func (n *nameSet) follow(c federation.ChangeSet, before, after *federation.Snapshot) (moved []string) {

@@ -36,9 +36,9 @@ const (
 	// SecretRefused: a name that is not the proxy's own was asked for, or on a
 	// stream that carries no secrets.
 	SecretRefused Event = "secret_refused"
-	// NotServing: a router asks for sni-dnat mode that is no gateway of its network.
+	// NotServing: a router asks for sni-dnat mode that is not a gateway of its network.
 	NotServing Event = "not_serving"
-	// ReportsRefused: who is no gateway of its network wants to report of others'.
+	// ReportsRefused: who is not a gateway of its network wants to report of others'.
 	ReportsRefused Event = "reports_refused"
 	// StreamPanic: a fault of the hub ended a stream.
 	StreamPanic Event = "stream_panic"

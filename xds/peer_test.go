@@ -69,7 +69,7 @@ var curious = map[string]asker{
 	},
 }
 
-// manyProxies make the answers of those who ask about them large.
+// manyProxies make answers about them large.
 func (h *hub) manyProxies() {
 	for i := range 100 {
 		h.fleet.Connect(fleet.Proxy{NodeID: fmt.Sprintf("%d-%s", i, strings.Repeat("x", 1000)), Cluster: "c1"})

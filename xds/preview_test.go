@@ -122,7 +122,7 @@ func TestAVirtualServiceIsForeseenAndFollowed(t *testing.T) {
 		h := newHub(t)
 		set := map[federation.ServiceKey]*federation.Shard{key("web"): httpShard(1), key("other"): httpShard(2)}
 		for _, shard := range set {
-			shard.Ports[0].Number = 8080 // on port 80 hosts come and go that are no services
+			shard.Ports[0].Number = 8080 // on port 80 hosts come and go that are not services
 		}
 		h.set(serviceDelta{Set: set})
 		c := h.client(xdstest.Options{Delta: delta, Node: node("web-1")})

@@ -57,8 +57,8 @@ func (w *watcher) learn(r xdstest.Response) (touched []string) {
 	return touched
 }
 
-// change makes the edit and returns what the client saw of it: TYPE NAME, with
-// what comes after all that the edit can have caused left out.
+// change makes the edit and returns what the client saw of it: TYPE NAME, without
+// what comes after all that the edit can have caused.
 func (w *watcher) change(e federation.Edit) (touched []string) {
 	w.t.Helper()
 	w.hub.writer.Update(e)

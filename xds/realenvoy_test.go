@@ -24,7 +24,7 @@ func TestX24EnvoyIsServedInOrder(t *testing.T) {
 	})
 }
 
-// changed waits until Envoy has taken up a changed cluster.
+// changed waits until Envoy uses a changed cluster.
 func (r *real) changed(since uint64) func() error {
 	return func() error {
 		if r.changes() == since {

@@ -50,7 +50,7 @@ func subjects(r envoy.Reason) []any {
 	return all
 }
 
-// replace takes up that a resource has other reasons now.
+// replace records that a resource has other reasons now.
 func (s *reasons) replace(before, now []envoy.Reason) {
 	before, now = withoutCommon(before, now)
 	if len(before)+len(now) == 0 {
@@ -66,7 +66,7 @@ func (s *reasons) replace(before, now []envoy.Reason) {
 	}
 }
 
-// withoutCommon leaves out what both begin with and what both end with: a builder gives its
+// withoutCommon excludes what both begin with and what both end with: a builder gives its
 // reasons in the same order each time, and one change seldom adds more than a few to the thousands of a
 // route configuration.
 func withoutCommon(before, now []envoy.Reason) (a, b []envoy.Reason) {
@@ -143,7 +143,7 @@ func (s *reasons) about(subject any) []envoy.Reason {
 	return append(found[:min(len(found), maxReasons)], matched...)
 }
 
-// afterBuild takes up what a build said, and that there was one.
+// afterBuild notes what a build said, and that there was one.
 func (s *reasons) afterBuild(before, now []envoy.Reason) {
 	s.replace(before, now)
 	s.builds.Add(1)

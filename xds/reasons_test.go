@@ -64,7 +64,7 @@ func TestPropertyReasonsAreThoseOfTheLastBuilds(t *testing.T) {
 	})
 }
 
-// What builders leave out is reported on its object as long as it is left out and an
+// What builders exclude is reported on its object as long as it is excluded and an
 // affected proxy is connected.
 func TestR24ReasonsReachTheObjectThatCausedThem(t *testing.T) {
 	counted := make(chan string, 100)

@@ -40,7 +40,7 @@ func (r *repair) withholds(f envoy.Form) bool {
 	return refused || waits
 }
 
-// narrow takes up that one or more of the forms, which are all that is new in
+// narrow notes that one or more of the forms, which are all that is new in
 // what was refused with the text, are bad. known are forms that other clients refused.
 func (r *repair) narrow(forms []envoy.Form, text string, known func(formKey) bool) {
 	if len(r.held) == 0 {

@@ -70,7 +70,7 @@ func tooLong(kind envoy.Type, name string, limits Limits) error {
 		limits.NameBytes, printable(name[:min(len(name), 40)]))
 }
 
-// read takes up a SotW request; false: it was stale and nothing was done.
+// read applies a SotW request; false: it was stale and nothing was done.
 func (s *subscription) readSotW(r request, now time.Time) bool {
 	first := !s.started
 	s.started = true
@@ -128,7 +128,7 @@ func (s *subscription) subscribe(names, gone []string, all bool, now time.Time) 
 	return changed
 }
 
-// leave takes up that the client no longer names the resource.
+// leave notes that the client no longer names the resource.
 func (s *subscription) leave(name string, now time.Time) {
 	switch {
 	case s.wildcard: // still wanted: the client gets its state
@@ -140,7 +140,7 @@ func (s *subscription) leave(name string, now time.Time) {
 	}
 }
 
-// again takes up a SotW request that repeats an answered one: the client wants
+// again handles a SotW request that repeats an answered one: the client wants
 // once more what its parents, sent since, made it forget.
 func (s *subscription) again(now time.Time) {
 	for name := range s.client.slots.allRewarmed() {
@@ -151,7 +151,7 @@ func (s *subscription) again(now time.Time) {
 	s.client.slots.forgetAllRewarm()
 }
 
-// readDelta takes up a delta request, whatever its nonce. Of a name that is
+// readDelta handles a delta request, whatever its nonce. Of a name that is
 // both subscribed to and unsubscribed from, the subscription holds.
 func (s *subscription) readDelta(r request, now time.Time) {
 	first := !s.started

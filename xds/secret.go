@@ -92,7 +92,7 @@ func (st *stream) secretsUnchanged() bool {
 // DestinationRules, not only the names of files.
 func (st *stream) hasCredentials() bool { return st.client.trusted && st.view.HasCredentials() }
 
-// renew takes up that secrets changed.
+// renew notes that secrets changed.
 func (st *stream) renew(now time.Time) {
 	st.renewed = st.server.options.Secrets.Changed()
 	if st.secrets != nil {
@@ -114,7 +114,7 @@ func lateResource(name, fingerprint string) *resource {
 }
 
 // reveal returns the response with the bytes of its secrets, which are nowhere else.
-// A secret that has changed since, or that was to be put back, is left out: the client
+// A secret that has changed since, or that was to be put back, is excluded: the client
 // keeps the one that it has, and the new one follows.
 func (st *stream) reveal(r *response) *response {
 	if r.kind != envoy.SecretType {
@@ -139,7 +139,7 @@ func (st *stream) reveal(r *response) *response {
 	return &out
 }
 
-// revealed is the secret itself; nil: it is left out.
+// revealed is the secret itself; nil: it is excluded.
 func (st *stream) revealed(late *resource) *tlsv3.Secret {
 	ref, ok := st.secrets.ref(late.name)
 	switch {

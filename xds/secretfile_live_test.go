@@ -109,7 +109,7 @@ func TestR28AnEnvoyStartsWithoutOneOfItsCertificateFiles(t *testing.T) {
 			return err
 		})
 		if stats, err := e.envoy.Admin("/stats?filter=init_fetch_timeout"); err != nil || timedOut.Match(stats) {
-			t.Errorf("%s: a listener waited for a secret until it gave up: %v\n%s", api, err, stats)
+			t.Errorf("%s: a listener waited for a secret until it timed out: %v\n%s", api, err, stats)
 		}
 		if err := e.serves("a", "a0")(); err == nil {
 			t.Errorf("%s: a host without a certificate is served", api)

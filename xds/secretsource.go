@@ -28,7 +28,7 @@ type secretSource struct {
 	log         changeLog
 	known       map[string]*resource // of secrets that exist
 	followed    map[string]func()    // whatever is referred to
-	asked       map[string]bool      // of the node's own, which are made for those who ask
+	asked       map[string]bool      // of the node's own, which are made on request
 }
 
 // fileFingerprint is that of all secrets that are files: their names are all that
@@ -154,7 +154,7 @@ func (s *secretSource) update(name string, next uint64) {
 }
 
 // serves reports whether the node may have what its resources refer to by that name. Its
-// own secrets are made for those who ask.
+// own secrets are made on request.
 func (s *secretSource) serves(name string) bool {
 	return transport.IsFile(name) || s.secrets != nil && s.credentials && !transport.IsOwn(name)
 }

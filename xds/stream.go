@@ -142,7 +142,7 @@ func (st *stream) noteMode() {
 
 var errDraining = status.Error(codes.Unavailable, "the hub is shutting down: connect again")
 
-// greet takes up the proxy of the first request.
+// greet admits the proxy of the first request.
 func (st *stream) greet(m message) error {
 	if err := st.client.meet(m.node); err != nil {
 		return err

@@ -41,7 +41,7 @@ func (s *streamState) nonce() string {
 	return s.prefix + strconv.FormatUint(s.sent, 36)
 }
 
-// handle takes up a request. asked: it did more than answer a response, or
+// handle handles a request. asked: it did more than answer a response, or
 // nothing at all.
 func (s *streamState) handle(r request, now time.Time) (sub *subscription, asked bool) {
 	sub = s.subs[r.kind]
@@ -76,7 +76,7 @@ func (s *streamState) handle(r request, now time.Time) (sub *subscription, asked
 	return sub, answered == nil
 }
 
-// readSotW takes up a SotW request; false: it was stale and nothing was done.
+// readSotW handles a SotW request; false: it was stale and nothing was done.
 func (s *streamState) readSotW(sub *subscription, r request, asked bool, now time.Time) bool {
 	repeats, before := sub.started && asked, len(sub.queue.pending)
 	read := sub.readSotW(r, now)

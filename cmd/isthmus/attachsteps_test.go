@@ -76,7 +76,7 @@ func TestF04DetachIsKilledAtEveryStep(t *testing.T) {
 	c := newCrashing(t)
 	gone := func(is func() bool) func() {
 		return func() {
-			p := c.p // the next one may run when this one's answer is given up
+			p := c.p // the next one may run when this one's answer is abandoned
 			go func() { _, _ = p.at().tell("detachCluster", map[string]any{"clusterID": "east"}) }()
 			p.at().await(c.t, "the step", func() error {
 				if !is() {

@@ -35,7 +35,7 @@ type applyAnswer struct {
 	}
 }
 
-// apply applies a set as a whole. An error is that there was no answer.
+// apply applies a set as a whole. It returns an error if there was no answer.
 func (a *applier) apply(generation int) (revision int64, err error) {
 	var manifests strings.Builder
 	for i := range setSize {

@@ -149,7 +149,7 @@ func TestF83HubCertificateRotated(t *testing.T) {
 }
 
 // TestF84TrustBundleChanged: a client that was trusted because of a root that is trusted no
-// more loses the stream within a minute, and does not come back.
+// more has its stream closed within a minute, and does not come back.
 func TestF84TrustBundleChanged(t *testing.T) {
 	t.Parallel()
 	h := startSecureHub(t)

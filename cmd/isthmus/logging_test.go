@@ -35,7 +35,7 @@ func (h *hubUnderTest) lines(t *testing.T) (all []logLine) {
 	for text := range strings.Lines(h.log.String()) {
 		var l logLine
 		if err := json.Unmarshal([]byte(text), &l); err != nil && strings.HasSuffix(text, "\n") {
-			t.Fatalf("a line is no JSON: %s", text)
+			t.Fatalf("a line is not JSON: %s", text)
 		}
 		all = append(all, l)
 	}

@@ -64,7 +64,7 @@ func (s *stage) do(direction string) {
 		s.proxies[who].client.Close()
 		s.awaitState(who, "")
 	default:
-		s.t.Fatalf("%q is no direction", direction)
+		s.t.Fatalf("%q is not a direction", direction)
 	}
 }
 

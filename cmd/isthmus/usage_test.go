@@ -38,7 +38,7 @@ func TestBF1WrongUsageIsOneLineAndExit2(t *testing.T) {
 		"no TLS":                {[]string{"serve"}, "--tls-cert, --tls-key, --tls-client-ca"},
 		"one TLS flag missing":  {[]string{"serve", "--tls-cert", "a", "--tls-key", "b"}, "--tls-client-ca"},
 		"equal addresses":       {[]string{"serve", "--dev", "--xds-addr", "127.0.0.1:8080"}, "--graphql-addr and --xds-addr"},
-		"etcd that is no URL":   {[]string{"serve", "--dev", "--etcd-endpoints", "etcd"}, "--etcd-endpoints"},
+		"etcd that is not a URL":   {[]string{"serve", "--dev", "--etcd-endpoints", "etcd"}, "--etcd-endpoints"},
 		"plaintext etcd abroad": {[]string{"serve", "--dev", "--etcd-endpoints", "http://192.0.2.1:2379"}, "https"},
 		"etcd with a password":  {[]string{"serve", "--dev", "--etcd-endpoints", "https://u:hidden-word@192.0.2.1:2379"}, "without a user"},
 	} {

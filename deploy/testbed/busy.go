@@ -27,7 +27,7 @@ func waitedIn(pressure []byte) time.Duration {
 	first, _, _ := bytes.Cut(pressure, []byte("\n"))
 	_, total, _ := bytes.Cut(first, []byte("total="))
 	var micros int64
-	_, _ = fmt.Sscan(string(total), &micros) // what is no number is 0
+	_, _ = fmt.Sscan(string(total), &micros) // what is not a number is 0
 	return time.Duration(micros) * time.Microsecond
 }
 

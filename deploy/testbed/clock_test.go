@@ -32,7 +32,7 @@ func TestClockLeavesStopsOut(t *testing.T) {
 		if took := clock.Between(began, now.Add(-time.Second)); took != 55*time.Second+beat {
 			t.Errorf("to the last second of the stop: %v", took)
 		}
-		stopped(lateBeat - beat) // a late beat is no stop
+		stopped(lateBeat - beat) // a late beat is not a stop
 		<-time.NewTimer(time.Second).C
 		if took := clock.Since(now); took != time.Second {
 			t.Errorf("after the stop: %v", took)

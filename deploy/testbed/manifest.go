@@ -12,7 +12,7 @@ type object struct {
 	text                           string
 }
 
-// documents divides a manifest at lines of three dashes and leaves out those
+// documents divides a manifest at lines of three dashes and excludes those
 // that hold nothing but comments.
 func documents(manifest string) []string {
 	var found []string

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A MemoryListener accepts connections of its own process that are no sockets. In a
+// A MemoryListener accepts connections of its own process that are not sockets. In a
 // bubble of synctest they have the bubble's clock: what a server does after a minute
 // comes at once and in order, however busy the machine is.
 type MemoryListener struct {

@@ -39,7 +39,7 @@ type Proxy struct {
 type conduct struct {
 	blackhole bool
 	delay     time.Duration
-	limit     int // Bytes a second for each direction of a connection; 0 is no limit.
+	limit     int // Bytes a second for each direction of a connection; 0 means no limit.
 }
 
 // StartProxy forwards to a target, host and port, on loopback.

@@ -69,7 +69,7 @@ type Source interface {
 }
 
 // Sink takes what a source gives, in order. Its methods block until it is
-// taken up.
+// applied.
 type Sink interface {
 	Update(Update)
 	// Trouble is what is wrong with the source or some of what it holds; empty:

@@ -17,7 +17,7 @@ func (o *Object) CheckName() error {
 		Metadata         struct{ Namespace, Name string }
 	}
 	if err := json.Unmarshal(o.Manifest, &m); err != nil {
-		return fmt.Errorf("its manifest is no JSON object: %w", err)
+		return fmt.Errorf("its manifest is not a JSON object: %w", err)
 	}
 	return o.checkName(m.APIVersion, m.Kind, m.Metadata.Namespace, m.Metadata.Name)
 }

@@ -71,8 +71,8 @@ func (o overlay) first(key federation.ObjectKey) *Object {
 	return nil
 }
 
-// take makes the update part of what the source holds. It returns the keys that
-// it concerns, sorted, and what the source should not have given.
+// take makes the update part of what the source holds. It returns the affected
+// keys, sorted, and what the source should not have given.
 func (o overlay) take(source int, u Update) (after overlay, keys []federation.ObjectKey, refused []Problem) {
 	l := o.sources[source]
 	touched := map[federation.ObjectKey]bool{}

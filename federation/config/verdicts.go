@@ -33,7 +33,7 @@ func waySortKey(way federation.VerdictKey, object string) string {
 	return way.Gateway.String() + nul + string(way.Observer) + nul + object
 }
 
-// findings takes up what a hub found, in the place of what it found before.
+// findings stores what a hub found, in the place of what it found before.
 func (d *draft) findings(key federation.ObjectKey, old, now *held) {
 	if before := old.health(); before != nil {
 		for gateway := range before.Since {

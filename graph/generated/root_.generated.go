@@ -5428,7 +5428,7 @@ type ProxyResource {
   versionSent: String
   "The version that the proxy accepted last; null if it has accepted none."
   versionAcked: String
-  "What was sent last, as JSON. Secrets, and fields that Envoy marks as sensitive, are left out or redacted. Null for secrets, and for what the proxy has from an earlier stream and the hub no longer has."
+  "What was sent last, as JSON. Secrets, and fields that Envoy marks as sensitive, are excluded or redacted. Null for secrets, and for what the proxy has from an earlier stream and the hub no longer has."
   sent: String
   "What the proxy accepted last, as JSON, under the same rules."
   acked: String

@@ -25,8 +25,8 @@ func decode(text string) ([]byte, bool) {
 }
 
 // Cursor names a place in one list. It stays valid while the list changes: what
-// comes behind it is what has a larger key. A sum tells cursors that were cut
-// or made up from real ones; it is no secret, since a cursor opens nothing.
+// comes after it is what has a larger key. A sum tells cursors that were cut
+// or made up from real ones; it is not secret, since a cursor opens nothing.
 func Cursor(list, key string) string {
 	return encoding.EncodeToString(append(sum(list, key), key...))
 }

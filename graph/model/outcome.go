@@ -97,7 +97,7 @@ func reference(key federation.ObjectKey) *ObjectRef {
 	return &ref
 }
 
-// counted is nil for 0, which is no number of a line.
+// counted is nil for 0, which is not a number of a line.
 func counted(n int) *int {
 	if n == 0 {
 		return nil

@@ -25,7 +25,7 @@ func (s Service) ID() string { return ID(KindService, s.Key()) }
 // Key orders services by hostname, then namespace.
 func (s Service) Key() string { return string(s.Of.Key.Hostname) + nul + s.Of.Key.Namespace }
 
-// ServiceKey reads what Service.Key writes; what else follows it is left out.
+// ServiceKey reads what Service.Key writes; what else follows it is excluded.
 func ServiceKey(key string) federation.ServiceKey {
 	hostname, rest, _ := strings.Cut(key, nul)
 	namespace, _, _ := strings.Cut(rest, nul)

@@ -18,7 +18,7 @@ const (
 
 // accepted is how a request may be answered.
 type accepted struct {
-	mediaType string // Of answers that are no stream, refusals among them.
+	mediaType string // Of answers that are not a stream, refusals among them.
 	plain     bool   // Queries and mutations are answered in that type, else as a stream.
 	stream    bool   // A stream of events is taken.
 }

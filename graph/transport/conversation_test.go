@@ -244,7 +244,7 @@ func subscriberThatNeverReads(t *testing.T) {
 	schema, server := serveInMemory(t, transport.Options{Observer: counts, Streams: transport.StreamLimits{Stall: 100 * time.Millisecond}})
 	s := connect(t, server)
 	s.say(subscribe("a", "subscription{floods}"))
-	<-schema.ended // It was given up; only now the client reads.
+	<-schema.ended // It was canceled; only now the client reads.
 	if got := s.end(); got.Code != websocket.StatusTryAgainLater || !strings.Contains(got.Reason, "slowly") {
 		t.Errorf("closed with %v", got)
 	}

@@ -107,7 +107,7 @@ func (h *Handler) startEvents(reply *replier) *events {
 	return out
 }
 
-// next writes an answer, which is given up: of a large one, memory holds one copy
+// next writes an answer, and releases it: of a large one, memory holds one copy
 // while the client reads it.
 func (e *events) next(answer *graphql.Response) {
 	data, err := json.Marshal(enveloped(answer)) // One line.

@@ -41,7 +41,7 @@ func ask(t *testing.T, server *httptest.Server, c call) *http.Response {
 	return response
 }
 
-// whole reads a stream to its end, comments left out.
+// whole reads a stream to its end, without comments.
 func whole(t *testing.T, response *http.Response) string {
 	t.Helper()
 	text, err := io.ReadAll(response.Body)
@@ -247,7 +247,7 @@ func TestBG19EventStreamThatIsNeverRead(t *testing.T) {
 		"GET /graphql?query=subscription{floods} HTTP/1.1\r\nHost: hub\r\nAccept: text/event-stream\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	<-schema.ended // It was given up, though nothing was read.
+	<-schema.ended // It was canceled, though nothing was read.
 }
 
 func TestTheHubsEndEndsStreams(t *testing.T) {

@@ -64,7 +64,7 @@ func TestRequestsAndTheirStatus(t *testing.T) {
 		"half a character in a literal":   {post(`{hello(name:"\"\ud83d")}`), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"a character as two escapes":      {post("#\"\n" + `{hello(name:"\ud83d\ude00")}`), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"half a character after others":   {post(`{a:hello(name:"é🌉") b:hello(name:"\ud83d")}`), 422, "GRAPHQL_VALIDATION_FAILED"},
-		"escapes that are no half":        {post(`#"\ud83d` + "\n" + `{hello(name:"\\ud83d\u0041") a:hello(name:"""\""" "\ud83d""")}`), 200, ""},
+		"escapes that are not a half":     {post(`#"\ud83d` + "\n" + `{hello(name:"\\ud83d\u0041") a:hello(name:"""\""" "\ud83d""")}`), 200, ""},
 		"unknown field":                   {post("{nothing}"), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"unknown operation":               {postBody(`{"query":"query A{hello}","operationName":"B"}`), 422, "GRAPHQL_VALIDATION_FAILED"},
 		"subscription over plain JSON":    {post("subscription{ticks}"), 406, "BAD_USER_INPUT"},

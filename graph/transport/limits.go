@@ -29,8 +29,8 @@ type Limits struct {
 	Cost              int
 	PageDefault       int           // Size of a page that names none.
 	PageMax           int           // Largest size of a page.
-	Time              time.Duration // Until a query is given up.
-	Change            time.Duration // Until a mutation is given up: it may change much, and wait for proxies.
+	Time              time.Duration // Until a query is canceled.
+	Change            time.Duration // Until a mutation is canceled: it may change much, and wait for proxies.
 	InFlight          int           // Operations executed at the same time.
 	InFlightPerCaller int           // Of these, of one caller: of one certificate or, without one, of one address.
 	Documents         int           // Bytes of documents that are remembered as valid.

@@ -99,7 +99,7 @@ func (r *replier) write(status int, answer envelope) {
 	}
 }
 
-var errData = errors.New("the data are no JSON")
+var errData = errors.New("the data are not JSON")
 
 // parts returns the answer's JSON. The data, which may be large, are a part of their
 // own, without a copy.

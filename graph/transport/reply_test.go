@@ -46,7 +46,7 @@ func TestR63AnswersAreWrittenInParts(t *testing.T) {
 		})
 	}
 	if _, err := (envelope{Data: json.RawMessage(`{"a":NaN}`)}).parts(); err == nil {
-		t.Error("data that are no JSON are written")
+		t.Error("data that are not JSON are written")
 	}
 }
 

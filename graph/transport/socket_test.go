@@ -171,16 +171,16 @@ func TestBG17CloseCodes(t *testing.T) {
 		say  []string
 		code int
 	}{
-		"not JSON":               {[]string{`{`}, 4400},
-		"nothing":                {[]string{``}, 4400},
-		"a list":                 {[]string{`[]`}, 4400},
-		"null":                   {[]string{`null`}, 4400},
-		"no type":                {[]string{`{}`}, 4400},
-		"a type that is no text": {[]string{`{"type":1}`}, 4400},
-		"unknown type":           {[]string{`{"type":"hello"}`}, 4400},
-		"the older protocol":     {[]string{initMessage, `{"type":"start","id":"1","payload":{"query":"{hello}"}}`}, 4400},
-		"a message of servers":   {[]string{`{"type":"connection_ack"}`}, 4400},
-		"members twice":          {[]string{`{"type":"ping","type":"ping"}`}, 4400},
+		"not JSON":                {[]string{`{`}, 4400},
+		"nothing":                 {[]string{``}, 4400},
+		"a list":                  {[]string{`[]`}, 4400},
+		"null":                    {[]string{`null`}, 4400},
+		"no type":                 {[]string{`{}`}, 4400},
+		"a type that is not text": {[]string{`{"type":1}`}, 4400},
+		"unknown type":            {[]string{`{"type":"hello"}`}, 4400},
+		"the older protocol":      {[]string{initMessage, `{"type":"start","id":"1","payload":{"query":"{hello}"}}`}, 4400},
+		"a message of servers":    {[]string{`{"type":"connection_ack"}`}, 4400},
+		"members twice":           {[]string{`{"type":"ping","type":"ping"}`}, 4400},
 		"deep": {[]string{`{"type":"ping","payload":{"a":` + strings.Repeat("[", 9999) +
 			strings.Repeat("]", 9999) + `}}`}, 4400},
 		"payload of init is text":    {[]string{`{"type":"connection_init","payload":"x"}`}, 4400},
@@ -245,7 +245,7 @@ func otherFaultsOfTheWire(t *testing.T) {
 	pings := open(t, server)
 	pings.say(`{"type":"ping"}`)
 	pings.expect(`{"type":"pong"}`)
-	check("a ping is no init", pings, 4408)
+	check("a ping is not an init", pings, 4408)
 	check("no subprotocol", dial(t, server, websocket.DialOptions{}), 4406)
 	check("the older protocol", dial(t, server, websocket.DialOptions{Subprotocols: []string{"graphql-ws"}}), 4406)
 

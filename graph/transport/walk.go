@@ -28,7 +28,7 @@ func (w *walk) take(b byte) bool {
 	return true
 }
 
-// literal takes a value that is not an object or a list: nothing if there is none.
+// literal accepts a value that is not an object or a list: nothing if there is none.
 func (w *walk) literal() []byte {
 	end := 0
 	if w.next() == '"' {

@@ -51,7 +51,7 @@ func (t *Tokens) datacenter(named federation.ClusterID) (federation.ClusterID, e
 	case named != "" && slices.Contains(all, named):
 		return named, nil
 	case named != "":
-		return "", refusal{fmt.Sprintf("the cluster %q is no Consul datacenter whose tokens this hub accepts (consul.workloads.tokens)", named)}
+		return "", refusal{fmt.Sprintf("the cluster %q is not a Consul datacenter whose tokens this hub accepts (consul.workloads.tokens)", named)}
 	case len(all) == 1:
 		return all[0], nil
 	case len(all) == 0:
@@ -66,7 +66,7 @@ type consulTokens struct{ of Datacenter }
 // maxConsulToken is the longest token of Consul in bytes. Usually it is a UUID.
 const maxConsulToken = 4096
 
-var errNoConsulToken = errors.New("the token is no token of Consul")
+var errNoConsulToken = errors.New("the token is not a token of Consul")
 
 func (consulTokens) read(token Token, _ []string, _ time.Time) error {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }

@@ -68,12 +68,12 @@ func TestU20ATokenIsShownToItsOwnDatacenterOnly(t *testing.T) {
 	}
 	detach := w.tokens.AttachDatacenter("dc2", two)
 	refuses(consulToken, "", "which of several")
-	refuses(consulToken, "dc3", "no Consul datacenter whose tokens")
+	refuses(consulToken, "dc3", "not a Consul datacenter whose tokens")
 	if one.asked != 1 || two.asked != 0 {
 		t.Errorf("they were asked %d and %d times", one.asked, two.asked)
 	}
 	detach()
-	refuses(consulToken, "dc2", "no Consul datacenter whose tokens")
+	refuses(consulToken, "dc2", "not a Consul datacenter whose tokens")
 }
 
 // TestU21TokensOfConsulAreBounded: the bounds are those of reviews; a workload with a bad token locks out

@@ -50,7 +50,7 @@ func (g *Guard) Allow(i Caller, n Node) error {
 	return g.ownsAddresses(i, n)
 }
 
-// Still checks what the caller proved again (F84), for one that is no node. It does not block.
+// Still checks what the caller proved again (F84), for one that is not a node. It does not block.
 func (g *Guard) Still(i Caller) error {
 	if err := g.o.Denied.check(i.Workload.String()); err != nil {
 		return err

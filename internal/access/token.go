@@ -67,7 +67,7 @@ func (c claims) ends() time.Time { return time.Unix(int64(min(c.Expires, 1<<40))
 // over reports whether the token has expired, as it says itself.
 func (c claims) over(now time.Time) bool { return c.Expires > 0 && !now.Before(c.ends()) }
 
-var errNoToken = errors.New("the token is no service account token: it has not the form of a JSON Web Token")
+var errNoToken = errors.New("the token is not a service account token: it has not the form of a JSON Web Token")
 
 // read looks at the token without verifying it.
 func (t Token) read() (claims, error) {

@@ -140,7 +140,7 @@ func (t *Tokens) makerOf(cluster federation.ClusterID) maker {
 	return kubernetesTokens{}
 }
 
-// remembered asks the cluster where nothing is remembered; several who ask the
+// remembered asks the cluster where nothing is remembered; concurrent requests of the
 // same at once cost one review.
 func (t *Tokens) remembered(ctx context.Context, in inquiry) (answer, error) {
 	t.mu.Lock()

@@ -29,7 +29,7 @@ func (r *Report) Addf(code apply.Code, severity apply.Severity, format string, a
 	r.Findings = append(r.Findings, apply.Finding{Code: string(code), Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
-// Add adds a finding whose message is no format.
+// Add adds a finding whose message is not a format.
 func (r *Report) Add(code apply.Code, severity apply.Severity, message string) {
 	r.Addf(code, severity, "%s", message)
 }

@@ -79,7 +79,7 @@ func (c *cursor[V]) expand() {
 	}
 }
 
-// least is the next key, and how far below the top its leaf is.
+// least is the next key, and the depth of its leaf.
 func (c *cursor[V]) least() (key string, height int) {
 	n := c.top()
 	for ; n.kids != nil; height++ {

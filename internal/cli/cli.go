@@ -48,7 +48,7 @@ func Run(ctx context.Context, args []string, io cmdutil.Streams, more ...*cobra.
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if !cmd.HasParent() && !strings.HasPrefix(args[0], "-") {
-			return cmdutil.NoArguments(cmd, args) // a word that is no command, with flags that root does not have
+			return cmdutil.NoArguments(cmd, args) // a word that is not a command, with flags that root does not have
 		}
 		return cmdutil.Usagef("%w", err)
 	})

@@ -36,7 +36,7 @@ func TestWriteFileLeavesTheOldOneWhenItFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := durable.WriteFile(path, []byte("new")); err == nil {
-		t.Error("a file that cannot be written is no error")
+		t.Error("a file that cannot be written is not an error")
 	}
 	if got, _ := os.ReadFile(path); string(got) != "old" {
 		t.Errorf("the file has %q", got)

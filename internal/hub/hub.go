@@ -70,7 +70,7 @@ func (h *Hub) close() error {
 }
 
 // Run opens the store, joins the rooms and serves until the context ends. A context
-// that ends during the start is no error. A hub runs once.
+// that ends during the start is not an error. A hub runs once.
 func (h *Hub) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, h.close()) }()
 	s, logger := h.settings, h.log.Logger

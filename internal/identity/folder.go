@@ -36,7 +36,7 @@ type Folder struct {
 	flat    map[string]bool // folders that hold a secret where that of a namespace is expected
 }
 
-// OpenFolder reads the folder once into the secrets. It fails where that is no
+// OpenFolder reads the folder once into the secrets. It fails where that is not a
 // folder; what is wrong with a secret is a problem.
 func OpenFolder(dir string, to *Secrets, o FolderOptions) (*Folder, error) {
 	if o.Poll <= 0 {

@@ -53,7 +53,7 @@ func (p parts) pair(now time.Time) (Secret, error) {
 		return Secret{}, err
 	}
 	if _, err := tls.X509KeyPair(chain, key); err != nil { // its words may quote the key
-		return Secret{}, fmt.Errorf("%s is no unencrypted PEM key, or not that of the certificate in %s", keyName, chainName)
+		return Secret{}, fmt.Errorf("%s is not an unencrypted PEM key, or not that of the certificate in %s", keyName, chainName)
 	}
 	return newSecret(Material{Chain: chain, Key: key}, certificates, now), nil
 }
@@ -80,7 +80,7 @@ func (p parts) authorities(now time.Time) (Secret, error) {
 func checkRevocations(name string, content []byte) error {
 	for block := range pemtext.Whole(content) {
 		if block.Type != "X509 CRL" {
-			return fmt.Errorf("%s holds something that is no PEM list of revoked certificates", name)
+			return fmt.Errorf("%s holds something that is not a PEM list of revoked certificates", name)
 		}
 		if _, err := x509.ParseRevocationList(block.Bytes); err != nil {
 			return fmt.Errorf("%s: a list of revoked certificates cannot be read", name)
@@ -109,7 +109,7 @@ func certificatesOf(name string, content []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for block := range pemtext.Whole(content) {
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("%s holds something that is no PEM certificate", name)
+			return nil, fmt.Errorf("%s holds something that is not a PEM certificate", name)
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {

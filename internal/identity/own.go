@@ -173,7 +173,7 @@ func (o *own) proven(ref Ref) time.Time {
 	return last
 }
 
-// run renews certificates and takes up other roots until the context ends.
+// run renews certificates and loads changed roots until the context ends.
 func (o *own) run(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -194,7 +194,7 @@ func (o *own) run(ctx context.Context) {
 	}
 }
 
-// renew reports whether a secret became another.
+// renew reports whether a secret changed.
 func (o *own) renew() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

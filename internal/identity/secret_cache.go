@@ -117,7 +117,7 @@ func (s *secretCache) awaits(ref Ref) bool {
 	return slices.ContainsFunc(ref.objects(), func(o object) bool { return s.awaited[o] })
 }
 
-// set takes up what a source has for the reference; nil: it has nothing. Parts
+// set stores what a source has for the reference; nil: it has nothing. Parts
 // that cannot be used change nothing but the problems.
 func (s *secretCache) set(ref Ref, p parts) {
 	s.mu.Lock()

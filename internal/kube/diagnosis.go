@@ -91,7 +91,7 @@ func refused(err error) (Diagnosis, bool) {
 	case errors.Is(err, ErrTooLarge):
 		return Diagnosis{Trouble: TroubleNotAPIServer, Definite: true, Message: "the server's answer is larger than allowed"}, true
 	case errors.Is(err, context.Canceled):
-		return Diagnosis{Trouble: TroubleCanceled, Message: "the request was given up"}, true
+		return Diagnosis{Trouble: TroubleCanceled, Message: "the request was canceled"}, true
 	}
 	return Diagnosis{}, false
 }

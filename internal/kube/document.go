@@ -54,7 +54,7 @@ func plainText(data []byte, found *findings) bool {
 		bytes.HasPrefix(data, []byte("\xfe\xff")):
 		found.add(CodeEncoding, "", "the file starts with a byte order mark; save it as UTF-8 without one")
 	case !utf8.Valid(data) || bytes.ContainsFunc(data, control):
-		found.add(CodeEncoding, "", "the file holds bytes that are no text; a kubeconfig is UTF-8 text")
+		found.add(CodeEncoding, "", "the file holds bytes that are not text; a kubeconfig is UTF-8 text")
 	default:
 		return !tabs(data, found)
 	}
@@ -94,7 +94,7 @@ func syntax(err error, found *findings) {
 	}
 }
 
-// shape refuses what makes YAML ambiguous: anchors, aliases, repeated keys, keys that are no plain words, deep nesting.
+// shape refuses what makes YAML ambiguous: anchors, aliases, repeated keys, keys that are not plain words, deep nesting.
 func shape(node *yaml.Node, depth int, found *findings) {
 	field := fmt.Sprintf("line %d", node.Line)
 	if depth > maxDepth {

@@ -51,7 +51,7 @@ func TestG72ListsAreDecodedAsByClientGo(t *testing.T) {
 				t.Fatalf("got %v, client-go %v", refused, alsoRefused)
 			}
 			if want != nil {
-				delete(want.Object, "Items") // what lists do not have is left out
+				delete(want.Object, "Items") // what lists do not have is excluded
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)

@@ -167,7 +167,7 @@ func fileID(name string) string {
 	return strings.ToValidUTF8(strings.TrimSuffix(name, filepath.Ext(name)), "\uFFFD")
 }
 
-// passedOver tells which names are no kubeconfigs: hidden files and what editors leave behind.
+// passedOver tells which names are not kubeconfigs: hidden files and what editors leave behind.
 func passedOver(name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") {
 		return true

@@ -85,13 +85,13 @@ func TestFolderSteps(t *testing.T) {
 			{[]listed{whole("a.kubeconfig", "1")}, ""},
 			{[]listed{whole("a.kubeconfig", "1")}, ""},
 		},
-		"names that are no IDs": {
+		"names that are not IDs": {
 			{
 				[]listed{whole("A.yaml", "1"), whole("a.b.yaml", "1"), whole("c_d", "1")},
 				"problem A cluster-id A.yaml; problem a.b cluster-id a.b.yaml; problem c_d cluster-id c_d",
 			},
 		},
-		"names that are no text": {
+		"names that are not text": {
 			{[]listed{whole("\xff\xfe.yaml", "1"), whole("b", "1")}, "ready b=1; problem \uFFFD cluster-id \xff\xfe.yaml"},
 			{[]listed{whole("b", "1")}, ""},
 			{[]listed{whole("b", "1")}, "gone \uFFFD"},

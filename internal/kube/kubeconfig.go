@@ -39,7 +39,7 @@ func Parse(data []byte, options ParseOptions) (*Credentials, error) {
 type entry struct {
 	path    string
 	fields  map[string]*yaml.Node
-	refused bool // a forbidden field stood in it
+	refused bool // it has a forbidden field
 }
 
 type kubeconfig struct {

@@ -18,7 +18,7 @@ func TestBK01Exec(t *testing.T) {
 			"in a user that is not used", strings.Replace(simple, "users:", "users:\n- {name: other, user: {exec: {command: x}}}", 1),
 			"users[0].user.exec", CodeExec,
 		},
-		{"other case is no way around", withUser("token: t, Exec: {}"), "users[0].user.Exec", CodeUnknownField},
+		{"other case is not a way around", withUser("token: t, Exec: {}"), "users[0].user.Exec", CodeUnknownField},
 	})
 }
 

@@ -107,7 +107,7 @@ func serverHost(parsed *url.URL, field string, allowLoopback bool, found *findin
 
 func literalHost(address netip.Addr, field string, allowLoopback bool, found *findings) string {
 	if address.Zone() != "" {
-		found.add(CodeServerURL, field, "an IPv6 zone has a meaning on one machine only; leave it out")
+		found.add(CodeServerURL, field, "an IPv6 zone has a meaning on one machine only; omit it")
 		return ""
 	}
 	if reason := refusedAddress(address, allowLoopback); reason != "" {

@@ -52,7 +52,7 @@ func TestBK07ServerAddress(t *testing.T) {
 	refuses(t, cases)
 }
 
-// TestR12MetadataServers: the metadata services of Azure and Oracle Cloud are no API servers.
+// TestR12MetadataServers: the metadata services of Azure and Oracle Cloud are not API servers.
 func TestR12MetadataServers(t *testing.T) {
 	var cases []refusal
 	for _, host := range []string{"168.63.129.16", "192.0.0.192", "[::ffff:168.63.129.16]", "[64:ff9b::a83f:8110]"} {

@@ -65,7 +65,7 @@ func (m *Metrics) Build(version, revision, goVersion string) {
 }
 
 // Handler answers /metrics after it has called the functions, which measure what is not
-// counted as it happens. A failing collector is left out of the answer and does not fail it.
+// counted as it happens. A failing collector is excluded from the answer and does not fail it.
 func (m *Metrics) Handler(measure ...func()) http.Handler {
 	shown := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: 10 * time.Second,

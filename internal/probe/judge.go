@@ -183,7 +183,7 @@ func (w *path) setVerdict(reachable bool, at time.Time) {
 }
 
 // condition is well as soon as one prober says so, and unwell when one says so
-// and none says the other.
+// and none disagrees.
 func (w *path) condition(r Rules, at time.Time) (now condition, again time.Time) {
 	for _, said := range w.reports {
 		ends, counts := said.last.Add(r.ReportTTL), said.first.Add(r.Grace)

@@ -148,7 +148,7 @@ func (w *fixture) delete(name string) {
 	}
 }
 
-// endpoints are those of the service, once the hub has taken up everything.
+// endpoints are those of the service, once the hub has handled everything.
 func (h *hub) endpoints() []federation.Endpoint {
 	h.t.Helper()
 	synctest.Wait()

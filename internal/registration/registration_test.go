@@ -53,7 +53,7 @@ func TestU07ProxyIsAWorkloadOfItsGroup(t *testing.T) {
 }
 
 // TestG86MetricsOfMachinesAreAboutTheirGroup: the workloads of a group are one in metrics, unless the group names another. A name that
-// is too long for a label is left out.
+// is too long for a label is excluded.
 func TestG86MetricsOfMachinesAreAboutTheirGroup(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		long := strings.Repeat("long-", 20) + "name"

@@ -97,7 +97,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow takes up the names that the snapshot has, and drops others.
+// follow applies the names that the snapshot has, and drops others.
 func (k *Keeper) follow(s *federation.Snapshot) federation.Edit {
 	wanted := map[federation.Hostname]bool{}
 	for name := range s.GatewayNames() {

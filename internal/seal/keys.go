@@ -88,7 +88,7 @@ func (k *Keys) IDs() []string {
 	return all
 }
 
-// Reload takes up what is new in the key file. After an error the keys are what
+// Reload reads what is new in the key file. After an error the keys are what
 // they were.
 func (k *Keys) Reload() (changed bool, err error) {
 	k.writing.Lock()

@@ -137,7 +137,7 @@ type partialMessage struct {
 	frame  uint64 // the last whose buffer the cost has
 }
 
-// take takes up bytes of a frame, which may have the end of one message and the beginning of another.
+// take handles bytes of a frame, which may have the end of one message and the beginning of another.
 func (m *partialMessage) take(p []byte, frame uint64, cost int) {
 	for len(p) > 0 {
 		if m.frame != frame {

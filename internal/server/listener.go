@@ -130,7 +130,7 @@ func clearStale(ctx context.Context, path string) error {
 		return fmt.Errorf("looking at the socket: %w", err)
 	}
 	if info.Mode()&os.ModeSocket == 0 {
-		return errors.New("a file that is no socket is in the way; remove it or choose another path")
+		return errors.New("a file that is not a socket is in the way; remove it or choose another path")
 	}
 	connection, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	switch {

@@ -61,7 +61,7 @@ func (f *importWriter) pause(at step, want *Import, err error) {
 const (
 	// conflict is the failure of a write that came too late: somebody was faster.
 	conflict = "conflict"
-	// interrupted is a write that the hub gave up: it ends, or the cluster has to prove first
+	// interrupted is a write that the hub canceled: it ends, or the cluster has to prove first
 	// that it is the known one. Its status says so.
 	interrupted = "interrupted"
 )

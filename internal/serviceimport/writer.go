@@ -70,7 +70,7 @@ func (f *importWriter) run(ctx context.Context) {
 	}
 }
 
-// follow takes up which services are exported, and reports whether that changed.
+// follow applies which services are exported, and reports whether that changed.
 func (f *importWriter) follow(s *federation.Snapshot) (moved bool) {
 	changes := s.ChangesSince(f.version)
 	f.version = s.Version()

@@ -17,11 +17,11 @@ const (
 )
 
 // LimitedLog logs what many may do at once, such as all proxies that connect again after a restart. Of each message a number of
-// lines are written; of those that are left out, Run writes how many there were. It is safe for concurrent use.
+// lines are written; of those that are excluded, Run writes how many there were. It is safe for concurrent use.
 type LimitedLog struct {
 	to   *slog.Logger
 	now  func() time.Time
-	late chan struct{} // something was left out
+	late chan struct{} // something was excluded
 
 	mu       sync.Mutex
 	messages map[string]*messageLimit
@@ -64,7 +64,7 @@ func (c *LimitedLog) take(level slog.Level, message string) (write bool) {
 	return false
 }
 
-// Run writes what was left out, at most every ten seconds and at the end.
+// Run writes what was excluded, at most every ten seconds and at the end.
 func (c *LimitedLog) Run(ctx context.Context) {
 	defer c.summarise()
 	pause := time.NewTimer(summaryPause)

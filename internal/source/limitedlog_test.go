@@ -61,7 +61,7 @@ func TestR46ACrowdDoesNotFloodTheLog(t *testing.T) {
 		cancel()
 		<-ended
 		if !strings.Contains(written.String(), "suppressed=50\n") {
-			t.Error("what was left out last is not counted at the end")
+			t.Error("what was excluded last is not counted at the end")
 		}
 	})
 }

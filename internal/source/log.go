@@ -19,7 +19,7 @@ const (
 )
 
 // Log writes warnings that callers provoke. A source gets a few lines, then one every 10 s; all sources together have
-// a bound too. The next line that is written says how many were left out. It is safe for concurrent use.
+// a bound too. The next line that is written says how many were excluded. It is safe for concurrent use.
 type Log struct {
 	to  *slog.Logger
 	now func() time.Time

@@ -33,7 +33,7 @@ func (a Account) String() string { return a.Namespace + "/" + a.Name }
 
 // accounts tell which account a service or role is.
 type accounts struct {
-	namespace string // of services without an entry; empty: such a service is no workload of the mesh
+	namespace string // of services without an entry; empty: such a service is not a workload of the mesh
 	services  map[string]Account
 	roles     map[string]Account
 }

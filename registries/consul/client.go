@@ -261,7 +261,7 @@ func jsonTrouble(err error) string {
 	if errors.As(err, &wrong) {
 		return fmt.Sprintf("field %s holds a %s", plain(wrong.Field), strings.SplitN(wrong.Value, " ", 2)[0])
 	}
-	return "it is no JSON of the right shape"
+	return "it is not JSON of the right shape"
 }
 
 // leaderless are phrases of a Consul that waited in vain for a leader.

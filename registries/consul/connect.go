@@ -111,7 +111,7 @@ func certificates(text string) ([]*x509.Certificate, error) {
 	for block := range pemtext.Blocks([]byte(text)) {
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil || !c.IsCA {
-			return nil, errors.New("a root of Connect is no certificate of an authority")
+			return nil, errors.New("a root of Connect is not a certificate of an authority")
 		}
 		all = append(all, c)
 	}

@@ -154,7 +154,7 @@ func keptAccess(kept attach.Credentials) (access, error) {
 	if cert != "" || key != "" {
 		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		if err != nil {
-			return a, errors.New("consul.tls.cert and consul.tls.key are no certificate and its key in PEM")
+			return a, errors.New("consul.tls.cert and consul.tls.key must be a certificate and its key in PEM")
 		}
 		a.tls.Certificates = []tls.Certificate{pair}
 	}

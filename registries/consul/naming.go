@@ -88,7 +88,7 @@ func plainField(pipe *parse.PipeNode) (string, bool) {
 // cannot be used.
 func (n *naming) key(service, datacenter string) (federation.ServiceKey, error) {
 	if !isLabel(strings.ToLower(service)) || !isASCII(service) {
-		return federation.ServiceKey{}, errors.New("is no DNS label (letters, digits and hyphens, at most 63); rename it in Consul")
+		return federation.ServiceKey{}, errors.New("is not a DNS label (letters, digits and hyphens, at most 63); rename it in Consul")
 	}
 	var b strings.Builder
 	data := hostnameData{Service: service, Datacenter: datacenter, Namespace: n.namespace, Cluster: n.cluster}
@@ -97,7 +97,7 @@ func (n *naming) key(service, datacenter string) (federation.ServiceKey, error) 
 	}
 	host := strings.ToLower(b.String())
 	if !isHostname(host) {
-		return federation.ServiceKey{}, fmt.Errorf("its hostname %s is no DNS name; see consul.hostname", quote(host))
+		return federation.ServiceKey{}, fmt.Errorf("its hostname %s is not a DNS name; see consul.hostname", quote(host))
 	}
 	return federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: n.namespaceOf(host)}, nil
 }

@@ -25,7 +25,7 @@ type Options struct {
 	// Datacenter is asked for by name; empty is the agent's own.
 	Datacenter string
 	// Token is asked before every request, so that a rotated token file is
-	// followed. Its errors and its result never reach a log; nil is no token.
+	// followed. Its errors and its result never reach a log; nil means that there is no token.
 	Token func() (string, error)
 
 	TLS *tls.Config // for https; nil trusts the system's roots
@@ -101,7 +101,7 @@ func (o *Options) setDefaults() {
 func parseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, errors.New("consul.address: is no URL; write http://host:port or https://host:port")
+		return nil, errors.New("consul.address: is not a URL; write http://host:port or https://host:port")
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

@@ -289,7 +289,7 @@ func (b byBytes) Read(p []byte) (int, error) {
 
 func (byBytes) Close() error { return nil }
 
-// TestF67SlowAnswersDoNotHoldUpOtherServices: an answer that comes byte by byte is given up
+// TestF67SlowAnswersDoNotHoldUpOtherServices: an answer that comes byte by byte is abandoned
 // after 4 s, and as many services are read at once.
 func TestF67SlowAnswersDoNotHoldUpOtherServices(t *testing.T) {
 	for slow, limit := range map[string]time.Duration{"web-299": 10 * time.Second, "web-29": 20 * time.Second} {

@@ -56,7 +56,7 @@ func portsOf(e *entry, id string, report *report) ([]port, bool) {
 		name := strings.ToLower(p.Name)
 		if name != "" && !isLabel(name) {
 			report.ofService("PORT_NAME_INVALID", "Ports", "the port name "+quote(p.Name)+" of instance "+plain(id)+
-				" is no DNS label (letters, digits and hyphens, at most 63); the port is used without it")
+				" is not a DNS label (letters, digits and hyphens, at most 63); the port is used without it")
 			name = ""
 		}
 		if number := uint16(p.Port); !slices.ContainsFunc(out, func(o port) bool { return o.number == number }) {

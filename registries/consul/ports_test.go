@@ -97,7 +97,7 @@ func TestR84PortsOfAService(t *testing.T) {
 			"port grpc-8080 8080 GRPC|port grpc-8081 8081 GRPC|port metrics 9090 HTTP|[{grpc-8080 8080} {metrics 9090}]|[{grpc-8081 8081} {metrics 9090}]",
 		},
 		{
-			"names that are no labels",
+			"names that are not labels",
 			portChoice{},
 			[]entry{
 				at("a", "10.0.0.1", 0, named(api.ServicePort{Name: "grpc_api", Port: 8080}, api.ServicePort{Name: "metrics", Port: 9090})),

@@ -20,7 +20,7 @@
 //     all instances share, but for the lan and wan ones;
 //   - the locality is the instance's or its node's, else the datacenter is the
 //     zone; the network is the tag topology.istio.io/network, else the cluster's;
-//   - proxies, gateways, Consul itself, namespaces, partitions and peers are no
+//   - proxies, gateways, Consul itself, namespaces, partitions and peers are not
 //     services, and instances have service accounts where the
 //     section workloads maps services to them.
 package consul

@@ -105,7 +105,7 @@ func vips(found []*instance, report *report) []netip.Prefix {
 			}
 			ip, err := netip.ParseAddr(tagged.Address)
 			if err != nil || ip.Zone() != "" || ip.IsUnspecified() {
-				report.ofInstance(in.id, "VIP_INVALID", "TaggedAddresses."+plain(tag), quote(tagged.Address)+" is no IP address; it is not used")
+				report.ofInstance(in.id, "VIP_INVALID", "TaggedAddresses."+plain(tag), quote(tagged.Address)+" is not an IP address; it is not used")
 				continue
 			}
 			if count[tag] == nil {

@@ -27,7 +27,7 @@ type Workloads struct {
 	Tokens, Certificates bool // whether such a proof counts
 
 	accounts *accounts
-	client   *client // its own: watches of the catalog take up all connections of the other
+	client   *client // its own: watches of the catalog use all connections of the other
 	guard    *guard
 	roots    atomic.Pointer[connectRoots]
 	registry *Registry
@@ -58,7 +58,7 @@ func (e *ProofError) Error() string { return e.Why }
 func refuse(why string) error { return &ProofError{Why: why, Definite: true} }
 
 // AccountOf asks the datacenter for whom it made the token, and when the token ends; the
-// zero time: it does not. The datacenter must be the one of the UID. An error that is no
+// zero time: it does not. The datacenter must be the one of the UID. An error that is not a
 // ProofError is that of a Consul that does not answer.
 func (w *Workloads) AccountOf(ctx context.Context, uid, token string) (Account, time.Time, error) {
 	if err := w.proves(ctx, uid); err != nil {

@@ -16,8 +16,8 @@ import (
 	"isthmus.dev/isthmus/registries/registrytest"
 )
 
-// believing is a registry whose workloads prove who they are.
-func believing(t *testing.T, r *rig, s WorkloadsSection) *Registry {
+// proving is a registry whose workloads prove who they are.
+func proving(t *testing.T, r *rig, s WorkloadsSection) *Registry {
 	t.Helper()
 	r.options.Workloads, r.options.Token = &s, func() (string, error) { return r.Token, nil }
 	registry, err := New(r.options)
@@ -43,7 +43,7 @@ func TestU21TokensAndLeavesCountForAsLongAsConsulSaysSo(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, testbed.ConsulOptions{ACL: true}, Options{Wait: time.Second})
 	r.register("web", "web-1", "10.20.30.1", 8080)
-	registry := believing(t, r, WorkloadsSection{Tokens: true, Certificates: true, Namespace: "shop"})
+	registry := proving(t, r, WorkloadsSection{Tokens: true, Certificates: true, Namespace: "shop"})
 	w := registry.workloads
 	v := heardOf(t, registry).Wait(t, "the catalog", func(v registrytest.View) bool { return len(v.Services) > 0 })
 	for _, shard := range v.Services {
@@ -136,13 +136,13 @@ func TestU21SettingsOfAccounts(t *testing.T) {
 		address string
 		want    string
 	}{
-		"nothing proves":     {WorkloadsSection{}, "", "set tokens or certificates"},
-		"namespace":          {WorkloadsSection{Tokens: true, Namespace: "No"}, "", "workloads.namespace"},
-		"neither":            {entry(AccountEntry{ServiceAccount: "a"}), "", "either service or role"},
-		"both":               {entry(AccountEntry{Service: "a", Role: "b"}), "", "either service or role"},
-		"no namespace":       {WorkloadsSection{Tokens: true, Accounts: []AccountEntry{{Service: "a"}}}, "", "namespace"},
-		"account":            {entry(AccountEntry{Service: "a", ServiceAccount: "a/b"}), "", "serviceAccount"},
-		"name is no account": {entry(AccountEntry{Service: "a_b"}), "", "serviceAccount"},
+		"nothing proves":         {WorkloadsSection{}, "", "set tokens or certificates"},
+		"namespace":              {WorkloadsSection{Tokens: true, Namespace: "No"}, "", "workloads.namespace"},
+		"neither":                {entry(AccountEntry{ServiceAccount: "a"}), "", "either service or role"},
+		"both":                   {entry(AccountEntry{Service: "a", Role: "b"}), "", "either service or role"},
+		"no namespace":           {WorkloadsSection{Tokens: true, Accounts: []AccountEntry{{Service: "a"}}}, "", "namespace"},
+		"account":                {entry(AccountEntry{Service: "a", ServiceAccount: "a/b"}), "", "serviceAccount"},
+		"name is not an account": {entry(AccountEntry{Service: "a_b"}), "", "serviceAccount"},
 		"twice": {WorkloadsSection{Tokens: true, Namespace: "shop", Accounts: []AccountEntry{
 			{Service: "a"},
 			{Service: "a", ServiceAccount: "b"},

@@ -70,7 +70,7 @@ func join(s *service, of []*slice, in endpointContext) joined {
 func (j *joined) endpoint(s *service, sl *slice, e *sliceEndpoint, in endpointContext, n *objectProblems) (federation.Endpoint, bool) {
 	if vip, ok := in.vips[e.ip]; ok {
 		n.Add(codeAddress, index("endpoints", e.place)+".addresses[0]",
-			"%s is the address of service %s itself; this endpoint is left out", e.ip, vip)
+			"%s is the address of service %s itself; this endpoint is excluded", e.ip, vip)
 		return federation.Endpoint{}, false
 	}
 	p, known := e.backing(sl, in, n)
@@ -131,7 +131,7 @@ func (j *joined) withhold(e *sliceEndpoint, in endpointContext, n *objectProblem
 		return
 	}
 	n.Add(codePod, index("endpoints", e.place)+".targetRef",
-		"the cluster shows no running pod %s%s, so it is not known whether %s takes mutual TLS; this endpoint is left out; correct or remove the reference", federation.Quote(e.pod), withUID(e.podUID), e.ip)
+		"the cluster shows no running pod %s%s, so it is not known whether %s takes mutual TLS; this endpoint is excluded; correct or remove the reference", federation.Quote(e.pod), withUID(e.podUID), e.ip)
 }
 
 func withUID(uid string) string {

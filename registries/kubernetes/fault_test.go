@@ -153,7 +153,7 @@ func (c *cutter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(request)
 }
 
-// TestF43PartialList: a list that breaks off on its third page is no list.
+// TestF43PartialList: a list that breaks off on its third page is not a list.
 func TestF43PartialList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})

@@ -39,7 +39,7 @@ func (r RootConfigMap) check() error {
 	case "", CreateRoots, OverwriteRoots:
 		return nil
 	}
-	return fmt.Errorf("kubernetes.rootConfigMap: %q is not known; use CREATE or OVERWRITE, or leave it out", string(r))
+	return fmt.Errorf("kubernetes.rootConfigMap: %q is not known; use CREATE or OVERWRITE, or omit it", string(r))
 }
 
 // kubeconfigValue is the name of the kubeconfig among the credentials that are kept.

@@ -73,7 +73,7 @@ func (s *server) identify(ctx context.Context) bool {
 // registry reads.
 const oldest = 21
 
-// maxSkew is how far the clocks may be apart: tokens and certificates of some
+// maxSkew is the largest difference between the clocks: tokens and certificates of some
 // minutes are judged by them.
 const maxSkew = 30 * time.Second
 
@@ -205,7 +205,7 @@ func (s *server) istioNetwork(ctx context.Context) federation.NetworkID {
 // sample is how many objects of a kind are looked at for their addresses.
 const sample = 500
 
-// addresses reads where workloads are. What cannot be read is left out: the
+// addresses reads where workloads are. What cannot be read is excluded: the
 // rights were judged already.
 func (s *server) addresses(ctx context.Context) {
 	if nodes, err := s.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: sample}); err == nil {

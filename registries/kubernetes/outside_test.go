@@ -6,7 +6,7 @@ import (
 )
 
 // TestAddressesFromOutside: they are neither VIPs nor endpoints; a value that is not an address
-// is left out and reported.
+// is excluded and reported.
 func TestAddressesFromOutside(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, status string
@@ -19,8 +19,8 @@ func TestAddressesFromOutside(t *testing.T) {
 		"load balancer, name":    {"type: LoadBalancer", "hostname: LB.example.com.", []string{"lb.example.com"}, nil},
 		"load balancer, IP wins": {"type: LoadBalancer", "ip: 192.0.2.1, hostname: lb.example.com", []string{"192.0.2.1"}, nil},
 		"strange": {"type: LoadBalancer, externalIPs: [10.0.0.01]", `hostname: "a b"`, nil, map[string]string{
-			"Service shop/Web spec.externalIPs[0]":                     "no IP address",
-			"Service shop/Web status.loadBalancer.ingress[0].hostname": "no DNS name",
+			"Service shop/Web spec.externalIPs[0]":                     "not an IP address",
+			"Service shop/Web status.loadBalancer.ingress[0].hostname": "not a DNS name",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

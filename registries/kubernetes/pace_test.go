@@ -140,7 +140,7 @@ func startPaced(t *testing.T, server *paced, change ...func(*Options)) (*Registr
 }
 
 // TestF40StaleWithin15s includes the server that falls silent in the middle of a probe:
-// half of a probe is no sign of life.
+// half of a probe is not a sign of life.
 func TestF40StaleWithin15s(t *testing.T) {
 	t.Run("Silent", func(t *testing.T) { staleWithin15s(t, func(p *paced) { p.silent = true }) })
 	t.Run("InTheMiddleOfAProbe", func(t *testing.T) { staleWithin15s(t, func(p *paced) { p.mute = true }) })

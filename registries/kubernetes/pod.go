@@ -86,7 +86,7 @@ func (p *pod) addresses(in *corev1.Pod, n *objectProblems) {
 		ip, err := parseIP(text)
 		switch {
 		case err != nil:
-			n.Add(codeAddress, field, "%s is %v; it is left out", federation.Quote(text), err)
+			n.Add(codeAddress, field, "%s is %v; it is excluded", federation.Quote(text), err)
 		case !slices.Contains(p.ips, ip):
 			p.ips = append(p.ips, ip)
 		}
@@ -200,14 +200,14 @@ func (r probeReader) port(p intstr.IntOrString, field string) (uint16, bool) {
 	if p.Type == intstr.String {
 		i := slices.IndexFunc(r.container.Ports, func(c corev1.ContainerPort) bool { return c.Name == p.StrVal })
 		if i < 0 {
-			r.notes.Add(codeProbe, r.field+field, "the container has no port named %s; the probe is left out", federation.Quote(p.StrVal))
+			r.notes.Add(codeProbe, r.field+field, "the container has no port named %s; the probe is excluded", federation.Quote(p.StrVal))
 			return 0, false
 		}
 		number = r.container.Ports[i].ContainerPort
 	}
 	out, ok := portNumber(number)
 	if !ok {
-		r.notes.Add(codeProbe, r.field+field, "%d is not a port number (1 to 65535); the probe is left out", number)
+		r.notes.Add(codeProbe, r.field+field, "%d is not a port number (1 to 65535); the probe is excluded", number)
 	}
 	return out, ok
 }

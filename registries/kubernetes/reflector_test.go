@@ -146,7 +146,7 @@ func TestF41ExpiredInsideAWatchListsAgain(t *testing.T) {
 		}
 		for _, s := range recorder.Statuses() {
 			if s.Phase == federation.Stale {
-				t.Errorf("an expired version is no trouble, but the status was %+v", s)
+				t.Errorf("an expired version is not trouble, but the status was %+v", s)
 			}
 		}
 	})

@@ -90,7 +90,7 @@ func New(o Options) *Registry {
 func (r *Registry) Cluster() *listwatch.Cluster { return r.cluster }
 
 // Run follows the cluster until the context ends, and then returns nil: there
-// is no trouble that a retry may not heal, so trouble is reported by Status. The
+// is never trouble that no retry can heal, so trouble is reported by Status. The
 // first Update is full. Update and Status are called by one goroutine. A panic of
 // any of its goroutines is one of Run.
 func (r *Registry) Run(ctx context.Context, to Sink) error {

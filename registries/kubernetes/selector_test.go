@@ -31,7 +31,7 @@ func TestServicesSelectWorkloadEntries(t *testing.T) {
 			"selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}]",
 			&federation.Selector{Labels: app, Providers: external, TargetNames: map[string]string{"http": "web"}},
 		},
-		"port left out": {
+		"port excluded": {
 			"selector: {app: web}, ports: [{name: a, port: 80}, {name: a, port: 81, targetPort: 8081}]",
 			&federation.Selector{Labels: app, Providers: external},
 		},

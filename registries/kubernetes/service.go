@@ -130,7 +130,7 @@ func distributionNamed(text string) string {
 }
 
 // addresses takes the service's own addresses. External IPs and the status of a
-// load balancer are no VIPs and no endpoints: anyone may write anything there
+// load balancer are not VIPs and no endpoints: anyone may write anything there
 // (B-O7); see fromOutside.
 func (s *service) addresses(in *corev1.Service, n *objectProblems) {
 	ips, field := in.Spec.ClusterIPs, "spec.clusterIPs"
@@ -166,9 +166,9 @@ func (s *service) fromOutside(in *corev1.Service, n *objectProblems) {
 		ip, err := parseIP(text)
 		switch {
 		case len(s.shard.External) >= mostExternal:
-			n.Add(codeAddress, field, "a service has at most %d addresses from outside; this one is left out", mostExternal)
+			n.Add(codeAddress, field, "a service has at most %d addresses from outside; this one is excluded", mostExternal)
 		case err != nil:
-			n.Add(codeAddress, field, "%s is %v; it is left out", federation.Quote(text), err)
+			n.Add(codeAddress, field, "%s is %v; it is excluded", federation.Quote(text), err)
 		default:
 			s.shard.External = append(s.shard.External, federation.IPAddress(ip))
 		}
@@ -186,7 +186,7 @@ func (s *service) fromOutside(in *corev1.Service, n *objectProblems) {
 			add(ingress.IP, field+".ip")
 		case name == "":
 		case !dnsName(name) || len(s.shard.External) >= mostExternal:
-			n.Add(codeAddress, field+".hostname", "%s is no DNS name, or one too many; it is left out", federation.Quote(ingress.Hostname))
+			n.Add(codeAddress, field+".hostname", "%s is not a DNS name, or one too many; it is excluded", federation.Quote(ingress.Hostname))
 		default:
 			s.shard.External = append(s.shard.External, federation.HostAddress(name))
 		}
@@ -204,7 +204,7 @@ func (s *service) selects(in *corev1.Service) {
 	selector := &federation.Selector{Labels: in.Spec.Selector, Providers: []federation.Provider{federation.External}}
 	for _, p := range in.Spec.Ports {
 		if !slices.ContainsFunc(s.shard.Ports, func(o federation.Port) bool { return o.Name == p.Name && int32(o.Number) == p.Port }) {
-			continue // left out
+			continue // excluded
 		}
 		if p.TargetPort.Type == intstr.String && p.TargetPort.StrVal != "" {
 			if selector.TargetNames == nil {
@@ -239,7 +239,7 @@ func (s *service) external(name string, n *objectProblems) {
 		n.Add(codeExternal, field, "the service names itself; write the name of something else")
 		return
 	case !dnsName(name):
-		n.Add(codeExternal, field, "%s is no DNS name", federation.Quote(name))
+		n.Add(codeExternal, field, "%s is not a DNS name", federation.Quote(name))
 		return
 	}
 	s.shard.ExternalName = federation.Hostname(name)
@@ -268,13 +268,13 @@ func servicePorts(in []corev1.ServicePort, n *objectProblems) []federation.Port 
 		this := socket{protocol.Transport(), number}
 		switch {
 		case !ok:
-			n.Add(codePort, field+".port", "%d is not a port number (1 to 65535); this port is left out", p.Port)
+			n.Add(codePort, field+".port", "%d is not a port number (1 to 65535); this port is excluded", p.Port)
 		case !supported:
-			n.Add(codeProtocol, field+".protocol", "%s is not supported; this port is left out", federation.Quote(string(p.Protocol)))
+			n.Add(codeProtocol, field+".protocol", "%s is not supported; this port is excluded", federation.Quote(string(p.Protocol)))
 		case p.Name == "" && len(in) > 1:
-			n.Add(codePort, field+".name", "a service with several ports must name each; this port is left out")
+			n.Add(codePort, field+".name", "a service with several ports must name each; this port is excluded")
 		case seen[this] || slices.ContainsFunc(out, func(o federation.Port) bool { return o.Name == p.Name }):
-			n.Add(codePort, field, "number or name was used before in this service; this port is left out")
+			n.Add(codePort, field, "number or name was used before in this service; this port is excluded")
 		default:
 			if p.AppProtocol != nil && !fits(*p.AppProtocol, protocol) {
 				n.Add(codeAppProtocol, field+".appProtocol", "%s is not known for a port of this protocol; the port is treated as %s",
@@ -359,7 +359,7 @@ func exportTo(annotation string, n *objectProblems) []string {
 				out = append(out, text)
 			}
 		case text != "":
-			n.Add(codeExport, field, "%s is no namespace, %q, %q or %q; it is left out", federation.Quote(text), ".", "*", "~")
+			n.Add(codeExport, field, "%s is not a namespace, %q, %q or %q; it is excluded", federation.Quote(text), ".", "*", "~")
 		}
 	}
 	if len(out) == 0 {

@@ -67,16 +67,16 @@ func parseSlice(in *discoveryv1.EndpointSlice) *slice {
 // the same endpoint.
 func (s *slice) endpoint(in *discoveryv1.Endpoint, field string, family discoveryv1.AddressType, n *objectProblems) (sliceEndpoint, bool) {
 	if len(in.Addresses) == 0 {
-		n.Add(codeAddress, field+".addresses", "it is empty; this endpoint is left out")
+		n.Add(codeAddress, field+".addresses", "it is empty; this endpoint is excluded")
 		return sliceEndpoint{}, false
 	}
 	ip, err := parseIP(in.Addresses[0])
 	switch {
 	case err != nil:
-		n.Add(codeAddress, field+".addresses[0]", "%s is %v; this endpoint is left out", federation.Quote(in.Addresses[0]), err)
+		n.Add(codeAddress, field+".addresses[0]", "%s is %v; this endpoint is excluded", federation.Quote(in.Addresses[0]), err)
 		return sliceEndpoint{}, false
 	case ip.Is4() != (family == discoveryv1.AddressTypeIPv4):
-		n.Add(codeAddress, field+".addresses[0]", "%s is no %s address; this endpoint is left out", ip, family)
+		n.Add(codeAddress, field+".addresses[0]", "%s is no %s address; this endpoint is excluded", ip, family)
 		return sliceEndpoint{}, false
 	}
 	ready := value(in.Conditions.Ready, true)
@@ -128,17 +128,17 @@ func slicePorts(in []discoveryv1.EndpointPort, n *objectProblems) []federation.E
 			continue // the service's port says it
 		}
 		if p.Port == nil {
-			n.Add(codePort, field+".port", "it has no number; this port is left out")
+			n.Add(codePort, field+".port", "it has no number; this port is excluded")
 			continue
 		}
 		number, ok := portNumber(*p.Port)
 		switch {
 		case !ok:
-			n.Add(codePort, field+".port", "%d is not a port number (1 to 65535); this port is left out", *p.Port)
+			n.Add(codePort, field+".port", "%d is not a port number (1 to 65535); this port is excluded", *p.Port)
 		case name == "" && len(in) > 1:
-			n.Add(codePort, field+".name", "a slice with several ports must name each; this port is left out")
+			n.Add(codePort, field+".name", "a slice with several ports must name each; this port is excluded")
 		case seen[name]:
-			n.Add(codePort, field+".name", "%s was used before in this slice; this port is left out", federation.Quote(name))
+			n.Add(codePort, field+".name", "%s was used before in this slice; this port is excluded", federation.Quote(name))
 		default:
 			seen[name] = true
 			out = append(out, federation.EndpointPort{Name: name, Number: number})

@@ -154,7 +154,7 @@ func TestExternalNameRefused(t *testing.T) {
 	for name, part := range map[string]string{
 		"127.0.0.1": "IP address", "fd00::1": "IP address", "web.shop.svc.cluster.local": "names itself",
 		"Web.Shop.svc.cluster.local.": "names itself",
-		"":                            "empty", "a b": "no DNS name", "x\u0000y": "no DNS name",
+		"":                            "empty", "a b": "not a DNS name", "x\u0000y": "not a DNS name",
 	} {
 		s := parseService(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},

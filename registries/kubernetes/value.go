@@ -82,21 +82,21 @@ func alphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// place reads a part of a locality; what is no label value is left out.
+// place reads a part of a locality; what is not a label value is excluded.
 func place(text, field string, n *objectProblems) string {
 	if text == "" || labelValue(text) {
 		return text
 	}
-	n.Add(codeLocality, field, "%s is no valid label value (63 letters, digits, '-', '_', '.'); it is left out of the locality",
+	n.Add(codeLocality, field, "%s is not a valid label value (63 letters, digits, '-', '_', '.'); it is excluded from the locality",
 		federation.Quote(text))
 	return ""
 }
 
-// network reads a network label; what is no label value is left out.
+// network reads a network label; what is not a label value is excluded.
 func network(text, field string, n *objectProblems) federation.NetworkID {
 	if text == "" || labelValue(text) {
 		return federation.NetworkID(text)
 	}
-	n.Add(codeNetwork, field, "%s is no valid label value; the cluster's network is used", federation.Quote(text))
+	n.Add(codeNetwork, field, "%s is not a valid label value; the cluster's network is used", federation.Quote(text))
 	return ""
 }

@@ -1,7 +1,7 @@
 // Package reconcile decides which clusters are attached, and keeps the registries in
 // step with that. Wanted is a pure function of what the sources say: the config file,
 // the watched folder, Cluster objects, and Secrets of attached clusters. One goroutine,
-// the Reconciler's, takes up what the sources say and carries out the difference.
+// the Reconciler's, reads what the sources say and carries out the difference.
 package reconcile
 
 import (
@@ -69,7 +69,7 @@ type carrier struct {
 	noun       string
 	plural     string                  // begins the owner of the clusters; the ID of the holder follows
 	at         func(key string) string // the field with the ID
-	notID      string                  // what to say of a key that is no ID
+	notID      string                  // what to say of a key that is not an ID
 	invalid    string                  // code: an object names no cluster
 	unreadable string                  // code: the objects cannot be read
 }
@@ -86,11 +86,11 @@ const (
 var carriers = map[attach.Carrier]carrier{
 	attach.Secrets: {
 		rank: secretRank, noun: "Secret", plural: "Secrets", at: func(key string) string { return fmt.Sprintf("data[%.80q]", key) },
-		notID: "the key is no cluster ID", invalid: codeSecretInvalid, unreadable: codeSecretsUnreadable,
+		notID: "the key is not a cluster ID", invalid: codeSecretInvalid, unreadable: codeSecretsUnreadable,
 	},
 	attach.Profiles: {
 		rank: profileRank, noun: "ClusterProfile", plural: "ClusterProfiles", at: func(string) string { return "metadata.name" },
-		notID: "the name is no cluster ID", invalid: codeProfileInvalid, unreadable: codeProfilesUnreadable,
+		notID: "the name is not a cluster ID", invalid: codeProfileInvalid, unreadable: codeProfilesUnreadable,
 	},
 }
 

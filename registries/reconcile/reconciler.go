@@ -138,7 +138,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 // Latest is the plan that was carried out last.
 func (r *Reconciler) Latest() *Plan { return r.plan.Load() }
 
-// post has the Reconciler take up a change. What it returns is closed once that was
+// post has the Reconciler apply a change. What it returns is closed once that was
 // carried out.
 func (r *Reconciler) post(change func(*Inputs)) <-chan struct{} {
 	done := make(chan struct{})
@@ -160,7 +160,7 @@ func (r *Reconciler) take() []posted {
 	return all
 }
 
-// carryOut takes up what was posted, and does what follows from it.
+// carryOut applies what was posted, and does what follows from it.
 func (r *Reconciler) carryOut(all []posted) {
 	before := r.plan.Load()
 	for _, p := range all {

@@ -34,7 +34,7 @@ const (
 // Reason says why something of the snapshot is not in a resource.
 type Reason = resource.Reason
 
-// ReasonPatchMatched is the code of reasons that tell of a patch that matched; it is no problem.
+// ReasonPatchMatched is the code of reasons that tell of a patch that matched; it is not a problem.
 const ReasonPatchMatched = resource.ReasonPatchMatched
 
 // Node is what is known of a proxy.
@@ -95,5 +95,5 @@ func ViewOf(n Node, r *federation.Reader) View { return node.ViewOf(n, r) }
 // Facets are those of the node's view of the snapshot.
 func Facets(t Type, n Node, s *federation.Snapshot) []Facet { return node.Facets(t, n, s) }
 
-// Serves tells why the node is no gateway of its network.
+// Serves tells why the node is not a gateway of its network.
 func Serves(n Node, s *federation.Snapshot) error { return node.Serves(n, s) }

@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
-// The codes of explanations that are no reasons of Build.
+// The codes of explanations that are not reasons of Build.
 const (
 	ExplainedDirect      = "DIRECT"       // the proxy sends to the endpoint's own address
 	ExplainedGateway     = "GATEWAY"      // the proxy sends to the gateways of its network

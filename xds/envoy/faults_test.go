@@ -39,7 +39,7 @@ func assignmentOf(t *testing.T, w *fixture, n envoy.Node) *endpointv3.ClusterLoa
 }
 
 // TestF86AllGatewaysOfANetworkAreDown: the last set stays where there is nothing
-// else, and comes behind what else there is; it never becomes empty.
+// else, and comes after what else there is; it never becomes empty.
 func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 	behind := func() *fixture {
 		return newFixture().attach("c1", "n1").attach("c2", "n2").attach("c3", "n3").
@@ -65,12 +65,12 @@ func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 			}
 			for _, e := range envoy.Explain(one(t), webKey.Hostname, 80, c.with.snapshot) {
 				if !e.Included {
-					t.Errorf("%s is left out: %s", e.Endpoint.Address, e.Message)
+					t.Errorf("%s is excluded: %s", e.Endpoint.Address, e.Message)
 				}
 			}
 			if n, _ := c.with.snapshot.Network("n2"); !slices.Equal(n.GatewayStatesFrom("n1"),
 				[]federation.GatewayState{federation.LastResort, federation.LastResort}) {
-				t.Errorf("the gateways stand at %v", n.GatewayStatesFrom("n1"))
+				t.Errorf("the gateways are %v", n.GatewayStatesFrom("n1"))
 			}
 			if back := assignmentOf(t, c.with.found(true, "192.0.2.1", "192.0.2.2"), one(t)); !proto.Equal(back, healthy) {
 				t.Errorf("when all is well again the endpoints are %v", list(back))
@@ -80,7 +80,7 @@ func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 }
 
 // TestF87GatewaysMove: the address is another in the next assignment, and one that
-// is refused is no gateway at all.
+// is refused is not a gateway at all.
 func TestF87GatewaysMove(t *testing.T) {
 	w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1")).say("c2", webKey,
 		web(meshed("10.0.2.1", "n2", 0)))
@@ -135,7 +135,7 @@ func inNetwork(t *testing.T, cluster federation.ClusterID, network federation.Ne
 }
 
 // TestF89ControlLinkAndDataPathAreApart: the hub that does not hear from a cluster
-// takes nothing away, and a gateway that is not reached is left out although the
+// takes nothing away, and a gateway that is not reached is excluded although the
 // hub hears from its cluster. Neither shows as the other.
 func TestF89ControlLinkAndDataPathAreApart(t *testing.T) {
 	w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1", "192.0.2.2")).

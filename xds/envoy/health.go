@@ -179,7 +179,7 @@ func probeSocket(name string) *corev3.TransportSocket {
 }
 
 // Found reads a report: for each gateway that the node was told to probe, whether
-// it was reached, by any of the names. What says nothing is left out.
+// it was reached, by any of the names. What says nothing is excluded.
 func (p Probes) Found(r *healthv3.EndpointHealthResponse) map[netip.AddrPort]bool {
 	found := map[netip.AddrPort]bool{}
 	take := func(all []*healthv3.EndpointHealth) {

@@ -82,7 +82,7 @@ func TestSeed60NetworksWithoutGatewayAreSentToDirectly(t *testing.T) {
 	}
 }
 
-// TestWhatIsBehindAGateway: who is left out, and why.
+// TestWhatIsBehindAGateway: who is excluded, and why.
 func TestWhatIsBehindAGateway(t *testing.T) {
 	plain, sick, elsewhere := meshed("10.0.2.2", "n2", 0), meshed("10.0.2.3", "n2", 0), meshed("10.0.2.4", "nowhere", 0)
 	plain.TLSMode, sick.Health = "disabled", federation.Unhealthy

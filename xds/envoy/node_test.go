@@ -224,7 +224,7 @@ func TestU42OlderAgentsAreKnown(t *testing.T) {
 	for name, metadata := range map[string]map[string]any{
 		"without settings":                 of(nil),
 		"with settings of a workload":      of(map[string]any{"readinessProbe": map[string]any{"httpGet": map[string]any{"port": 80}}}),
-		"with an address that is no text":  of(map[string]any{"discoveryAddress": 15012}),
+		"with an address that is not text": of(map[string]any{"discoveryAddress": 15012}),
 		"with an address that is not said": of(map[string]any{"discoveryAddress": ""}),
 	} {
 		if n := parse(t, id, metadata); n.Agent || n.Identity || n.AgentNames {

@@ -77,7 +77,7 @@ func nodeOf(t fataler, proxy federationtest.Proxy) envoy.Node {
 	return n
 }
 
-// compared leaves out the clusters and listeners that every proxy has, unless the
+// compared excludes the clusters and listeners that every proxy has, unless the
 // scenario wants them.
 func compared(all []builtResource, want []byte) []builtResource {
 	return slices.DeleteFunc(slices.Clone(all), func(r builtResource) bool {

@@ -13,8 +13,8 @@ import (
 // TestK50WhatASidecarCannotHaveIsLeftOutAlone, and the proxies say why; the rest of the object takes effect.
 func TestK50WhatASidecarCannotHaveIsLeftOutAlone(t *testing.T) {
 	for name, c := range map[string]struct{ ingress, why string }{
-		"no endpoint":           {`port: {number: 90}, defaultEndpoint: "8.8.8.8:53"`, "is no endpoint of the workload"},
-		"an empty socket":       {`port: {number: 90}, defaultEndpoint: "unix://"`, "is no endpoint of the workload"},
+		"no endpoint":           {`port: {number: 90}, defaultEndpoint: "8.8.8.8:53"`, "is not an endpoint of the workload"},
+		"an empty socket":       {`port: {number: 90}, defaultEndpoint: "unix://"`, "is not an endpoint of the workload"},
 		"a long socket":         {`port: {number: 90}, defaultEndpoint: "unix:///` + strings.Repeat("a", 120) + `"`, "longer than 107 bytes"},
 		"the proxy's own port":  {`port: {number: 15021}, captureMode: NONE`, "has ports 15000 to 15099 itself"},
 		"the port of redirects": {`port: {number: 15006}`, "has ports 15000 to 15099 itself"},

@@ -93,7 +93,7 @@ func TestG81ProbesOfGroupsAreReported(t *testing.T) {
 	}
 }
 
-// triedObjects are those of the kind's file; policies stand at each place of a
+// triedObjects are those of the kind's file; policies are at each place of a
 // DestinationRule that takes them.
 func triedObjects(t *testing.T, kind string) []*federation.Object {
 	t.Helper()

@@ -24,7 +24,7 @@ import (
 )
 
 // TestG76EachFieldOfASpecHasAnEffectOrAReason changes each field of the objects of
-// testdata/supported/specs whose specs are no messages, one at a time, and expects of a supported
+// testdata/supported/specs whose specs are not messages, one at a time, and expects of a supported
 // one that something else is derived or found, or that some proxy gets other bytes; of a field
 // without an effect that the object says so.
 func TestG76EachFieldOfASpecHasAnEffectOrAReason(t *testing.T) {
@@ -233,7 +233,7 @@ func (f *specTrial) admitted(manifest []byte) map[string]any {
 	return value
 }
 
-// none is what has a field left out.
+// none is what lacks a field.
 type none struct{}
 
 // others are other values for a field, some of which its schema may refuse.

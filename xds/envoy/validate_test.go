@@ -93,7 +93,7 @@ var spoils = map[string]spoil{
 		spoilCluster(func(c *clusterv3.Cluster) { c.Name = strings.Repeat("x", 400) }),
 	},
 	"name in EDS": {
-		envoy.EndpointType, webCluster, "no IP address", true,
+		envoy.EndpointType, webCluster, "not an IP address", true,
 		spoilEndpoints(func(l *endpointv3.LocalityLbEndpoints, _ *endpointv3.ClusterLoadAssignment) {
 			l.GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "backend.example.com"
 		}),
@@ -144,7 +144,7 @@ var spoils = map[string]spoil{
 	"chain twice": {envoy.ListenerType, "virtualInbound", "same match", true, spoilListener(func(l *listenerv3.Listener) {
 		l.FilterChains = append(l.FilterChains, l.GetFilterChains()[0])
 	})},
-	"listener at a name": {envoy.ListenerType, "virtualInbound", "no IP address", true, spoilListener(func(l *listenerv3.Listener) {
+	"listener at a name": {envoy.ListenerType, "virtualInbound", "not an IP address", true, spoilListener(func(l *listenerv3.Listener) {
 		l.GetAddress().GetSocketAddress().Address = "localhost"
 	})},
 	"packed filter": {envoy.ListenerType, "virtualInbound", "StatPrefix", true, spoilListener(func(l *listenerv3.Listener) {
@@ -188,7 +188,7 @@ var spoils = map[string]spoil{
 	"an expression that is not one": {envoy.RouteType, "80", "regular expression", true, spoilRoute(func(r *routev3.Route) {
 		r.GetMatch().PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: "a("}}
 	})},
-	"a name in a STATIC cluster": {envoy.ClusterType, webCluster, "no IP address", true, spoilCluster(func(c *clusterv3.Cluster) {
+	"a name in a STATIC cluster": {envoy.ClusterType, webCluster, "not an IP address", true, spoilCluster(func(c *clusterv3.Cluster) {
 		c.EdsClusterConfig, c.ClusterDiscoveryType = nil, &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 		c.LoadAssignment = named("backend.example.com")
 	})},

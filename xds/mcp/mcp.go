@@ -177,7 +177,7 @@ func (t *Table) nameOf(key federation.ServiceKey) string {
 	return namespace + "/isthmus-" + origin[:min(len(origin), shownOrigin)] + "." + strings.TrimPrefix(string(key.Hostname), "*.")
 }
 
-// contained makes a resource. What cannot be made is left out, and does no harm to others.
+// contained makes a resource. What cannot be made is excluded, and does no harm to others.
 func (t *Table) contained(title string, build func() (*Resource, error)) (made *Resource) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -47,7 +47,7 @@ func stampCredentials(given []Credentials, w requested, live, merged map[string]
 	now := version(live)
 	if named := version(w.value); named != "" && named != now {
 		fault := w.fault(Code(schema.Invalid), fmt.Sprintf("metadata.annotations[%s]", federation.CredentialsAnnotation),
-			"it is written with the credentials, when the cluster is attached or they are rotated: leave it out of the manifest")
+			"it is written with the credentials, when the cluster is attached or they are rotated: remove it from the manifest")
 		return &fault
 	}
 	for _, c := range given {

@@ -243,7 +243,7 @@ func (e *Engine) note(o Origin) config.Note {
 	}
 }
 
-// published waits until readers see the revision. That they do not is no error:
+// published waits until readers see the revision. That they do not is not an error:
 // the change is made.
 func (e *Engine) published(ctx context.Context, r Result, revision int64) *Result {
 	r.Revision = revision

@@ -201,7 +201,7 @@ func (w requested) conflicts(all []schema.FieldConflict) []Error {
 	errs := make([]Error, len(all))
 	for i, c := range all {
 		errs[i] = w.fault(Conflict, c.Field, fmt.Sprintf(
-			"%s is set by %q to %s, and this apply wants %s: leave the field out, take the value over, or force",
+			"%s is set by %q to %s, and this apply wants %s: remove the field, take the value over, or force",
 			c.Field, c.Manager, valueText(c.Current), valueText(c.Wanted)))
 		errs[i].Manager = c.Manager
 	}

@@ -21,7 +21,7 @@ const NotEnforced = analysis.NotEnforced
 
 // References finds what an object refers to and the snapshot that is read does not have, what
 // it says without effect on the services there, and that it is a policy that is not enforced.
-// It is no reason to refuse the object: what is missing may come later. Afterwards the reader
+// It is not a reason to refuse the object: what is missing may come later. Afterwards the reader
 // sees the objects of all clusters.
 func References(in *federation.Reader, key federation.ObjectKey) []Finding {
 	o, ok := in.For(federation.AnyCluster).Object(key)

@@ -155,7 +155,7 @@ func (s *Source) notify() {
 	}
 }
 
-// updatePlan takes up the settings and which clusters are attached. It reports whether the
+// updatePlan applies the settings and which clusters are attached. It reports whether the
 // settings are known, and whether every cluster that they name was read or is in trouble.
 func (s *Source) updatePlan(view *config.View, snapshot *federation.Snapshot) (known, answered bool) {
 	s.mu.Lock()

@@ -91,7 +91,7 @@ func oneChange(t *testing.T, server *testbed.Kube) {
 	}
 }
 
-// namespaces: without a namespace nothing is read; one instead of all is no gap.
+// namespaces: without a namespace nothing is read; one instead of all is not a gap.
 func namespaces(t *testing.T, server *testbed.Kube) {
 	server.Apply(namespace("ns1"), namespace("ns2"), route("ns1", "a", "v1"), route("ns2", "b", "v1"))
 	r := newRig(t)
@@ -202,7 +202,7 @@ func rotation(t *testing.T, server *testbed.Kube) {
 	}
 }
 
-// later: a kind that the cluster does not serve is no trouble, and is read once it does.
+// later: a kind that the cluster does not serve is not trouble, and is read once it does.
 func later(t *testing.T, server *testbed.Kube) {
 	r := newRig(t)
 	r.read(all("c1", "late"))

@@ -38,7 +38,7 @@ func (k *diskCache) file(id federation.ClusterID) recordfile.File {
 }
 
 // restore gives a cluster what was read of it before the hub started, if it is the same
-// cluster; the caller holds mu. What is not wanted any more is left out. Each object is read
+// cluster; the caller holds mu. What is not wanted any more is excluded. Each object is read
 // again once the cluster answers.
 func (k *diskCache) restore(c *cluster) {
 	s := k.of

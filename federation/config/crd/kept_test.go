@@ -22,7 +22,7 @@ func (r *rig) stale(id federation.ClusterID, uid string) {
 }
 
 // TestG67RestartWhileTheServerIsAway: a hub that starts while the API server of a cluster is
-// stopped has the objects that it read last, with their age, and takes up what changed once the
+// stopped has the objects that it read last, with their age, and reads what changed once the
 // server answers. Those of another cluster, and damaged files, are not used.
 func TestG67RestartWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()

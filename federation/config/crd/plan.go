@@ -36,7 +36,7 @@ type place struct {
 	namespace string // "": all, or the kind has none
 }
 
-// read takes up the settings, and which clusters are attached where everything of them may
+// read applies the settings, and which clusters are attached where everything of them may
 // be read. It reports whether that changed. Settings that cannot be decoded change nothing.
 func (p *plan) read(state *config.State, snapshot *federation.Snapshot, o *Options, kinds map[federation.Kind]schema.Kind) (changed bool) {
 	object, exists := state.Object(federation.MeshSettingsKey)
@@ -109,7 +109,7 @@ func (w *selection) equal(o *selection) bool {
 		slices.EqualFunc(w.kinds, o.kinds, func(a, b schema.Kind) bool { return a.Kind == b.Kind })
 }
 
-// add takes up the sources of the settings.
+// add adds the sources of the settings.
 func (p *plan) add(sources []federation.ResourceSource, kinds map[federation.Kind]schema.Kind) {
 	for _, source := range sources {
 		w := &selection{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster, status: source.Status}

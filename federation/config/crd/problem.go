@@ -63,7 +63,7 @@ func (s *Source) wrong(first bool) (problems []config.Problem, changed bool) {
 	if !s.stale && s.said != nil {
 		return nil, false
 	}
-	s.stale = first // clusters that are missing were left out
+	s.stale = first // clusters that are missing were excluded
 	problems = s.problems(first)
 	return problems, s.said == nil || !slices.Equal(s.said, problems)
 }

@@ -32,7 +32,7 @@ type rig struct {
 	revision  int64
 	source    *crd.Source
 	operator  *federation.Writer
-	probe     time.Duration // of the clusters: a server that is slow for a moment is no trouble
+	probe     time.Duration // of the clusters: a server that is slow for a moment is not trouble
 	ended     sync.WaitGroup
 	ctx       context.Context //nolint:containedctx // of the test
 	cancel    func()

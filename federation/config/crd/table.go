@@ -39,7 +39,7 @@ func newCluster(id federation.ClusterID) *cluster {
 	}
 }
 
-// observe takes up how the cluster is shown. It reports whether the cluster itself
+// observe notes how the cluster is shown. It reports whether the cluster itself
 // changed, and whether its status did.
 func (c *cluster) observe(of *federation.Cluster) (changed, spoke bool) {
 	status, precedence := federation.RegistryStatus{Phase: of.Status.Phase, Message: of.Status.Message},

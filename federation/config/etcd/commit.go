@@ -240,7 +240,7 @@ func (r records) isRecordOf(ctx context.Context, revision int64, id string) bool
 	return err == nil && entries[0].Tx == id
 }
 
-// sealedPuts are the puts of documents; one without a key is left out.
+// sealedPuts are the puts of documents; one without a key is excluded.
 func sealedPuts(documents map[string]any) ([]clientv3.Op, error) {
 	var puts []clientv3.Op
 	for key, document := range documents {

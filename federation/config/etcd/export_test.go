@@ -85,7 +85,7 @@ func (s *Store) End(t testing.TB, why string) {
 	s.inside.fail(why)
 }
 
-// Hang asks the embedded etcd what it answers only when the question is given up.
+// Hang asks the embedded etcd what it answers only when the question is canceled.
 func (s *Store) Hang(ctx context.Context) <-chan error {
 	asked, answer := make(chan struct{}), make(chan error, 1)
 	go func() {

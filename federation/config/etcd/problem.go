@@ -75,7 +75,7 @@ func fault(doing string, err error) error {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return &config.Refused{
 			Limit:   "request size of etcd",
-			Message: "etcd takes no value of this size; raise its --max-request-bytes to 1.5 MiB at least",
+			Message: "etcd accepts no value of this size; raise its --max-request-bytes to 1.5 MiB at least",
 		}
 	case errors.As(err, &broken), errors.As(err, &refused), errors.Is(err, config.ErrUnavailable):
 		return err

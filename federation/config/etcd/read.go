@@ -112,7 +112,7 @@ func readEntry(kv *mvccpb.KeyValue) (logEntry, error) {
 }
 
 // checkpoints returns those up to the revision, the oldest first. A damaged
-// entry is left out.
+// entry is excluded.
 func (r records) checkpoints(ctx context.Context, revision int64) ([]checkpoint, error) {
 	var found []checkpoint
 	err := r.scan(ctx, checkpointsRoot, checkpointKey(revision+1), func(kv *mvccpb.KeyValue) error {

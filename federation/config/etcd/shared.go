@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// sharedRoot is where values lie that are no configuration and that all replicas
+// sharedRoot is where values are that are not a configuration and that all replicas
 // of the hub share.
 const sharedRoot = "/isthmus/v1/shared/"
 

@@ -25,7 +25,7 @@ func (r *Reading) takesDynamic(field string, p *networking.ServicePort, n *objec
 	if p.GetProtocol() == "" || !protocol.IsHTTP() && protocol != federation.TLS && protocol != federation.HTTPS {
 		n.Add(codeNotHonoured, field+".protocol",
 			"DYNAMIC_DNS resolves the host of requests and the server name of TLS, which connections to a port with the protocol %s do not have; "+
-				"the port is left out, use HTTP, HTTP2, GRPC, HTTPS or TLS", federation.Quote(p.GetProtocol()))
+				"the port is excluded, use HTTP, HTTP2, GRPC, HTTPS or TLS", federation.Quote(p.GetProtocol()))
 		return false
 	}
 	if target := p.GetTargetPort(); target != 0 && target != p.GetNumber() {
@@ -60,12 +60,12 @@ func (r *Reading) usableFor(host federation.Hostname, n *objectProblems) bool {
 	switch {
 	case r.itself && isWildcard(host):
 		n.Add(codeWildcard, "spec.hosts",
-			"the wildcard %s cannot be resolved and is left out; name endpoints, or use the resolution NONE or DYNAMIC_DNS",
+			"the wildcard %s cannot be resolved and is excluded; name endpoints, or use the resolution NONE or DYNAMIC_DNS",
 			federation.Quote(string(host)))
 		return false
 	case r.isDynamic() && !strings.HasPrefix(string(host), "*."):
 		n.Add(codeNotHonoured, "spec.hosts",
-			"the resolution DYNAMIC_DNS is for wildcards such as *.example.com; %s is left out, use the resolution DNS",
+			"the resolution DYNAMIC_DNS is for wildcards such as *.example.com; %s is excluded, use the resolution DNS",
 			federation.Quote(string(host)))
 		return false
 	}

@@ -18,7 +18,7 @@ const (
 	labelNetwork = "topology.istio.io/network"
 )
 
-var errNoAddress = errors.New("is no IP address in its usual form, DNS name or unix:// socket with an absolute path")
+var errNoAddress = errors.New("is not an IP address in its usual form, DNS name or unix:// socket with an absolute path")
 
 func at(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
@@ -173,7 +173,7 @@ func workloadPorts(in *networking.WorkloadEntry, field string, n *objectProblems
 	for _, name := range slices.Sorted(maps.Keys(in.GetPorts())) {
 		number, ok := portNumber(in.GetPorts()[name])
 		if !ok {
-			n.Add(codePort, field+".ports."+name, "%d is not a port number; it is left out, use 1 to 65535", in.GetPorts()[name])
+			n.Add(codePort, field+".ports."+name, "%d is not a port number; it is excluded, use 1 to 65535", in.GetPorts()[name])
 			continue
 		}
 		ports = append(ports, federation.EndpointPort{Name: name, Number: number})

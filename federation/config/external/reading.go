@@ -126,9 +126,9 @@ func (r *Reading) readAddresses(e Entry, n *objectProblems) {
 		prefix, err := parsePrefix(text)
 		switch {
 		case err != nil:
-			n.Add(codeAddress, at("spec.addresses", i), "%s is no IP address or CIDR block; it is left out", federation.Quote(text))
+			n.Add(codeAddress, at("spec.addresses", i), "%s is not an IP address or CIDR block; it is excluded", federation.Quote(text))
 		case !prefix.IsSingleIP() && r.isDNS():
-			n.Add(codeAddress, at("spec.addresses", i), "a CIDR block needs the resolution NONE or STATIC; %s is left out", prefix)
+			n.Add(codeAddress, at("spec.addresses", i), "a CIDR block needs the resolution NONE or STATIC; %s is excluded", prefix)
 		case !slices.Contains(r.vips, prefix):
 			r.vips = append(r.vips, prefix)
 		}
@@ -153,7 +153,7 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 	for i, p := range in {
 		number, ok := portNumber(p.GetNumber())
 		if !ok {
-			n.Add(codePort, at("spec.ports", i)+".number", "%d is not a port number; the port is left out, use 1 to 65535", p.GetNumber())
+			n.Add(codePort, at("spec.ports", i)+".number", "%d is not a port number; the port is excluded, use 1 to 65535", p.GetNumber())
 			continue
 		}
 		if r.isDynamic() && !r.takesDynamic(at("spec.ports", i), p, n) {

@@ -146,7 +146,7 @@ func (l *listing) see(name string, e os.DirEntry, above []string) error {
 		return l.walk(name, above)
 	case !manifest:
 	case !info.Mode().IsRegular():
-		l.refuse(name, codeNotAFile, "is no regular file: it is not opened")
+		l.refuse(name, codeNotAFile, "is not a regular file: it is not opened")
 	default: // of a file that is too large no more than that is read
 		l.files[name] = sight{stamp: stamp(info), changed: info.ModTime()}
 		l.bytes += min(info.Size(), int64(l.options.Manifest.Bytes)+1)

@@ -39,7 +39,7 @@ func readRoute(o *federation.Object) *routeView {
 	return nil
 }
 
-// attaches takes up where the route attaches.
+// attaches notes where the route attaches.
 func (v *routeView) attaches(parents []gateway.ParentReference, hosts []gateway.Hostname) {
 	v.parents = parents
 	for _, host := range hosts {
@@ -55,7 +55,7 @@ func (v *routeView) http() []gateway.HTTPRouteRule {
 	return v.requests()
 }
 
-// connections takes up a rule about connections; only the first has an effect.
+// connections notes a rule about connections; only the first has an effect.
 func (v *routeView) connections(i int, refs []gateway.BackendRef) {
 	field := itemField("spec.rules", i)
 	if i > 0 {

@@ -157,7 +157,7 @@ func (v *routeView) reportShares(s *Status) {
 	}
 }
 
-// refusedHost is no service: the hub closes connections for it.
+// refusedHost is not a service: the hub closes connections for it.
 const refusedHost = "refused.invalid"
 
 // splits are the destinations of connections. The share of backends that cannot be used is

@@ -86,7 +86,7 @@ func TestG50BackendTLS(t *testing.T) {
 				on("NO_VALID_CA_CERTIFICATE", "p", "spec.validation.caCertificateRefs"),
 				on("INVALID_CA_CERTIFICATE_REF", "p", "spec.validation.caCertificateRefs[0]"), unsent),
 		},
-		"what is no certificate": {
+		"what is not a certificate": {
 			toWeb + configMap("roots", "none") + policy("p", onWeb, fromMap), append(refused[:3:3],
 				on("NO_VALID_CA_CERTIFICATE", "p", "spec.validation.caCertificateRefs"),
 				on("INVALID_CA_CERTIFICATE_REF", "p", "spec.validation.caCertificateRefs[0]"), unsent),

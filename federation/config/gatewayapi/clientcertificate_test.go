@@ -6,7 +6,7 @@ import (
 )
 
 // TestG83CertificatesForBackends: proxies of a Gateway present the Secret that it names; one that
-// they may not have, and what is no Secret, is reported, and listeners go on.
+// they may not have, and what is not a Secret, is reported, and listeners go on.
 func TestG83CertificatesForBackends(t *testing.T) {
 	with := func(ref string) string {
 		return strings.Replace(edge, "  listeners:", "  tls: {backend: {clientCertificateRef: "+ref+"}}\n  listeners:", 1) +

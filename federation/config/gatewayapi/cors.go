@@ -49,7 +49,7 @@ func texts[T ~string](list []T) (all []string) {
 	return all
 }
 
-// originMatch matches an origin, in which * is any part of a host. Browsers leave out the
+// originMatch matches an origin, in which * is any part of a host. Browsers exclude the
 // usual port of the scheme.
 func originMatch(origin string) object {
 	if origin == wildcard {

@@ -87,7 +87,7 @@ func (t *httpTranslation) redirect(a *action, in *gateway.HTTPRequestRedirectFil
 	t.replacePath(a, in.Path, field+".path")
 }
 
-// wellKnown are the ports that are left out of a URL.
+// wellKnown are the ports that are excluded from a URL.
 var wellKnown = map[gateway.ProtocolType]gateway.PortNumber{gateway.HTTPProtocolType: 80, gateway.HTTPSProtocolType: 443}
 
 func (t *httpTranslation) mirror(a *action, in *gateway.HTTPRequestMirrorFilter, field string) {
@@ -138,7 +138,7 @@ func (t *httpTranslation) modify(headers object, side string, in *gateway.HTTPHe
 				continue
 			}
 			if _, given := set[name]; !given {
-				set[name] = strings.ReplaceAll(h.Value, "%", "%%") // it is no command of Envoy
+				set[name] = strings.ReplaceAll(h.Value, "%", "%%") // it is not a command of Envoy
 			}
 		}
 		if len(set) > 0 {

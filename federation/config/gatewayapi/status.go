@@ -11,7 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
-// Codes of problems that are no reasons of conditions.
+// Codes of problems that are not reasons of conditions.
 const (
 	codeNotHonoured = "NOT_HONOURED"          // a field without an effect
 	codeClass       = "GATEWAY_CLASS_UNKNOWN" // the Gateway names a class that does not exist

@@ -17,7 +17,7 @@ type statuses struct {
 	say     func([]federation.ObjectKey)
 }
 
-// Statuses is how objects are, as of the last snapshot that Run took up.
+// Statuses is how objects are, as of the last snapshot that Run applied.
 type Statuses struct{ kept *statuses }
 
 // Statuses are those of the objects that the source translates. It calls changed, which may

@@ -21,7 +21,7 @@ const (
 	codeEmpty       = "INGRESS_EMPTY"         // nothing of the Ingress routes a request
 	codeHost        = "HOST_INVALID"
 	codePath        = "PATH_TAKEN"            // an older Ingress has the path of the host
-	codeBackend     = "BACKEND_NOT_SUPPORTED" // a backend that is no service
+	codeBackend     = "BACKEND_NOT_SUPPORTED" // a backend that is not a service
 	codeService     = "SERVICE_UNKNOWN"
 	codePort        = "BACKEND_PORT_UNKNOWN"
 	codeTLSHost     = "TLS_HOST_TAKEN"      // an older Ingress has another certificate for the host

@@ -51,7 +51,7 @@ type Source struct {
 	wake  chan struct{}
 
 	mu     sync.Mutex
-	events []config.Event // that were read and not taken up
+	events []config.Event // that were read and not yet applied
 	listed bool           // the first Update was read
 	faults []config.Problem
 

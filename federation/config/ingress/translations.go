@@ -78,7 +78,7 @@ func newTranslations() *translations {
 	}
 }
 
-// take takes up objects that were read: Ingresses and IngressClasses.
+// take handles objects that were read: Ingresses and IngressClasses.
 func (b *translations) take(events []config.Event) {
 	now := map[federation.ObjectKey]*federation.Object{}
 	for _, e := range events {
@@ -105,7 +105,7 @@ func (b *translations) take(events []config.Event) {
 	b.edit(now)
 }
 
-// configure takes up settings. It reports whether they changed.
+// configure applies settings. It reports whether they changed.
 func (b *translations) configure(now settings) bool {
 	if b.settings == now {
 		return false
@@ -134,7 +134,7 @@ func (b *translations) edit(now map[federation.ObjectKey]*federation.Object) {
 	b.touch(b.set.Affected(changes, b.read)...)
 }
 
-// follow takes up the services of the snapshot.
+// follow applies the services of the snapshot.
 func (b *translations) follow(services *federation.Snapshot) {
 	changes := services.ChangesSince(b.services.Version())
 	b.services = services

@@ -46,7 +46,7 @@ type Row struct {
 // object, where [] means every item of a list.
 type Column struct{ Head, Path string }
 
-// of is a Row in the kind's own type. Every field but the kind may be left out.
+// of is a Row in the kind's own type. Every field but the kind may be omitted.
 type of[T any] struct {
 	kind federation.Kind
 	// names are those under which readers look for an object, in any order.

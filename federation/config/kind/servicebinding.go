@@ -59,7 +59,7 @@ func readBinding(o *federation.Object, spec *federation.ServiceBinding, domain s
 		if bound.Service == b.Key {
 			problems = append(problems, federation.Problem{
 				Code: codeSelf, Object: o.Key.Title(), Field: fmt.Sprintf("spec.services[%d]", i),
-				Message: fmt.Sprintf("%s is the bound service itself and left out; its own endpoints are part of it anyway", b.Key),
+				Message: fmt.Sprintf("%s is the bound service itself and excluded; its own endpoints are part of it anyway", b.Key),
 			})
 			continue
 		}

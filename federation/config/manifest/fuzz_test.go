@@ -41,7 +41,7 @@ func jsonOnly(t *testing.T, value any) {
 	case nil, bool, string, int64:
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			t.Fatalf("%v is no JSON number", v)
+			t.Fatalf("%v is not a JSON number", v)
 		}
 	case []any:
 		for _, item := range v {
@@ -52,6 +52,6 @@ func jsonOnly(t *testing.T, value any) {
 			jsonOnly(t, field)
 		}
 	default:
-		t.Fatalf("%T is no JSON value", v)
+		t.Fatalf("%T is not a JSON value", v)
 	}
 }

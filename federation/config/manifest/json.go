@@ -10,7 +10,7 @@ import (
 )
 
 // readJSON reads a chunk that is one or more JSON values, and reports whether it
-// is. Values with problems are left out.
+// is. Values with problems are excluded.
 func (p *parser) readJSON(c document) bool {
 	if !isJSON(c.text) {
 		return false

@@ -84,7 +84,7 @@ const (
 	MergeKey         Code = "MERGE_KEY"
 	CustomTag        Code = "TAG"
 	DuplicateKey     Code = "DUPLICATE_KEY"
-	BadKey           Code = "KEY" // a key that is no string
+	BadKey           Code = "KEY" // a key that is not a string
 	Ambiguous        Code = "AMBIGUOUS"
 	BadNumber        Code = "NUMBER" // not exact in 64 bits
 	Substitution     Code = "SUBSTITUTION"

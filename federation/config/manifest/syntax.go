@@ -18,7 +18,7 @@ func (p *parser) syntax(c document, err error) {
 	line = max(1, min(line, len(lines)))
 	for _, l := range []int{line, line + 1, line - 1} { // the library is off by one at times
 		if l >= 1 && l <= len(lines) && tabIn(lines[l-1]) >= 0 {
-			p.report(spot{c.line + l - 1, tabIn(lines[l-1]) + 1}, "", Tab, "a tab is no indentation: write spaces")
+			p.report(spot{c.line + l - 1, tabIn(lines[l-1]) + 1}, "", Tab, "a tab is not indentation: write spaces")
 			return
 		}
 	}

@@ -188,7 +188,7 @@ func (r *yamlReader) indentation(root *yaml.Node) {
 		for l := last.Line + 1; l < until && l <= len(lines); l++ {
 			text := lines[l-1]
 			if i := tabIn(text); i >= 0 && !strings.HasPrefix(strings.TrimLeft(text, " \t"), "#") && strings.TrimSpace(text) != "" {
-				r.report(spot{r.chunk.line + l - 1, i + 1}, "", Tab, "a tab is no indentation: write spaces")
+				r.report(spot{r.chunk.line + l - 1, i + 1}, "", Tab, "a tab is not indentation: write spaces")
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func (s *Source) read(t *table, a *answer) (found map[string]*item, unnamed []co
 		if err != nil {
 			unnamed = append(unnamed, config.Problem{
 				Code: codeUndecodable, Object: t.url,
-				Message: message("resource %d of the answer is left out: %v", n, err),
+				Message: message("resource %d of the answer is excluded: %v", n, err),
 			})
 			continue
 		}

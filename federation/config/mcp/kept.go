@@ -159,7 +159,7 @@ func (k *keeper) failed(err error) {
 	k.logger.Warn("what a configuration server gave is not on disk; a hub that starts while the server is away lacks it", slog.Any("err", err))
 }
 
-// restore takes up what the last run gave of the kinds that are asked for. Each object is read
+// restore restores what the last run gave of the kinds that are asked for. Each object is read
 // again once the server answers: the hub that wrote the file may have been an older one.
 func (s *Source) restore() {
 	all, saved := s.keeper.read()

@@ -78,7 +78,7 @@ type Options struct {
 	Known    []schema.Kind // that the hub knows
 	Schema   Schema
 	Hub      federation.ClusterID // of the node that the hub says it is
-	Origin   string               // what OriginAnnotation says in objects of this hub: they are left out
+	Origin   string               // what OriginAnnotation says in objects of this hub: they are excluded
 	Limits   federation.Limits    // of what is kept
 	Object   int                  // bytes of one object; default 1 MiB
 	Patience time.Duration        // how long the first Update waits for answers of all kinds; default 10 s
@@ -195,7 +195,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	}
 }
 
-// handle takes up what came over the link. An error ends the link.
+// handle handles what came over the link. An error ends the link.
 func (s *Source) handle(l *link, e event) error {
 	switch {
 	case e.err != nil:

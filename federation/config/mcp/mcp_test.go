@@ -89,7 +89,7 @@ func TestM02AServerThatIsAwayDoesNotHoldUpTheStart(t *testing.T) {
 }
 
 // TestM14NamesAndVersionsAreBounded: they are kept and shown. The last valid form of an object
-// with a long version stays, and an answer with a long version is no answer.
+// with a long version stays, and an answer with a long version is not an answer.
 func TestM14NamesAndVersionsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	s := serve(t, false)
@@ -104,7 +104,7 @@ func TestM14NamesAndVersionsAreBounded(t *testing.T) {
 	opens := func(r *discoveryv3.DiscoveryRequest) bool { return r.GetNode() != nil }
 	s.next(opens)
 	s.say(long, entry(t, "b", "1"))
-	s.next(opens) // the stream was given up
+	s.next(opens) // the stream was closed
 	s.say("3", entry(t, "a", "2"))
 	h.await("the next answer", func() bool { return h.said() && h.has("a") && !h.has("b") && !h.has("well") })
 }

@@ -52,7 +52,7 @@ func (t *table) versions() map[string]string {
 	return all
 }
 
-// take takes up an answer. What it returns is why nothing of it is taken.
+// take handles an answer. What it returns is why nothing of it is taken.
 func (s *Source) take(t *table, a *answer, now time.Time) (refused *config.Problem) {
 	t.refused = nil
 	if n := s.used.Objects - len(t.items) + len(a.resources); !a.delta && n > s.o.Limits.Objects || len(a.resources) > s.o.Limits.Objects {

@@ -18,9 +18,9 @@ import (
 type level struct {
 	here       *validate.SchemaValidator
 	quick      *quick // accepts most values; nil: the library judges all
-	preserves  bool   // members that are no properties stay
+	preserves  bool   // members that are not properties stay
 	properties map[string]levelOf
-	additional levelOf // of the members that are no properties; nil: they may be anything
+	additional levelOf // of the members that are not properties; nil: they may be anything
 	items      levelOf
 	keys       []string // of the items of a list; nil: they have none
 }

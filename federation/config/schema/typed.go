@@ -63,7 +63,7 @@ type renamer struct{}
 func (renamer) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	u, ok := in.(*unstructured.Unstructured)
 	if !ok {
-		return nil, fmt.Errorf("converting a %T: it is no unstructured object", in)
+		return nil, fmt.Errorf("converting a %T: it is not an unstructured object", in)
 	}
 	gvk, ok := to.KindForGroupVersionKinds([]kube.GroupVersionKind{u.GroupVersionKind()})
 	if !ok {

@@ -34,7 +34,7 @@ var patched = map[api.EnvoyFilter_ApplyTo]proto.Message{
 }
 
 // patchValue says why the value is not one of Envoy's type. Fields that the type does
-// not have may be those of a newer Envoy: they are no mistake here, nor in Istio.
+// not have may be those of a newer Envoy: they are not a mistake here, nor in Istio.
 func patchValue(p *configPatch) string {
 	kind, value := patched[p.GetApplyTo()], p.GetPatch().GetValue()
 	if kind == nil || value == nil {

@@ -30,7 +30,7 @@ func DryRun(object map[string]any, allowed bool) []Problem {
 		return problem(at, schema.Forbidden, when(true, "a policy with action %s cannot be tried out: remove it, or write ALLOW or DENY", action))
 	}
 	_, err := strconv.ParseBool(value)
-	return invalid(at, when(err != nil, "%q is no boolean: write \"true\" or \"false\"", value))
+	return invalid(at, when(err != nil, "%q is not a boolean: write \"true\" or \"false\"", value))
 }
 
 // GatewayName reports what is wrong with the name of a Gateway: NAME.NAMESPACE was how

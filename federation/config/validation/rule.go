@@ -83,7 +83,7 @@ func repeated(at path, list []string) []Problem {
 	})
 }
 
-// idle turns problems into findings: what is wrong does nothing, and is no reason to
+// idle turns problems into findings: what is wrong does nothing, and is not a reason to
 // refuse the object.
 func idle(problems []Problem) []Problem {
 	for i := range problems {

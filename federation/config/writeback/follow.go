@@ -35,7 +35,7 @@ func newFollow() *follow {
 	}
 }
 
-// note takes up what the status of an object was computed from.
+// note notes what the status of an object was computed from.
 func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
 	before := f.notes[at]
 	now.idle = now.idle && gatewayapi.Translates(key.Of())

@@ -16,7 +16,7 @@ var (
 	classKind   = federation.Kind{Group: networkingv1.GroupName, Name: "IngressClass"}
 )
 
-// readClass takes up an IngressClass; the caller holds mu.
+// readClass reads an IngressClass; the caller holds mu.
 func (w *Writer) readClass(o *crd.Original) {
 	var class networkingv1.IngressClass
 	if json.Unmarshal(o.Manifest, &class) != nil {

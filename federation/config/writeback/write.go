@@ -122,7 +122,7 @@ func (w *Writer) refresh(ctx context.Context, client dynamic.Interface, j job) {
 	}
 }
 
-// replace takes up a later form of the object; the caller holds mu.
+// replace records a later form of the object; the caller holds mu.
 func (r *record) replace(now *unstructured.Unstructured) {
 	if !older(r.Version, now.GetResourceVersion()) {
 		return
@@ -143,7 +143,7 @@ func (w *Writer) took(j job, after *unstructured.Unstructured) {
 		return
 	}
 	now := time.Now()
-	// The write succeeded: this is no pause of a retry but the pace of writes that repeat.
+	// The write succeeded: this is not a pause of a retry but the pace of writes that repeat.
 	r.pause = min(max(2*r.pause, w.o.Pause), mostPause)
 	if now.Sub(r.wrote) > 4*r.pause {
 		r.pause = w.o.Pause

@@ -127,7 +127,7 @@ func istioStatus(t *testing.T, server *testbed.Kube) {
 	}
 }
 
-// otherWriters (G32): entries of other controllers stay, and what they change meanwhile is no trouble.
+// otherWriters (G32): entries of other controllers stay, and what they change meanwhile is not trouble.
 func otherWriters(t *testing.T, server *testbed.Kube) {
 	r := newRig(t, server.Admin, true)
 	r.service("shop", "web", nil)

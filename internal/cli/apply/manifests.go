@@ -134,7 +134,7 @@ func (s *sources) deeper() string {
 }
 
 // namesIn lists the manifests of a folder, sorted. Hidden folders, like those of
-// version control and of mounted ConfigMaps, are left out.
+// version control and of mounted ConfigMaps, are excluded.
 func (s *sources) namesIn(root *os.Root) ([]string, error) {
 	var names []string
 	err := fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {

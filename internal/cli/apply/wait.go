@@ -53,7 +53,7 @@ func (w *waitFlags) check(args []string) error {
 		return err
 	}
 	if w.revision != "" && w.until == forDeleted {
-		return cmdutil.Usagef("--for deleted waits for objects that are named; leave out --revision")
+		return cmdutil.Usagef("--for deleted waits for objects that are named; omit --revision")
 	}
 	if w.revision == lastRevision {
 		return nil

@@ -23,7 +23,7 @@ func AtMost(n int) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		return Usagef("%q takes no argument %q; see %q", cmd.CommandPath(), args[n], cmd.CommandPath()+" --help")
+		return Usagef("%q accepts no argument %q; see %q", cmd.CommandPath(), args[n], cmd.CommandPath()+" --help")
 	}
 }
 

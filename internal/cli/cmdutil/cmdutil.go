@@ -60,9 +60,9 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 		return Usagef("unknown command %q of %q%s; see %q", args[0], cmd.CommandPath(), DidYouMean(args[0], commandNames(cmd)),
 			cmd.CommandPath()+" --help")
 	case cmd.Flags().Lookup("filename") != nil:
-		return Usagef("%q takes no argument %q; name files with -f; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
+		return Usagef("%q accepts no argument %q; name files with -f; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
 	case cmd.HasParent():
-		return Usagef("%q takes no argument %q; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
+		return Usagef("%q accepts no argument %q; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
 	}
 	return Usagef("unknown command %q%s; see %q", args[0], DidYouMean(args[0], commandNames(cmd)), cmd.CommandPath()+" --help")
 }

@@ -216,7 +216,7 @@ func nothing(g *getting, t resource.Target) string {
 	return text
 }
 
-// cells leaves out the columns that were not asked for.
+// cells excludes the columns that were not asked for.
 func (g *getting) cells(t resource.Target, h heads, all []string) []string {
 	if g.output.Name != "wide" {
 		all = all[:len(all)-h.wide]
@@ -227,7 +227,7 @@ func (g *getting) cells(t resource.Target, h heads, all []string) []string {
 	return all
 }
 
-// printItems prints what is no table: one thing that was named as it is, all else
+// printItems prints what is not a table: one thing that was named as it is, all else
 // as a list.
 func printItems(s *session.Session, g *getting, targets []resource.Target, shown []item) error {
 	switch {

@@ -87,7 +87,7 @@ func (g *bootstrapFlags) read() error {
 	for _, text := range g.ips {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("--ip: %q is no IP address", text))
+			wrong = append(wrong, fmt.Errorf("--ip: %q is not an IP address", text))
 		}
 		o.Addresses = append(o.Addresses, ip)
 	}

@@ -71,7 +71,7 @@ func readContextsFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxContexts {
-		return nil, fmt.Errorf("%s is no regular file of at most 1 MiB", path)
+		return nil, fmt.Errorf("%s is not a regular file of at most 1 MiB", path)
 	}
 	return os.ReadFile(path)
 }

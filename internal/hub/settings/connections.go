@@ -80,7 +80,7 @@ func (c configFile) connections(descriptors int) (listeners.Limits, xds.Limits, 
 
 func notNegative(field string, value int) error {
 	if value < 0 {
-		return fmt.Errorf("%s: %d is negative; use 1 or more, or leave it out for the default", field, value)
+		return fmt.Errorf("%s: %d is negative; use 1 or more, or omit it for the default", field, value)
 	}
 	return nil
 }

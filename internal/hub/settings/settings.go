@@ -271,7 +271,7 @@ func (s *Settings) checkEtcd() error {
 	case outside && quota != 0:
 		return Usagef("--etcd-quota-bytes: is for the embedded etcd; set the quota of an etcd outside with its own --quota-backend-bytes")
 	case outside && s.NewStore:
-		return Usagef("--new-store: is for the embedded etcd; leave it out, or leave out --etcd-endpoints")
+		return Usagef("--new-store: is for the embedded etcd; omit it, or omit --etcd-endpoints")
 	case quota != 0 && (quota < leastQuota || quota > mostQuota):
 		return Usagef("--etcd-quota-bytes: must be from %d (16 MiB) to %d (64 GiB), not %d", leastQuota, mostQuota, quota)
 	}

@@ -21,7 +21,7 @@ func (w Written) News() (n wanted.News) {
 	return n
 }
 
-// follow takes up what changed in the fleet.
+// follow applies what changed in the fleet.
 func (h *lastNews) follow(now *fleet.Value, n *wanted.News) {
 	changes := now.ChangesSince(h.fleet)
 	h.fleet = now.Version()
@@ -42,7 +42,7 @@ func (h *lastNews) follow(now *fleet.Value, n *wanted.News) {
 	n.Moved = n.Moved || len(changes.Changed)+len(changes.Gone) > 0
 }
 
-// take takes up how a stream is now.
+// take handles how a stream is now.
 func (h *lastNews) take(p *fleet.Proxy, n *wanted.News) {
 	before, known := h.refusals[p.Key()]
 	refuses := p.Refusals()

@@ -176,7 +176,7 @@ func ParseCertificates(name string, text []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for block := range pemtext.Blocks(text) {
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("%s holds something that is no certificate", name)
+			return nil, fmt.Errorf("%s holds something that is not a certificate", name)
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {

@@ -29,7 +29,7 @@ func (Key) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 func (k Key) signer() (crypto.Signer, error) {
 	block, _ := pem.Decode(k)
 	if block == nil {
-		return nil, errors.New("ca-key.pem is no PEM key")
+		return nil, errors.New("ca-key.pem is not a PEM key")
 	}
 	return parseKey(block.Bytes)
 }
@@ -45,7 +45,7 @@ func parseKey(der []byte) (crypto.Signer, error) {
 		signer = key
 	}
 	if signer == nil {
-		return nil, errors.New("ca-key.pem is no unencrypted PEM key in PKCS #8, PKCS #1 or SEC 1")
+		return nil, errors.New("ca-key.pem is not an unencrypted PEM key in PKCS #8, PKCS #1 or SEC 1")
 	}
 	if err := checkKey(signer.Public()); err != nil {
 		return nil, fmt.Errorf("ca-key.pem: %w", err)

@@ -17,7 +17,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// skew is how far the clocks of a mesh may be apart.
+// skew is the largest difference between the clocks of a mesh.
 const skew = 2 * time.Minute
 
 // organization marks the subject of what the hub signs; the unit beside it is

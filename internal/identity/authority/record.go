@@ -69,7 +69,7 @@ func (s state) encode(domain string, keys Sealer) ([]byte, error) {
 var ErrUnusable = errors.New("the stored certificate authority cannot be used")
 
 // decode reads what encode made. A record of another trust domain is an error:
-// its certificates would be worth nothing. A key that cannot be opened is no error:
+// its certificates would be worth nothing. A key that cannot be opened is not an error:
 // its signer's roots are trusted all the same.
 func decode(stored []byte, domain string, keys Sealer) (state, error) {
 	if len(stored) > maxRecord {
@@ -77,7 +77,7 @@ func decode(stored []byte, domain string, keys Sealer) (state, error) {
 	}
 	var r record
 	if err := json.Unmarshal(stored, &r); err != nil {
-		return state{}, fmt.Errorf("%w: it is no record of one; restore the store from a backup", ErrUnusable)
+		return state{}, fmt.Errorf("%w: it is not a record of one; restore the store from a backup", ErrUnusable)
 	}
 	if r.TrustDomain != domain {
 		return state{},

@@ -125,7 +125,7 @@ func FuzzParseRoots(f *testing.F) {
 		}
 		for _, c := range roots {
 			if !c.IsCA {
-				t.Error("a root is no authority")
+				t.Error("a root is not an authority")
 			}
 		}
 	})

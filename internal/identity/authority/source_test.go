@@ -129,7 +129,7 @@ func TestIntermediatesThatCannotBeUsed(t *testing.T) {
 		want  string
 	}{
 		"no certificate": {Files{Key: good.Key, Root: good.Root}, "ca-cert.pem holds no PEM"},
-		"no key":         {Files{Certificate: good.Certificate, Root: good.Root}, "ca-key.pem is no PEM key"},
+		"no key":         {Files{Certificate: good.Certificate, Root: good.Root}, "ca-key.pem is not a PEM key"},
 		"no root":        {Files{Certificate: good.Certificate, Key: good.Key}, "root-cert.pem holds no PEM"},
 		"another's key":  {Files{Certificate: good.Certificate, Key: other.Key, Root: good.Root}, "not the key of"},
 		"another's root": {
@@ -140,7 +140,7 @@ func TestIntermediatesThatCannotBeUsed(t *testing.T) {
 			c.IsCA, c.MaxPathLenZero, c.KeyUsage = false, false, x509.KeyUsageDigitalSignature
 		}), "may not sign"},
 		"one that has ended": {o.files(t, func(c *x509.Certificate) { c.NotAfter = o.at.Add(-time.Minute) }), "does not lead to a root"},
-		"key in certificate": {Files{Certificate: good.Key, Key: good.Key, Root: good.Root}, "something that is no certificate"},
+		"key in certificate": {Files{Certificate: good.Key, Key: good.Key, Root: good.Root}, "something that is not a certificate"},
 	} {
 		_, err := Open(t.Context(), (&rig{t: t, now: o.at, store: &memory{}}).withSource(&fixed{files: c.files}))
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "BEGIN") {

@@ -92,7 +92,7 @@ func (s state) signed(c *x509.Certificate) bool {
 	return slices.ContainsFunc(s.generations, func(g generation) bool { return g.signer().Equal(c) })
 }
 
-// add takes up a signer. It signs at once where no other can, or where all
+// add adds a signer. It signs at once where no other can, or where all
 // of its roots are trusted already for as long as the overlap; else its roots are
 // trusted at once, and it signs after the overlap.
 func (s state) add(g generation, now time.Time, p Policy) state {

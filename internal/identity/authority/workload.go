@@ -64,7 +64,7 @@ func (w Workload) id() (spiffeid.ID, error) {
 // CheckTrustDomain refuses what cannot be the name of a trust domain.
 func CheckTrustDomain(name string) error {
 	if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {
-		return fmt.Errorf("%q is no trust domain: use the letters a to z, digits, '.', '-' and '_', such as cluster.local", name)
+		return fmt.Errorf("%q is not a trust domain: use the letters a to z, digits, '.', '-' and '_', such as cluster.local", name)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Budget bounds what the API server makes one user of a cluster keep: what it has, the
-// lists that are being read, and the changes that it has not taken up yet (R06).
+// lists that are being read, and the changes that it has not handled yet (R06).
 type Budget struct {
 	limits federation.Limits
 	used   func(federation.Usage)

@@ -38,7 +38,7 @@ func (c *compiler) principal(value string) (*rbacv3.Principal, error) {
 		return nil, fmt.Errorf("%q is not a principal: write it without spiffe://", value)
 	}
 	if strings.Count(value, "*") > 1 || strings.Contains(strings.Trim(value, "*"), "*") {
-		return nil, fmt.Errorf("%q is not a principal: * stands at its start or at its end", value)
+		return nil, fmt.Errorf("%q is not a principal: * may only be its first or its last character", value)
 	}
 	var names []*rbacv3.Principal
 	for _, name := range c.otherwise(value) {

@@ -165,7 +165,7 @@ func overHTTP(v *facet.View, name string, p *mesh.MeshConfig_ExtensionProvider_E
 	return asking{http: resource.InHTTP(resource.ProviderFilter, f)}, nil
 }
 
-// fixedHeaders are added to requests to the provider as they are written: % is no operator.
+// fixedHeaders are added to requests to the provider as they are written: % is not an operator.
 func fixedHeaders(headers map[string]string) []*corev3.HeaderValue {
 	var all []*corev3.HeaderValue
 	for _, name := range slices.Sorted(maps.Keys(headers)) {

@@ -68,17 +68,17 @@ func TestG89Clusters(t *testing.T) {
 		"no name":               {`"type": "STRICT_DNS"` + among(at("")), "neither a name nor an IP address"},
 		"addresses":             {`"type": "STATIC"` + among(at("10.0.0.1"), at("2001:db8::1")), ""},
 		"a socket":              {`"type": "STATIC"` + among(`{"endpoint": {"address": {"pipe": {"path": "/run/a"}}}}`), ""},
-		"a name in STATIC":      {`"type": "STATIC"` + among(at("10.0.0.1"), at("a.com")), `lb_endpoints[1]: "a.com" is no IP address; a cluster of names has the type STRICT_DNS`},
+		"a name in STATIC":      {`"type": "STATIC"` + among(at("10.0.0.1"), at("a.com")), `lb_endpoints[1]: "a.com" is not an IP address; a cluster of names has the type STRICT_DNS`},
 		"names of Redis":        {extension("envoy.clusters.redis", `, "lbPolicy": "CLUSTER_PROVIDED"`+among(at("a.com"), at("b.com"))), ""},
 		"names of an extension": {extension("envoy.clusters.dns", among(at("a.com"))), ""},
-		"an extension's ring":   {extension("envoy.clusters.redis", `, "lbPolicy": "MAGLEV", "maglevLbConfig": {"tableSize": "65536"}`), "65536 is no prime number"},
+		"an extension's ring":   {extension("envoy.clusters.redis", `, "lbPolicy": "MAGLEV", "maglevLbConfig": {"tableSize": "65536"}`), "65536 is not a prime number"},
 		"callers choose":        {`"type": "ORIGINAL_DST", "lbPolicy": "CLUSTER_PROVIDED"`, ""},
 		"callers and Envoy do":  {`"type": "ORIGINAL_DST"`, "needs CLUSTER_PROVIDED"},
 		"nobody chooses":        {`"type": "STATIC", "lbPolicy": "CLUSTER_PROVIDED"`, "is for ORIGINAL_DST clusters"},
 		"the largest ring":      {`"lbPolicy": "RING_HASH", "ringHashLbConfig": {"minimumRingSize": "8388608"}`, ""},
 		"a ring of nothing":     {`"lbPolicy": "RING_HASH", "ringHashLbConfig": {"minimumRingSize": "9", "maximumRingSize": "8"}`, "9 is more than the largest ring, 8"},
 		"a table":               {`"lbPolicy": "MAGLEV", "maglevLbConfig": {"tableSize": "5000011"}`, ""},
-		"a table of no prime":   {`"lbPolicy": "MAGLEV", "maglevLbConfig": {"tableSize": "65536"}`, "65536 is no prime number"},
+		"a table of no prime":   {`"lbPolicy": "MAGLEV", "maglevLbConfig": {"tableSize": "65536"}`, "65536 is not a prime number"},
 		"a table too large":     {`"lbPolicy": "MAGLEV", "maglevLbConfig": {"tableSize": "5000077"}`, "up to 5000011"},
 		"TLS":                   {tls(`"validationContext": {"trustedCa": {"filename": "/ca"}, "matchTypedSubjectAltNames": [{"sanType": "DNS", "matcher": {"exact": "a"}}]}`)[2:], ""},
 		"names without roots":   {tls(`"validationContext": {"matchTypedSubjectAltNames": [{"sanType": "DNS", "matcher": {"exact": "a"}}]}`)[2:], "mean nothing without trusted_ca"},
@@ -109,9 +109,9 @@ func TestG89Endpoints(t *testing.T) {
 		"an address":              {group("a", has(endpoint("10.0.0.1", 80), endpoint("10.0.0.1", 81))), ""},
 		"an address twice":        {group("a", has(endpoint("10.0.0.1", 80), endpoint("10.0.0.1", 80))), "lb_endpoints[1]: 10.0.0.1 port 80 is there twice"},
 		"twice in two regions":    {group("a", has(endpoint("10.0.0.1", 80))) + ", " + group("b", has(endpoint("10.0.0.1", 80))), "endpoints[1]: lb_endpoints[0]: 10.0.0.1"},
-		"a name":                  {group("a", has(endpoint("a.com", 80))), `"a.com" is no IP address to send to`},
-		"every address":           {group("a", has(endpoint("0.0.0.0", 80))), `"0.0.0.0" is no IP address to send to`},
-		"an address with a zone":  {group("a", has(endpoint("fe80::1%eth0", 80))), "is no IP address to send to"},
+		"a name":                  {group("a", has(endpoint("a.com", 80))), `"a.com" is not an IP address to send to`},
+		"every address":           {group("a", has(endpoint("0.0.0.0", 80))), `"0.0.0.0" is not an IP address to send to`},
+		"an address with a zone":  {group("a", has(endpoint("fe80::1%eth0", 80))), "is not an IP address to send to"},
 		"no port":                 {group("a", has(endpoint("10.0.0.1", 0))), "port 0 is not in 1 to 65535"},
 		"a path that is too long": {group("a", has(`{"endpoint": {"address": {"pipe": {"path": "/`+strings.Repeat("x", 107)+`"}}}}`)), "is empty or too long"},
 		"weights of a locality":   {group("a", has(weighed("10.0.0.1"), weighed("10.0.0.2"))), "the weights of locality"},
@@ -180,7 +180,7 @@ func TestG89FilterChains(t *testing.T) {
 func TestG89PlacesToListen(t *testing.T) {
 	datagrams := `{"socketAddress": {"protocol": "UDP", "address": "10.0.0.1", "portValue": 53}}`
 	compare(t, map[string]row{
-		"a name":                   {`"address": {"socketAddress": {"address": "localhost", "portValue": 80}}`, `"localhost" is no IP address`},
+		"a name":                   {`"address": {"socketAddress": {"address": "localhost", "portValue": 80}}`, `"localhost" is not an IP address`},
 		"no port":                  {`"address": {"socketAddress": {"address": "10.0.0.1", "portValue": 0}}`, "port 0"},
 		"datagrams without filter": {`"address": ` + datagrams, "a listener for UDP has one, and no filter chain"},
 		"routes of gRPC": {
@@ -193,7 +193,7 @@ func TestG89PlacesToListen(t *testing.T) {
 			"there is no HTTP filter",
 		},
 		"gRPC of something else": {
-			`"apiListener": {"apiListener": {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster"}}`, "is no HTTP connection manager",
+			`"apiListener": {"apiListener": {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster"}}`, "is not an HTTP connection manager",
 		},
 	}, func(t *testing.T, given string) string {
 		return judge(t, &listenerv3.Listener{}, `"name": "l", `+given)

@@ -58,7 +58,7 @@ func validateStatic(a *endpointv3.ClusterLoadAssignment) error {
 				continue
 			}
 			if _, err := netip.ParseAddr(socket.GetAddress()); err != nil {
-				return fmt.Errorf("load_assignment: endpoints[%d]: lb_endpoints[%d]: %q is no IP address; a cluster of names has the type STRICT_DNS",
+				return fmt.Errorf("load_assignment: endpoints[%d]: lb_endpoints[%d]: %q is not an IP address; a cluster of names has the type STRICT_DNS",
 					i, j, socket.GetAddress())
 			}
 		}
@@ -80,7 +80,7 @@ func validateBalancing(c *clusterv3.Cluster) error {
 		}
 	}
 	if size := c.GetMaglevLbConfig().GetTableSize(); size != nil && !IsTableSize(size.GetValue()) {
-		return fmt.Errorf("maglev_lb_config.table_size: %d is no prime number up to %d", size.GetValue(), MaxTableSize)
+		return fmt.Errorf("maglev_lb_config.table_size: %d is not a prime number up to %d", size.GetValue(), MaxTableSize)
 	}
 	return nil
 }

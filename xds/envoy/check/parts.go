@@ -24,7 +24,7 @@ func onlyAddresses(a *corev3.Address) error {
 	}
 	ip, err := netip.ParseAddr(a.GetSocketAddress().GetAddress())
 	if err != nil || ip.IsUnspecified() || ip.Zone() != "" {
-		return fmt.Errorf("%q is no IP address to send to", a.GetSocketAddress().GetAddress())
+		return fmt.Errorf("%q is not an IP address to send to", a.GetSocketAddress().GetAddress())
 	}
 	return validatePort(a)
 }
@@ -35,7 +35,7 @@ func placeToListen(a *corev3.Address) error {
 		return onlyAddresses(a)
 	}
 	if _, err := netip.ParseAddr(a.GetSocketAddress().GetAddress()); err != nil {
-		return fmt.Errorf("%q is no IP address", a.GetSocketAddress().GetAddress())
+		return fmt.Errorf("%q is not an IP address", a.GetSocketAddress().GetAddress())
 	}
 	return validatePort(a)
 }
@@ -191,7 +191,7 @@ func validateAPIListener(l *listenerv3.Listener) error {
 	manager, ok := m.(*hcmv3.HttpConnectionManager)
 	switch {
 	case !ok:
-		return fmt.Errorf("api_listener: %T is no HTTP connection manager", m)
+		return fmt.Errorf("api_listener: %T is not an HTTP connection manager", m)
 	case manager.GetRds().GetRouteConfigName() == "" || manager.GetRds().GetConfigSource().GetAds() == nil:
 		return fmt.Errorf("api_listener: routes do not come by ADS")
 	case len(manager.GetHttpFilters()) == 0:

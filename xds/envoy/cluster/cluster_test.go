@@ -81,7 +81,7 @@ func TestClustersOfDestinations(t *testing.T) {
 		facet  node.Facet
 		want   string
 		speaks string
-		code   string // of what is left out
+		code   string // of what is excluded
 	}{
 		"a service": {shard: federation.Shard{Ports: []federation.Port{http}}, facet: sidecar, want: "EDS; ROUND_ROBIN", speaks: "HTTP/1.1"},
 		"HTTP/2": {

@@ -77,7 +77,7 @@ func gatewayTCP(v *facet.View, p *listenPort, s *Server) []*listenerv3.Filter {
 func (r *boundRule) cannot(err error) {
 	r.View.LeaveOut(resource.Reason{
 		Code: resource.ReasonInvalidRule, Cause: r.Object.Key,
-		Message: fmt.Sprintf("%s is left out for port %d: %v", r.Object.Key, r.Port, err),
+		Message: fmt.Sprintf("%s is excluded for port %d: %v", r.Object.Key, r.Port, err),
 	})
 }
 

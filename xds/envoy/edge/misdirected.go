@@ -49,7 +49,7 @@ func (p *listenPort) split(routes string) (own, others []string) {
 	return own, others
 }
 
-// withoutCovered leaves out names that a wider one of them covers, where none of the own names comes between.
+// withoutCovered excludes names that a wider one of them covers, where none of the own names comes between.
 func withoutCovered(names, own []string) []string {
 	wild := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, "*") })
 	return slices.DeleteFunc(names, func(name string) bool {

@@ -82,7 +82,7 @@ func addHosts(v *facet.View, hosts map[string]*host, p *listenPort, s *Server) {
 	}
 }
 
-// add takes up a VirtualService; it may be bound by several Gateways.
+// add adds a VirtualService; it may be bound by several Gateways.
 func (h *host) add(r route.Rule) {
 	for _, known := range h.rules {
 		if known.Object == r.Object {
@@ -134,7 +134,7 @@ func routesOf(v *facet.View, r *route.Rule, domain string) []route.Compiled {
 		err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: route.Messages(routes)})
 	}
 	if err != nil {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: fmt.Sprintf("%s is left out for %s:%d: %v",
+		v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: fmt.Sprintf("%s is excluded for %s:%d: %v",
 			r.Object.Key, domain, r.Port, err)})
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
-// KeepClusterLocal leaves out what is in other clusters than the proxy's, where
+// KeepClusterLocal excludes what is in other clusters than the proxy's, where
 // the service is for its own cluster only.
 func KeepClusterLocal(v *facet.View, d destination.Destination, offers []Offer) []Offer {
 	mesh := v.Reader.Mesh()
@@ -55,7 +55,7 @@ const beyond = 1 << 16
 // prioritise orders the members by labels or by how near they are, endpoints and gateways
 // alike, with priorities that have no gap from 0 on. Gateways of a network none of
 // whose gateways can be reached come behind everything else (F86). Where requests are
-// distributed over localities, the members of others are left out, and all that remain
+// distributed over localities, the members of others are excluded, and all that remain
 // have the same priority.
 func prioritise(v *facet.View, d destination.Destination, all []Member) []Member {
 	if v.Facet.Place == node.Near {

@@ -29,7 +29,7 @@ type Offer struct {
 // TakesMutualTLS reports whether the endpoint takes mutual TLS on the port.
 func (o Offer) TakesMutualTLS() bool { return o.Endpoint.TakesMutualTLS() && o.plain == nil }
 
-// LeaveOutPlain notes that the endpoint is left out because it does not take mutual TLS.
+// LeaveOutPlain notes that the endpoint is excluded because it does not take mutual TLS.
 func LeaveOutPlain(v *facet.View, o Offer, message string) {
 	r := resource.Reason{Code: resource.ReasonNoMutualTLS, Shard: o.shard, Address: o.Endpoint.Address, Endpoint: o.Endpoint}
 	if o.plain == nil {

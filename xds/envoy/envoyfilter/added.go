@@ -37,7 +37,7 @@ func Added(v *facet.View, name string) proto.Message {
 		if err := validAdded(a.value); err != nil {
 			v.LeaveOut(resource.Reason{
 				Code: resource.ReasonPatchInvalid, Cause: a.Object,
-				Message: fmt.Sprintf("%s is left out: %v", a.Field(), err),
+				Message: fmt.Sprintf("%s is excluded: %v", a.Field(), err),
 			})
 			continue
 		}

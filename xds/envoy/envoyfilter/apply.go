@@ -8,11 +8,11 @@ import (
 type Outcome struct {
 	Patch   Patch
 	Matched bool
-	Err     error // why it is left out
+	Err     error // why it is excluded
 }
 
 // Patched returns the resource with the patches applied, which it does not change: the resource
-// itself where nothing matches, nil where it is removed. A patch that does not fit is left out
+// itself where nothing matches, nil where it is removed. A patch that does not fit is excluded
 // alone. What never has an effect has no outcome; Problems tells of it.
 func Patched(m proto.Message, patches []Patch) (proto.Message, []Outcome) {
 	jobs := readAll(patches)

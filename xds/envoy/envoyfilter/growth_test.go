@@ -38,7 +38,7 @@ func TestK73WhatPatchesAddToManyResourcesIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  proto.Message
 		patches string
-		out     string // the indexes of the patches that are left out
+		out     string // the indexes of the patches that are excluded
 	}{
 		"small ones":  {webCluster(), large("CLUSTER", "{}", 7) + large("CLUSTER", "{}", 8), ""},
 		"a large one": {webCluster(), large("CLUSTER", "{}", 17), "0"},
@@ -74,7 +74,7 @@ func TestK73WhatPatchesAddToManyResourcesIsBounded(t *testing.T) {
 				}
 			}
 			if got := strings.Join(out, " "); got != c.out {
-				t.Errorf("left out: %q, want %q: %+v", got, c.out, errorsOf(outcomes))
+				t.Errorf("excluded: %q, want %q: %+v", got, c.out, errorsOf(outcomes))
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 // Package envoyfilter applies EnvoyFilters: the last stage of a resource that is built. A patch
-// that does not fit is left out alone, and the reason says why.
+// that does not fit is excluded alone, and the reason says why.
 package envoyfilter
 
 import (

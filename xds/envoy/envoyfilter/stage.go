@@ -19,7 +19,7 @@ import (
 
 // Apply returns a resource with the EnvoyFilters applied that select the view's proxies: the resource itself
 // where they change nothing, nil where they remove it. It notes which patches matched, and which
-// ones were left out.
+// ones were excluded.
 func Apply(v *facet.View, m proto.Message) proto.Message {
 	if v.Facet.Extras().Patches == "" || v.Facet.Scope == node.ScopePatched || m == nil {
 		return m
@@ -33,7 +33,7 @@ func Apply(v *facet.View, m proto.Message) proto.Message {
 		if o.Err != nil {
 			v.LeaveOut(resource.Reason{
 				Code: resource.ReasonPatchInvalid, Cause: o.Patch.Object,
-				Message: fmt.Sprintf("%s is left out of %q: %v", o.Patch.Field(), nameOf(m), o.Err),
+				Message: fmt.Sprintf("%s is excluded from %q: %v", o.Patch.Field(), nameOf(m), o.Err),
 			})
 		}
 	}

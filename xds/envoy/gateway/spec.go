@@ -56,7 +56,7 @@ func Bind(s *networking.Server) (netip.Addr, error) {
 	}
 	addr, err := netip.ParseAddr(s.GetBind())
 	if err != nil || addr.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("%q is no IP address", s.GetBind())
+		return netip.Addr{}, fmt.Errorf("%q is not an IP address", s.GetBind())
 	}
 	return addr.Unmap(), nil
 }

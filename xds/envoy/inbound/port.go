@@ -85,7 +85,7 @@ func listed(v *facet.View, o *federation.Object, spec *networking.Sidecar) workl
 		}
 		why := p.refusal(v.Facet, number)
 		if why != "" {
-			say("is left out: " + why)
+			say("is excluded: " + why)
 			continue
 		}
 		if in.GetBind() != "" && !p.bound {

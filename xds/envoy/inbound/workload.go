@@ -101,7 +101,7 @@ func (p port) refusal(f node.Facet, number uint16) string {
 	case number == 0:
 		return "it has no port"
 	case isSocket && path == "" || given != "" && !isSocket && !to.IsValid():
-		return fmt.Sprintf("%q is no endpoint of the workload; write 127.0.0.1:PORT, 0.0.0.0:PORT or unix:///PATH", given)
+		return fmt.Sprintf("%q is not an endpoint of the workload; write 127.0.0.1:PORT, 0.0.0.0:PORT or unix:///PATH", given)
 	case len(path) > check.MaxSocketPath:
 		return fmt.Sprintf("the path of the socket is longer than %d bytes; use a shorter one", check.MaxSocketPath)
 	case number == resource.InboundPort || p.bound && number >= firstOwn && number <= lastOwn:

@@ -167,7 +167,7 @@ func (p *nodeParser) fromAgent() bool {
 	return p.text("WORKLOAD_IDENTITY_SOCKET_FILE") != "" || p.fields("PROXY_CONFIG")["discoveryAddress"].GetStringValue() != ""
 }
 
-// readIdentity takes up where the proxy has its identity from: the hub, or the agent
+// readIdentity reads where the proxy has its identity from: the hub, or the agent
 // of Istio that started it, which serves it at a socket and says so. Without either
 // it neither offers nor takes mutual TLS of the mesh.
 func (p *nodeParser) readIdentity() {
@@ -178,7 +178,7 @@ func (p *nodeParser) readIdentity() {
 	case identityFromHub:
 		p.node.Identity = true
 	default:
-		p.fail("metadata IDENTITY_SOURCE %q is no source of identities; it must be %s, or absent", source, identityFromHub)
+		p.fail("metadata IDENTITY_SOURCE %q is not a source of identities; it must be %s, or absent", source, identityFromHub)
 	}
 }
 
@@ -186,7 +186,7 @@ func (p *nodeParser) readIdentity() {
 // out of those of statistics, and finds their ends by a semicolon.
 const delimited = "delimited"
 
-// readStatNames takes up whether names in the proxy's statistics have delimiters. The bootstraps of Istio's agents
+// readStatNames reads whether names in the proxy's statistics have delimiters. The bootstraps of Istio's agents
 // look for them since before the agents say where they serve the proxy's identity.
 func (p *nodeParser) readStatNames() {
 	switch said := p.text("STAT_NAMES"); said {
@@ -244,7 +244,7 @@ func (p *nodeParser) labels(key string) map[string]string {
 		}
 		text, ok := v.GetKind().(*structpb.Value_StringValue)
 		if !ok {
-			p.fail("metadata %s: the label %q is no string", key, name)
+			p.fail("metadata %s: the label %q is not a string", key, name)
 			return nil
 		}
 		labels[p.clean("metadata "+key+": a name", name, maxNodeText)] = p.clean("metadata "+key+": the label "+name,

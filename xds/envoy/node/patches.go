@@ -89,7 +89,7 @@ func PatchesOf(f Facet) []PatchRef {
 // ofCluster marks an object for the proxies of one cluster alone.
 const ofCluster = "@"
 
-// add takes up the patches of an EnvoyFilter that are for the proxy.
+// add adds the patches of an EnvoyFilter that are for the proxy.
 func (p *patchLists) add(n Node, o *federation.Object) {
 	name := o.Key.Namespace + "/" + o.Key.Name
 	if o.Key.Cluster != "" {

@@ -27,7 +27,7 @@ func (n Node) Registered(r *federation.Reader) (Node, *federation.Workload) {
 	return n, found.Workload
 }
 
-// Serves tells why the node is no gateway of its network (S22), as those are that
+// Serves tells why the node is not a gateway of its network (S22), as those are that
 // may be in sni-dnat mode or say which gateways of others they reach: it must be in
 // a namespace where gateways may be, or in that of a service that the Network object
 // names; and in that network by what registries and Network objects say, not by its

@@ -14,6 +14,6 @@ func TestEveryScopeHasARow(t *testing.T) {
 		named[name] = s
 	}
 	if name := endOfScopes.String(); name != "" {
-		t.Errorf("%d, which is no scope, is called %q", endOfScopes, name)
+		t.Errorf("%d, which is not a scope, is called %q", endOfScopes, name)
 	}
 }

@@ -86,7 +86,7 @@ func (e egress) view(v *facet.View, scope node.Scope) *facet.View {
 func reportRefused(v *facet.View) {
 	for _, e := range egressOf(v) {
 		if why := e.refusal(v.Facet); why != "" {
-			v.LeaveOut(e.ignored("is left out: " + why))
+			v.LeaveOut(e.ignored("is excluded: " + why))
 		}
 	}
 }

@@ -39,7 +39,7 @@ func reportLost(v *facet.View) {
 		v.LeaveOut(resource.Reason{
 			Code: resource.ReasonNoDestination, Cause: o.Key,
 			Message: o.Key.Title() +
-				": the egress proxy is no service with that port and subset that this proxy sees: connections to unknown hosts are closed",
+				": the egress proxy is not a service with that port and subset that this proxy sees: connections to unknown hosts are closed",
 		})
 	}
 }

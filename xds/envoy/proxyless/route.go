@@ -44,7 +44,7 @@ func Routes(v *facet.View, name string) proto.Message {
 }
 
 // targetHost is the host at the port: a service, and those that have the same
-// name and are left out for it, or a host of which only a VirtualService may
+// name and are excluded for it, or a host of which only a VirtualService may
 // speak. Nil where it can be neither.
 func targetHost(v *facet.View, host federation.Hostname, number uint16) (h *route.Host, losers []*federation.Service) {
 	if strings.HasPrefix(string(host), "*") {
@@ -64,14 +64,14 @@ func isRuled(v *facet.View, host federation.Hostname) bool {
 }
 
 // hasRoutes reports whether the host has routes, and does not say what of them is
-// left out.
+// excluded.
 func hasRoutes(v *facet.View, h *route.Host) bool {
 	aside := facet.Open(v.Facet, v.Reader)
 	return len(route.HostRoutes(aside, h)) > 0
 }
 
 // forGRPC reduces routes for Envoy to what a gRPC client carries out, and reports
-// what it ignores. Routes that no gRPC request matches are left out.
+// what it ignores. Routes that no gRPC request matches are excluded.
 func forGRPC(v *facet.View, name string, h *route.Host, routes []*routev3.Route) []*routev3.Route {
 	var known []*routev3.Route
 	for i, route := range routes {
@@ -150,7 +150,7 @@ const maxAbsentHeaders = 4
 // header is none.
 func (g grpcRoute) matches(in *routev3.RouteMatch) []*routev3.RouteMatch {
 	if len(in.GetQueryParameters()) > 0 {
-		g.ignored("a match on queryParams", "a call has no query: the route is left out")
+		g.ignored("a match on queryParams", "a call has no query: the route is excluded")
 		return nil
 	}
 	base := &routev3.RouteMatch{
@@ -164,14 +164,14 @@ func (g grpcRoute) matches(in *routev3.RouteMatch) []*routev3.RouteMatch {
 			if h.GetName() == ":method" && matchesPost(h) {
 				continue // every call is a POST
 			}
-			g.ignored("a match on "+h.GetName()[1:], "no call has it: the route is left out")
+			g.ignored("a match on "+h.GetName()[1:], "no call has it: the route is excluded")
 			return nil
 		}
 		if strings.HasSuffix(strings.ToLower(h.GetName()), "-bin") {
 			if h.GetInvertMatch() {
 				continue // for gRPC no call has it
 			}
-			g.ignored("a match on the header "+h.GetName(), "binary headers are not looked at: the route is left out")
+			g.ignored("a match on the header "+h.GetName(), "binary headers are not looked at: the route is excluded")
 			return nil
 		}
 		if !h.GetInvertMatch() || !h.GetTreatMissingHeaderAsEmpty() {
@@ -180,7 +180,7 @@ func (g grpcRoute) matches(in *routev3.RouteMatch) []*routev3.RouteMatch {
 		}
 		doubled++
 		if doubled > maxAbsentHeaders {
-			g.ignored("withoutHeaders", fmt.Sprintf("more than %d headers: the route is left out", maxAbsentHeaders))
+			g.ignored("withoutHeaders", fmt.Sprintf("more than %d headers: the route is excluded", maxAbsentHeaders))
 			return nil
 		}
 		other := &routev3.HeaderMatcher{Name: h.GetName(), InvertMatch: true, HeaderMatchSpecifier: h.GetHeaderMatchSpecifier()}

@@ -9,10 +9,10 @@ type Reason struct {
 	Shard   federation.ShardKey // whose endpoint; zero where no endpoint is meant
 	Address federation.Address
 	// Endpoint is the endpoint itself, and Cause the object because of which it is
-	// left out, or that is left out itself, where there is one.
+	// excluded, or that is excluded itself, where there is one.
 	Endpoint *federation.Endpoint
 	Cause    federation.ObjectKey
-	// Service is the one that is left out, where one is.
+	// Service is the one that is excluded, where one is.
 	Service federation.ServiceKey
 	// Related are other objects that have a part in it, such as one that comes first.
 	Related []federation.ObjectKey
@@ -62,6 +62,6 @@ const (
 // ReasonProxyless is the code of reasons for what gRPC clients do not do.
 const ReasonProxyless = "NOT_IN_GRPC"
 
-// ReasonPatchMatched is the code of reasons that tell of a patch that matched. It is no problem, and is
+// ReasonPatchMatched is the code of reasons that tell of a patch that matched. It is not a problem, and is
 // not shown: without it, the patch matches nothing.
 const ReasonPatchMatched = "patch matched" // in lower case: no client sees it

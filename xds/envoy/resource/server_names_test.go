@@ -48,7 +48,7 @@ func FuzzServerName(f *testing.F) {
 		host, otherHost = strings.ToLower(host), strings.ToLower(otherHost)
 		name := ServerName(federation.Hostname(host), port, subset)
 		if len(name) > MaxServerName || name != strings.ToLower(name) {
-			t.Fatalf("the name %q is no server's", name)
+			t.Fatalf("the name %q is not a server's", name)
 		}
 		id, ok := ParseServerName(name)
 		if !ok || id.Port != port {

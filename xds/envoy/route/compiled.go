@@ -10,7 +10,7 @@ import (
 // Compiled is a route of a VirtualService.
 type Compiled struct {
 	*routev3.Route
-	// TakesAll: the match of the VirtualService takes every request. The route may take fewer,
+	// TakesAll: the match of the VirtualService accepts every request. The route may take fewer,
 	// where a dynamic target takes the names of a wildcard alone.
 	TakesAll bool
 }

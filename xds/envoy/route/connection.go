@@ -51,7 +51,7 @@ func ConnectionsTo(v *facet.View, p service.ServedPort, to netip.Prefix) Connect
 	if err != nil {
 		v.LeaveOut(resource.Reason{
 			Code: resource.ReasonInvalidRule, Cause: r.Object.Key,
-			Message: fmt.Sprintf("%s is left out for %s:%d: %v", r.Object.Key, p.Service.Key.Hostname, p.Port.Number, err),
+			Message: fmt.Sprintf("%s is excluded for %s:%d: %v", r.Object.Key, p.Service.Key.Hostname, p.Port.Number, err),
 		})
 		return own
 	}

@@ -13,8 +13,7 @@ import (
 
 // delegated are the routes of the object to which http[i] delegates, each merged with that
 // route, and the rule in whose namespace their destinations are. As in Istio, a delegate
-// has no hosts and does not delegate itself, and routes that contradict the root's are left
-// out.
+// has no hosts and does not delegate itself, and routes that contradict the root's are excluded.
 func (r *Rule) delegated(i int, in *networking.HTTPRoute) (*Rule, []*networking.HTTPRoute) {
 	key := federation.ObjectKey{
 		Group: virtualservice.Kind.Group, Kind: virtualservice.Kind.Name,

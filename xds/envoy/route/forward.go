@@ -163,7 +163,7 @@ func (r *Rule) Datagrams(destinations []*networking.RouteDestination) (to servic
 func (r *Rule) ownerAtHost(host federation.Hostname, d *networking.Destination) (owner service.ServedPort, missing string) {
 	services := service.SeenAt(r.View, host)
 	if len(services) == 0 {
-		return owner, fmt.Sprintf("the destination %s is no service that this proxy sees", host)
+		return owner, fmt.Sprintf("the destination %s is not a service that this proxy sees", host)
 	}
 	number := r.Port
 	if d.GetPort() != nil {

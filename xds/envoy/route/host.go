@@ -48,7 +48,7 @@ type Host struct {
 	RuledBy federation.ObjectKey // the VirtualService of which its routes are; zero: none
 }
 
-// ServiceKey is empty where the host is no service.
+// ServiceKey is empty where the host is not a service.
 func (h *Host) ServiceKey() federation.ServiceKey {
 	if h.Service == nil {
 		return federation.ServiceKey{}
@@ -90,11 +90,11 @@ func withRuledHosts(v *facet.View, hosts []*Host, number uint16) []*Host {
 	return hosts
 }
 
-// RuledPort is the port on which sidecars serve hosts that are no services.
+// RuledPort is the port on which sidecars serve hosts that are not services.
 const RuledPort = 80
 
-// RuledHosts are the hosts, sorted, that VirtualServices speak of and that are
-// no services: sidecars serve them on port 80. A wildcard counts as no service
+// RuledHosts are the hosts, sorted, that VirtualServices name and that are
+// not services: sidecars serve them on port 80. A wildcard counts as no service
 // where none of the known hosts is covered by it.
 func RuledHosts(v *facet.View, known []*Host) []federation.Hostname {
 	names := make(map[federation.Hostname]bool, len(known))

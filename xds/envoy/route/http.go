@@ -16,7 +16,7 @@ import (
 
 // HostRoutes are the routes of a virtual host: those of its VirtualService,
 // else one that leads to the service. A VirtualService that cannot be expressed
-// is left out as a whole.
+// is excluded as a whole.
 func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 	if r := RuleFor(v, h.Host, h.Number); r != nil {
 		routes, err := r.Routes()
@@ -26,7 +26,7 @@ func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 		}
 		switch {
 		case err != nil:
-			v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: r.Object.Key.String() + " is left out for " +
+			v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: r.Object.Key.String() + " is excluded for " +
 				h.Name() + ": " + err.Error()})
 		case len(routes) > 0:
 			h.RuledBy = r.Object.Key

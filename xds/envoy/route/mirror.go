@@ -11,7 +11,7 @@ import (
 )
 
 // setMirrors sends copies of requests. One for a destination that does not exist
-// is left out: requests themselves do not depend on their copies.
+// is excluded: requests themselves do not depend on their copies.
 func (r *Rule) setMirrors(action *routev3.RouteAction, in *networking.HTTPRoute) {
 	if in.GetMirror() != nil {
 		percentage := 100.0

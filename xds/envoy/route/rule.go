@@ -41,7 +41,7 @@ func (r *Rule) NoteCauses(host string) {
 func RuleFor(v *facet.View, host federation.Hostname, port uint16) *Rule {
 	for _, name := range federation.Wildcards(host) {
 		if name == "*" {
-			break // would take every request of the mesh
+			break // would accept every request of the mesh
 		}
 		if found := RulesNamed(v, name, host); len(found) > 0 {
 			reportYounger(v, found, name)

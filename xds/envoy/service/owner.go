@@ -175,7 +175,7 @@ func HostnameTaken(owner ServedPort, loser *federation.Service, own string) reso
 		why = " has the same hostname and is a service of a cluster; give the ServiceEntry another host"
 	}
 	return resource.Reason{Code: resource.ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() +
-		" is left out: " + owner.Service.Key.String() + why}
+		" is excluded: " + owner.Service.Key.String() + why}
 }
 
 // ServedPort is a TCP-based port of a service.

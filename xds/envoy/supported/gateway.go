@@ -61,7 +61,7 @@ func gatewayValues(m proto.Message) []Field {
 		for j, host := range server.GetHosts() {
 			read := gateway.Hosts([]string{host}, "")
 			if len(read) == 0 || how == gateway.ServesTLS && read[0].Name != "*" && !resource.IsServerName(read[0].Name) {
-				n.add(fmt.Sprintf("%s.hosts[%d]", path, j), fmt.Sprintf("%q is no host that callers can ask for; nothing is served for it", host))
+				n.add(fmt.Sprintf("%s.hosts[%d]", path, j), fmt.Sprintf("%q is not a host that callers can ask for; nothing is served for it", host))
 			}
 		}
 	}

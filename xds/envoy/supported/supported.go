@@ -35,7 +35,7 @@ type table struct {
 	tried   func(proto.Message) []Field // what cannot be tried out by the annotation of a dry run
 }
 
-// row is what proxies get of the objects of a kind. Of objects whose spec is no message, what reads
+// row is what proxies get of the objects of a kind. Of objects whose spec is not a message, what reads
 // them reports what has no effect; their table is what the documentation and a test have.
 type row struct {
 	kind  federation.Kind
@@ -47,7 +47,7 @@ type row struct {
 	// derived marks objects whose effect is in other objects, which the hub derives of them: the proxies
 	// have those.
 	derived bool
-	// merged marks objects that the merge takes up before proxies get anything: no resource is made of
+	// merged marks objects that the merge applies before proxies get anything: no resource is made of
 	// their fields alone.
 	merged bool
 	// concerns reports whether resources for a facet can be made of an object; nil: of each. A builder reads

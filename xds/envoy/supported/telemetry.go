@@ -45,7 +45,7 @@ func telemetryValues(m proto.Message) []Field {
 		for j, o := range item.GetOverrides() {
 			for _, name := range slices.Sorted(maps.Keys(o.GetTagOverrides())) {
 				if err := telemetry.CheckMetricTag(o.GetTagOverrides()[name]); err != nil {
-					n.add(fmt.Sprintf("metrics[%d].overrides[%d].tagOverrides[%s]", i, j, name), err.Error()+"; the tag is left out")
+					n.add(fmt.Sprintf("metrics[%d].overrides[%d].tagOverrides[%s]", i, j, name), err.Error()+"; the tag is excluded")
 				}
 			}
 		}
@@ -53,7 +53,7 @@ func telemetryValues(m proto.Message) []Field {
 	for i, item := range spec.GetTracing() {
 		for _, name := range slices.Sorted(maps.Keys(item.GetCustomTags())) {
 			if err := telemetry.CheckTag(item.GetCustomTags()[name]); err != nil {
-				n.add(fmt.Sprintf("tracing[%d].customTags[%s]", i, name), err.Error()+"; the tag is left out")
+				n.add(fmt.Sprintf("tracing[%d].customTags[%s]", i, name), err.Error()+"; the tag is excluded")
 			}
 		}
 	}

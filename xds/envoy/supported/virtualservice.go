@@ -71,7 +71,7 @@ func virtualServiceValues(spec *networking.VirtualService) []Field {
 	for i, route := range spec.GetHttp() {
 		path := fmt.Sprintf("http[%d]", i)
 		if everything >= 0 {
-			n.add(path, fmt.Sprintf("http[%d] has no match and takes every request before this route", everything))
+			n.add(path, fmt.Sprintf("http[%d] has no match and accepts every request before this route", everything))
 		} else if len(route.GetMatch()) == 0 {
 			everything = i
 		}

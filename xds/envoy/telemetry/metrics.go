@@ -136,7 +136,7 @@ func CheckMetricTag(t *api.MetricsOverrides_TagOverride) error {
 func (s *settings) reportProviders(names []string) {
 	for _, name := range names {
 		if name != PrometheusProvider {
-			s.report(name, fmt.Errorf("%q is no provider of metrics; write %s", name, PrometheusProvider))
+			s.report(name, fmt.Errorf("%q is not a provider of metrics; write %s", name, PrometheusProvider))
 		}
 	}
 }

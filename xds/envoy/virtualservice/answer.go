@@ -30,7 +30,7 @@ var redirectCodes = map[uint32]routev3.RedirectAction_RedirectResponseCode{
 func Redirect(in *networking.HTTPRedirect, port uint16, tls bool) (*routev3.Route_Redirect, error) {
 	code, ok := redirectCodes[in.GetRedirectCode()]
 	if !ok {
-		return nil, fmt.Errorf(".redirect.redirectCode: %d is no redirect that Envoy makes", in.GetRedirectCode())
+		return nil, fmt.Errorf(".redirect.redirectCode: %d is not a redirect that Envoy makes", in.GetRedirectCode())
 	}
 	out := &routev3.RedirectAction{ResponseCode: code, HostRedirect: in.GetAuthority()}
 	if prefix, is := strings.CutPrefix(in.GetUri(), matchedPrefix); is {

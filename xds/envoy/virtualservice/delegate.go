@@ -94,7 +94,7 @@ func matchesWithin(inner, outer map[string]*networking.StringMatch) bool {
 	return true
 }
 
-// matchWithin reports whether the inner match is part of the outer one; nil is no match.
+// matchWithin reports whether the inner match is part of the outer one; nil means no match.
 // Of regular expressions nobody can tell, so they stand alone.
 func matchWithin(inner, outer *networking.StringMatch) bool {
 	if inner == nil || outer == nil {

@@ -28,7 +28,7 @@ func ParseSubnet(text string) (netip.Prefix, error) {
 	}
 	subnet, err := netip.ParsePrefix(text)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is no subnet", text)
+		return netip.Prefix{}, fmt.Errorf("%q is not a subnet", text)
 	}
 	return subnet.Masked(), nil
 }

@@ -48,7 +48,7 @@ func Change(kind federation.Kind, current map[string]any, want *Status, now time
 	return patch
 }
 
-// unclaimed are the conditions of an object that no controller has taken up, as the API has them.
+// unclaimed are the conditions of an object that no controller has claimed, as the API has them.
 func unclaimed(types []string) (all []Condition) {
 	for _, t := range types {
 		all = append(all, Condition{Type: t, Status: "Unknown", Reason: "Pending", Message: "Waiting for controller"})

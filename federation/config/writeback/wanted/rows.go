@@ -18,7 +18,7 @@ type row struct {
 	status    func(Mesh, Object) *Status
 	fields    []field  // of the status that are the hub's
 	own       []string // the types of conditions of which only the hub's may be
-	unclaimed []string // those that an object has that no controller has taken up
+	unclaimed []string // those that an object has that no controller has claimed
 }
 
 // rows are the kinds. Those of Ingresses have their own computation (ForIngress).
