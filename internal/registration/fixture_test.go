@@ -44,9 +44,10 @@ spec:
 
 // fixture is a store and the hubs over it.
 type fixture struct {
-	t     *testing.T
-	store *memory.Store
-	*hub  // the first
+	t       *testing.T
+	store   *memory.Store
+	members int // of one account at a hub, at most
+	*hub        // the first
 }
 
 // hub is one of them, with a keeper.
@@ -56,6 +57,7 @@ type hub struct {
 	engine    *apply.Engine
 	keeper    *registration.Keeper
 	written   atomic.Int32 // WorkloadEntries that reached the store
+	slow      atomic.Int64 // how long each takes
 	reports   atomic.Int32 // reports about health that did
 	log       bytes.Buffer // of the keeper; read it when all goroutines wait
 	stop      func()
@@ -64,6 +66,7 @@ type hub struct {
 // Register is part of registration.Registrar.
 func (h *hub) Register(ctx context.Context, manifest []byte, ttl time.Duration) (time.Time, []apply.Error, error) {
 	h.written.Add(1)
+	pass(time.Duration(h.slow.Load()))
 	return h.engine.Register(ctx, manifest, ttl)
 }
 
@@ -78,8 +81,13 @@ func (c counted) Register(ctx context.Context, o config.Object, ttl time.Duratio
 	return c.Leases.Register(ctx, o, ttl)
 }
 
-// inFixture runs the test in a bubble, with the mesh applied.
+// inFixture runs the test in a bubble, with the mesh applied, and three proxies of one account at most.
 func inFixture(t *testing.T, test func(t *testing.T, w *fixture)) {
+	t.Helper()
+	inFixtureOf(t, 3, test)
+}
+
+func inFixtureOf(t *testing.T, members int, test func(t *testing.T, w *fixture)) {
 	t.Helper()
 	set, err := loaded()
 	if err != nil {
@@ -90,7 +98,7 @@ func inFixture(t *testing.T, test func(t *testing.T, w *fixture)) {
 		kinds = append(kinds, k.Kind)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := &fixture{t: t, store: memory.New(kinds...)}
+		w := &fixture{t: t, store: memory.New(kinds...), members: members}
 		w.hub = w.start(set)
 		w.apply(mesh)
 		test(t, w)
@@ -105,7 +113,7 @@ func (w *fixture) start(set *schema.Set) *hub {
 	views := config.NewAggregate(o, h.snapshots.Open(config.NewState(o).Source()), quiet, config.Named{Name: "ETCD", Source: source})
 	h.engine = apply.New(apply.Options{Log: w.store, Leases: w.store, Views: views, Snapshots: h.snapshots, Schema: set, Validated: source})
 	h.keeper = registration.New(registration.Options{
-		Snapshots: h.snapshots, Views: views, Registrar: h, Leases: counted{w.store, h}, Hub: "hub", Members: 3,
+		Snapshots: h.snapshots, Views: views, Registrar: h, Leases: counted{w.store, h}, Hub: "hub", Members: w.members,
 		Logger: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

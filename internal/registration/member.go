@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/retry"
@@ -20,6 +22,7 @@ type member struct {
 	keeper   *Keeper
 	replaces string        // node of the proxy that left the record to this one
 	counted  account       // among whose members it is
+	crowd    *crowd        // these members
 	wake     chan struct{} // has one value when something changed
 	ended    chan struct{} // closed when the proxy is refused
 
@@ -165,32 +168,12 @@ type writer struct {
 // again. The error is a *Refusal.
 func (w *writer) step(ctx context.Context, now moment) (time.Duration, error) {
 	o := w.keeper.o
-	there := storedAt(o.Views.Latest(), now.proxy)
-	if err := w.mayHave(now.proxy, there); err != nil {
-		return 0, err
-	}
-	says := now.health
-	if (now.proxy.Probed || now.proxy.Group == "") && !now.hasReported {
-		says.unhealthy = awaitsReport
-		if there.node == now.proxy.Node {
-			says.unhealthy = there.unhealthy
-		}
-	}
-	record, err := w.keeper.recordOf(now.proxy, says)
-	if isRefusal(err, NoEntry) {
-		err = nil // the WorkloadEntry was deleted, and may come back
-	}
+	record, err := w.due(now)
 	if err != nil || record == nil {
 		w.release(ctx, now.proxy)
 		return o.Grace / 3, err
 	}
-	select {
-	case w.keeper.writes <- struct{}{}:
-		defer func() { <-w.keeper.writes }()
-	case <-ctx.Done():
-		return 0, nil
-	}
-	err = w.write(ctx, now.proxy, record)
+	err = w.keep(ctx, record)
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -207,6 +190,26 @@ func (w *writer) step(ctx context.Context, now moment) (time.Duration, error) {
 	return o.Grace / 3, nil
 }
 
+// due is the record that the store should have now; nil: none. The error is a *Refusal.
+func (w *writer) due(now moment) (*config.Object, error) {
+	there := storedAt(w.keeper.o.Views.Latest(), now.proxy)
+	if err := w.mayHave(now.proxy, there); err != nil {
+		return nil, err
+	}
+	says := now.health
+	if (now.proxy.Probed || now.proxy.Group == "") && !now.hasReported {
+		says.unhealthy = awaitsReport
+		if there.node == now.proxy.Node {
+			says.unhealthy = there.unhealthy
+		}
+	}
+	record, err := w.keeper.recordOf(now.proxy, says)
+	if isRefusal(err, NoEntry) {
+		return nil, nil // the WorkloadEntry was deleted, and may come back
+	}
+	return record, err
+}
+
 // mayHave refuses a proxy whose entry is another's, or was not made by a proxy.
 func (w *writer) mayHave(p Proxy, there stored) error {
 	switch {
@@ -219,14 +222,69 @@ func (w *writer) mayHave(p Proxy, there stored) error {
 	return taken(p, there.node)
 }
 
-// write renews the lease of what is written already, or writes it.
-func (w *writer) write(ctx context.Context, p Proxy, record *config.Object) error {
-	o := w.keeper.o
+// keep renews the lease of what is written already, or writes what is due when its turn has come.
+func (w *writer) keep(ctx context.Context, record *config.Object) error {
 	if string(record.Manifest) == w.written {
-		if _, err := o.Leases.Renew(ctx, record.Key); !errors.Is(err, config.ErrNoLease) {
+		if err := w.renew(ctx, record.Key); !errors.Is(err, config.ErrNoLease) {
 			return err
 		}
 	}
+	if !w.takeTurn(ctx, record.Key) {
+		return ctx.Err()
+	}
+	defer w.endTurn()
+	now, done := w.now()
+	if done || now.users == 0 {
+		return nil
+	}
+	record, err := w.due(now)
+	if err != nil || record == nil {
+		signal(w.wake) // the next step does what is due then
+		return nil
+	}
+	return w.write(ctx, now.proxy, record)
+}
+
+// renew does not wait for writes.
+func (w *writer) renew(ctx context.Context, key federation.ObjectKey) error {
+	if !w.keeper.renewals.take(ctx) {
+		return ctx.Err()
+	}
+	defer w.keeper.renewals.free()
+	_, err := w.keeper.o.Leases.Renew(ctx, key)
+	return err
+}
+
+// takeTurn waits for its turn to write. Writes of one account leave places for those of others. While it waits, what is
+// written is renewed: however many proxies connect or change, no record of a connected one ends.
+func (w *writer) takeTurn(ctx context.Context, key federation.ObjectKey) bool {
+	if w.written != "" {
+		waiting, stop := context.WithCancel(ctx)
+		var beside sync.WaitGroup
+		defer beside.Wait()
+		defer stop()
+		beside.Go(func() {
+			for retry.Sleep(waiting, w.keeper.o.Grace/3) {
+				_ = w.renew(waiting, key) // what cannot be renewed is written soon
+			}
+		})
+	}
+	if !w.crowd.writes.take(ctx) {
+		return false
+	}
+	if !w.keeper.writes.take(ctx) {
+		w.crowd.writes.free()
+		return false
+	}
+	return true
+}
+
+func (w *writer) endTurn() {
+	w.keeper.writes.free()
+	w.crowd.writes.free()
+}
+
+func (w *writer) write(ctx context.Context, p Proxy, record *config.Object) error {
 	problems, err := w.keeper.register(ctx, p, record)
 	if err != nil {
 		return err
@@ -240,7 +298,7 @@ func (w *writer) write(ctx context.Context, p Proxy, record *config.Object) erro
 	}
 	if !w.told {
 		w.told = true
-		o.Logger.Info(words(p).written, slog.String("node", p.Node), slog.String("object", p.key().Title()))
+		w.keeper.o.Logger.Info(words(p).written, slog.String("node", p.Node), slog.String("object", p.key().Title()))
 	}
 	w.written = string(record.Manifest)
 	return nil

@@ -58,8 +58,10 @@ const (
 	DefaultMembers = 1000
 	// pace is the time between two writes for one proxy, however often its health changes.
 	pace = time.Second
-	// mostWrites is how many writes are on their way to the store at a time.
-	mostWrites = 8
+	// mostWrites is how many writes are on their way to the store at a time, ofOneAccount how many of them for proxies of one
+	// account. Renewals have as many places as writes, of their own: they are quick, and cannot wait for long.
+	mostWrites   = 8
+	ofOneAccount = mostWrites / 2
 )
 
 // Options are what a Keeper works with. All fields up to Leases are required.
@@ -78,14 +80,20 @@ type Options struct {
 // Keeper keeps the records of the proxies that are connected to this hub. Its methods may
 // be called by many goroutines.
 type Keeper struct {
-	o      Options
-	joined chan struct{} // has one value when somebody waits
-	writes chan struct{}
+	o                Options
+	joined           chan struct{} // has one value when somebody waits
+	writes, renewals places
 
 	mu       sync.Mutex
 	waiting  []*member
 	members  map[federation.ObjectKey]*member
-	accounts map[account]int
+	accounts map[account]*crowd
+}
+
+// crowd is the members of one account; the keeper's mu guards how many there are.
+type crowd struct {
+	members int
+	writes  places
 }
 
 // account is who proved itself: what counts together.
@@ -110,8 +118,8 @@ func New(o Options) *Keeper {
 		o.Logger = slog.Default()
 	}
 	return &Keeper{
-		o: o, joined: make(chan struct{}, 1), writes: make(chan struct{}, mostWrites),
-		members: map[federation.ObjectKey]*member{}, accounts: map[account]int{},
+		o: o, joined: make(chan struct{}, 1), writes: make(places, mostWrites), renewals: make(places, mostWrites),
+		members: map[federation.ObjectKey]*member{}, accounts: map[account]*crowd{},
 	}
 }
 
@@ -134,7 +142,7 @@ func (k *Keeper) Join(p Proxy) (*Membership, error) {
 		m.rejoin(p)
 	case m != nil && m.users > 0:
 		return nil, k.refused(p, taken(p, m.proxy.Node))
-	case k.accounts[p.account()] >= k.o.Members:
+	case k.countOf(p.account()) >= k.o.Members:
 		return nil, k.refused(p, refuse(TooMany, "%d proxies of %s/%s are registered, which is the limit: some must leave first",
 			k.o.Members, p.Namespace, p.Account))
 	default:
@@ -151,11 +159,24 @@ func (k *Keeper) add(p Proxy, before *member) *member {
 		k.drop(before)
 	}
 	k.members[p.key()] = m
-	k.accounts[p.account()]++
+	m.crowd = k.accounts[m.counted]
+	if m.crowd == nil {
+		m.crowd = &crowd{writes: make(places, ofOneAccount)}
+		k.accounts[m.counted] = m.crowd
+	}
+	m.crowd.members++
 	k.o.Metrics.Members(1)
 	k.waiting = append(k.waiting, m)
 	signal(k.joined)
 	return m
+}
+
+// countOf is how many proxies of the account are members; the caller holds mu.
+func (k *Keeper) countOf(a account) int {
+	if c := k.accounts[a]; c != nil {
+		return c.members
+	}
+	return 0
 }
 
 // drop forgets the member; the caller holds mu.
@@ -167,8 +188,8 @@ func (k *Keeper) drop(m *member) {
 	if k.members[m.proxy.key()] == m {
 		delete(k.members, m.proxy.key())
 	}
-	k.accounts[m.counted]--
-	if k.accounts[m.counted] == 0 {
+	m.crowd.members--
+	if m.crowd.members == 0 {
 		delete(k.accounts, m.counted)
 	}
 	k.o.Metrics.Members(-1)
@@ -213,3 +234,18 @@ func signal(to chan struct{}) {
 	default:
 	}
 }
+
+// places are for so many that do something at the same time.
+type places chan struct{}
+
+// take waits for a place; false: the context ended before.
+func (p places) take(ctx context.Context) bool {
+	select {
+	case p <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p places) free() { <-p }
