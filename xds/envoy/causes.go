@@ -22,12 +22,12 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 	found := map[string][]federation.ObjectKey{}
 	switch t {
 	case resource.RouteType:
-		scopeOf(f).build[t](v, name)
+		contentOf(f).build[t](v, name)
 		for _, host := range parts {
 			found[host] = v.Causes.Of[host]
 		}
 	case resource.ListenerType:
-		l, _ := scopeOf(f).build[t](v, name).(*listenerv3.Listener)
+		l, _ := contentOf(f).build[t](v, name).(*listenerv3.Listener)
 		for _, chain := range append(l.GetFilterChains(), l.GetDefaultFilterChain()) {
 			of := chainName(chain)
 			if chain == l.GetDefaultFilterChain() {
@@ -54,7 +54,7 @@ func patchedParts(v *facet.View, t resource.Type, name string, parts []string, f
 	if v.Facet.Extras().Patches == "" || !HasParts(t) {
 		return
 	}
-	envoyfilter.Steps(v, scopeOf(v.Facet).build[t](v, name), func(p envoyfilter.Patch, before, after proto.Message) {
+	envoyfilter.Steps(v, contentOf(v.Facet).build[t](v, name), func(p envoyfilter.Patch, before, after proto.Message) {
 		was, now := formsByPart(before), formsByPart(after)
 		for _, part := range parts {
 			if was[part] != now[part] {

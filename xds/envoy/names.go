@@ -14,7 +14,7 @@ import (
 // Fixed returns the names that exist for everyone with this facet, whatever the
 // services.
 func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
-	fixed := scopeOf(f).fixed
+	fixed := contentOf(f).fixed
 	if fixed == nil {
 		return nil
 	}
@@ -22,11 +22,11 @@ func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
 }
 
 // Contributed reports whether services contribute names at all to those of the facet.
-func Contributed(f node.Facet) bool { return scopeOf(f).names != nil }
+func Contributed(f node.Facet) bool { return contentOf(f).names != nil }
 
 // Contributes returns the names that exist because of one service, sorted.
 func Contributes(t resource.Type, f node.Facet, s *federation.Service, r *federation.Reader) []string {
-	of := scopeOf(f).names
+	of := contentOf(f).names
 	if of == nil {
 		return nil
 	}

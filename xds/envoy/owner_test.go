@@ -53,6 +53,24 @@ func TestR22TheOwnNamespaceComesFirst(t *testing.T) {
 	}
 }
 
+// So it is for the gateways of a namespace, for which services whose callers choose the endpoint are built apart.
+func TestR22TheOwnNamespaceComesFirstForGateways(t *testing.T) {
+	everyones := dup(2, federation.TCP)
+	everyones.Resolution = federation.Passthrough
+	w := newFixture().attach("c1", "").
+		say("c1", inNamespace("other"), everyones).
+		say("c1", inNamespace("shop"), dup(3, federation.TCP, "."))
+	for namespace, want := range map[string]string{"shop": "192.0.2.3", "elsewhere": "192.0.2.2"} {
+		n := parse(t, "router~10.0.0.9~gw."+namespace+"~"+namespace+".svc.cluster.local",
+			map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": namespace})
+		built := build(t, envoy.EndpointType, n, w.snapshot)
+		a, _ := find[*endpointv3.ClusterLoadAssignment](t, built, "outbound|5432||dup.example.com")
+		if got := list(a); !slices.Equal(got, []string{want + ":5432 HEALTHY"}) {
+			t.Errorf("gateways of %s send to %q, want %s", namespace, got, want)
+		}
+	}
+}
+
 // The VIP of the service that a caller's own namespace replaces does not lead to the
 // replacement; it goes on as if the service did not exist.
 func TestR22VIPsOfReplacedServicesGoOn(t *testing.T) {

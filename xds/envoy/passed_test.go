@@ -7,6 +7,7 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
@@ -155,5 +156,29 @@ func TestTheListenerOfARouterDependsOnServicesAndRules(t *testing.T) {
 		Namespace: federation.AllNamespaces,
 	}) {
 		t.Error("the listener does not depend on DestinationRules")
+	}
+}
+
+// A router passes connections on to the subsets of its own cluster's DestinationRules: their chains are those of
+// the clusters that it has.
+func TestARouterListensForSubsetsOfItsCluster(t *testing.T) {
+	w := newFixture().attach("c1", "").config(t, eastWest).say("c1", webKey, web(mesh(at("10.0.0.1", 8080))...))
+	o := &federation.Object{
+		Key: federation.ObjectKey{Group: "networking.istio.io", Kind: "DestinationRule", Cluster: "c1", Namespace: "shop", Name: "web"},
+		Spec: &networking.DestinationRule{
+			Host:    string(webKey.Hostname),
+			Subsets: []*networking.Subset{{Name: "v1", Labels: map[string]string{"version": "v1"}}},
+		},
+	}
+	index(o)
+	var e federation.Edit
+	e.Objects.Set = map[federation.ObjectKey]*federation.Object{o.Key: o}
+	w.apply(e)
+	clusters := bySNI(build(t, envoy.ClusterType, router(t, "sni-dnat"), w.snapshot))
+	if len(clusters) != 2 {
+		t.Errorf("the clusters are %q, want that of the service and that of its subset", clusters)
+	}
+	if chains := chainNames(t, w); !slices.Equal(chains, clusters) {
+		t.Errorf("the router listens for %q and has the clusters %q", chains, clusters)
 	}
 }

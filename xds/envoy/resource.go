@@ -25,7 +25,7 @@ import (
 // that it is for reading only. An error means that the name or the type is not one that
 // Facets and Names give.
 func Build(t resource.Type, name string, f node.Facet, r *federation.Reader) (proto.Message, []resource.Reason, error) {
-	of, ok := scopeOf(f).build[t]
+	of, ok := contentOf(f).build[t]
 	if !ok {
 		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, f)
 	}

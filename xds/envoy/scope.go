@@ -27,9 +27,14 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/telemetry"
 )
 
-// scope is what the facets of one scope have. Which facets a node has is the
-// room node's to say.
+// scope has what is in a scope. Its other half, which builders read, is its row in the room node:
+// its name, its traits, and the facets that a node has of it.
 type scope struct {
+	proxies, clients content // of proxies, and of gRPC clients that have none
+}
+
+// content is the resources of a scope.
+type content struct {
 	// fixed are the names that exist whatever the services; nil: none.
 	fixed func(resource.Type, node.Facet, *federation.Reader) []string
 	// names are those that a service contributes; nil: none.
@@ -55,80 +60,75 @@ func (of build) made(v *facet.View, name string) proto.Message {
 	return envoyfilter.Apply(v, m)
 }
 
-// scopeOf is the facet's row.
-func scopeOf(f node.Facet) scope {
+// contentOf is what is in the facet's scope.
+func contentOf(f node.Facet) content {
 	if f.GRPC {
-		return grpcScopes[f.Scope]
+		return scopes[f.Scope].clients
 	}
-	return scopes[f.Scope]
+	return scopes[f.Scope].proxies
 }
 
 // offering are the scopes whose resources are made of services.
 var offering = scope{
-	names: withSubsets(perPort(outbound.AppendNames)),
-	build: map[resource.Type]build{
-		resource.ClusterType: cluster.Build, resource.EndpointType: endpoint.Assignment, resource.ListenerType: listeners(outbound.Listener),
+	proxies: content{
+		names: withSubsets(perPort(outbound.AppendNames)),
+		build: map[resource.Type]build{
+			resource.ClusterType: cluster.Build, resource.EndpointType: endpoint.Assignment, resource.ListenerType: listeners(outbound.Listener),
+		},
+	},
+	clients: content{
+		names: withSubsets(perPort(proxyless.AppendNames)),
+		build: map[resource.Type]build{resource.ClusterType: proxyless.Cluster, resource.EndpointType: proxyless.Assignment},
 	},
 }
 
-// scopes are those of proxies.
+// scopes has a row for each scope, in their order.
 var scopes = map[node.Scope]scope{
 	node.ScopeStatic: {
-		fixed: always(resource.ClusterType, resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster),
-		build: map[resource.Type]build{resource.ClusterType: func(v *facet.View,
-			name string,
-		) proto.Message {
-			return cluster.Static(name, v.Facet.IPv6)
-		}},
+		proxies: content{
+			fixed: always(resource.ClusterType, resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster),
+			build: map[resource.Type]build{resource.ClusterType: func(v *facet.View,
+				name string,
+			) proto.Message {
+				return cluster.Static(name, v.Facet.IPv6)
+			}},
+		},
+		clients: content{
+			fixed: proxyless.StaticNames,
+			build: map[resource.Type]build{resource.ClusterType: proxyless.StaticCluster, resource.EndpointType: proxyless.StaticAssignment},
+		},
 	},
-	node.ScopePublic:   offering,
-	node.ScopePrivate:  offering,
-	node.ScopeImported: offering,
-	node.ScopeOwn:      offering,
-	node.ScopeCapture: {
+	node.ScopeCapture: {proxies: content{
 		fixed: always(resource.ListenerType, resource.VirtualOutbound),
 		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Capture)},
-	},
-	node.ScopeBound: {
-		fixed: outbound.BoundNames,
-		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Bound), resource.RouteType: outbound.BoundRoutes},
-	},
-	node.ScopeInbound: {
+	}},
+	node.ScopeInbound: {proxies: content{
 		fixed: inbound.Names,
 		build: map[resource.Type]build{resource.ListenerType: listeners(inbound.Listener), resource.ClusterType: inbound.Cluster},
-	},
-	node.ScopeHTTPProxy: {
-		fixed: func(t resource.Type, f node.Facet, r *federation.Reader) []string {
-			return always(resource.ListenerType, resource.HTTPProxyListener(f.Port))(t, f, r)
-		},
-		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.HTTPProxy)},
-	},
-	node.ScopeRoutes: {
-		names: perPort(route.AppendNames),
-		build: map[resource.Type]build{resource.RouteType: route.Planner(route.PlanPorts).Build},
-		plan:  route.PlanPorts,
-	},
-	node.ScopeProxyRoutes: {
-		fixed: always(resource.RouteType, resource.HTTPProxyRoutes),
-		names: perPort(route.AppendProxyNames),
-		build: map[resource.Type]build{resource.RouteType: route.Planner(route.PlanProxy).Build},
-		plan:  route.PlanProxy,
-	},
-	node.ScopeGateway: {
+	}},
+	node.ScopeBound: {proxies: content{
+		fixed: outbound.BoundNames,
+		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Bound), resource.RouteType: outbound.BoundRoutes},
+	}},
+	node.ScopeOwn:      offering,
+	node.ScopeImported: offering,
+	node.ScopePrivate:  offering,
+	node.ScopePublic:   offering,
+	node.ScopeGateway: {proxies: content{
 		fixed: edge.Names,
 		build: map[resource.Type]build{
 			resource.ClusterType: edge.Cluster, resource.ListenerType: listeners(edge.Listener), resource.RouteType: edge.Routes,
 			resource.EndpointType: edge.Assignment,
 		},
-	},
-	node.ScopePassed: {
+	}},
+	node.ScopePassed: {proxies: content{
 		fixed: snidnat.PodNames,
 		names: func(t resource.Type, _ node.Facet, s *federation.Service, r *federation.Reader) []string {
 			return snidnat.Names(t, s, destinationrule.SubsetNames(s.Key.Hostname, r))
 		},
 		build: map[resource.Type]build{resource.ClusterType: snidnat.Cluster, resource.EndpointType: snidnat.Assignment},
-	},
-	node.ScopeNames: {
+	}},
+	node.ScopeNames: {proxies: content{
 		fixed: func(t resource.Type, f node.Facet, r *federation.Reader) []string {
 			if t == resource.NamesType {
 				return []string{resource.NameTable}
@@ -136,40 +136,39 @@ var scopes = map[node.Scope]scope{
 			return always(resource.ListenerType, resource.NamesListener)(t, f, r)
 		},
 		build: map[resource.Type]build{resource.ListenerType: listeners(dns.Listener), resource.NamesType: dns.Table},
-	},
-	node.ScopePatched: {
-		fixed: envoyfilter.Names,
-		build: map[resource.Type]build{resource.ClusterType: envoyfilter.Added, resource.ListenerType: envoyfilter.Added},
-	},
-	node.ScopePods: {
+	}},
+	node.ScopePods: {proxies: content{
 		fixed: headless.Names,
 		build: map[resource.Type]build{
 			resource.ClusterType: headless.Cluster, resource.EndpointType: headless.Assignment, resource.ListenerType: listeners(headless.Listener),
 		},
-	},
-}
-
-// grpcOffering are the same for gRPC clients.
-var grpcOffering = scope{
-	names: withSubsets(perPort(proxyless.AppendNames)),
-	build: map[resource.Type]build{resource.ClusterType: proxyless.Cluster, resource.EndpointType: proxyless.Assignment},
-}
-
-// grpcScopes are those of gRPC clients that have no proxy.
-var grpcScopes = map[node.Scope]scope{
-	node.ScopeStatic: {
-		fixed: proxyless.StaticNames,
-		build: map[resource.Type]build{resource.ClusterType: proxyless.StaticCluster, resource.EndpointType: proxyless.StaticAssignment},
-	},
-	node.ScopePublic:   grpcOffering,
-	node.ScopePrivate:  grpcOffering,
-	node.ScopeImported: grpcOffering,
-	node.ScopeOwn:      grpcOffering,
-	node.ScopeTargets: {
+	}},
+	node.ScopeRoutes: {proxies: content{
+		names: perPort(route.AppendNames),
+		build: map[resource.Type]build{resource.RouteType: route.Planner(route.PlanPorts).Build},
+		plan:  route.PlanPorts,
+	}},
+	node.ScopeHTTPProxy: {proxies: content{
+		fixed: func(t resource.Type, f node.Facet, r *federation.Reader) []string {
+			return always(resource.ListenerType, resource.HTTPProxyListener(f.Port))(t, f, r)
+		},
+		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.HTTPProxy)},
+	}},
+	node.ScopeProxyRoutes: {proxies: content{
+		fixed: always(resource.RouteType, resource.HTTPProxyRoutes),
+		names: perPort(route.AppendProxyNames),
+		build: map[resource.Type]build{resource.RouteType: route.Planner(route.PlanProxy).Build},
+		plan:  route.PlanProxy,
+	}},
+	node.ScopeTargets: {clients: content{
 		fixed: proxyless.RuledTargets,
 		names: perPort(proxyless.AppendTargets),
 		build: map[resource.Type]build{resource.ListenerType: proxyless.Listener, resource.RouteType: proxyless.Routes},
-	},
+	}},
+	node.ScopePatched: {proxies: content{
+		fixed: envoyfilter.Names,
+		build: map[resource.Type]build{resource.ClusterType: envoyfilter.Added, resource.ListenerType: envoyfilter.Added},
+	}},
 }
 
 // always are names of one type that exist whatever the snapshot.

@@ -1,7 +1,13 @@
 package envoy
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"net/netip"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	networking "istio.io/api/networking/v1"
@@ -13,9 +19,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// Whatever facet a node has for a type, its scope builds that type; and nothing is in
-// the table that no node has.
-func TestEveryFacetHasARow(t *testing.T) {
+// Whatever facet a node has for a type, its scope builds that type; nothing is in
+// the table that no node has; and the two layers have the same scopes.
+func TestK82EveryFacetHasARow(t *testing.T) {
 	nodes := []node.Node{
 		{Type: node.Sidecar, Capture: true, DNSCapture: true, Identity: true, HTTPProxyPort: 15080},
 		{Type: node.Sidecar, Capture: true, DNSCapture: true, Identity: true, Agent: true, AgentNames: true},
@@ -63,25 +69,66 @@ func TestEveryFacetHasARow(t *testing.T) {
 				of := row.Type
 				for _, f := range node.Facets(of, n, s) {
 					found[cell{f.Scope, f.GRPC, of}] = true
-					if scopeOf(f).build[of] == nil {
+					if contentOf(f).build[of] == nil {
 						t.Errorf("facet %s of a %s has no row that builds %s", f, n.Type, of)
 					}
 				}
 			}
 		}
 	}
-	for grpc, rows := range map[bool]map[node.Scope]scope{false: scopes, true: grpcScopes} {
-		for of, row := range rows {
-			for typ := range row.build {
+	rows := 0
+	for of := node.ScopeStatic; of.String() != ""; of++ {
+		rows++
+		for grpc, c := range map[bool]content{false: scopes[of].proxies, true: scopes[of].clients} {
+			for typ := range c.build {
 				if !found[cell{of, grpc, typ}] {
 					t.Errorf("the scope %s (gRPC: %t) builds %s, and no node has it", of, grpc, typ)
 				}
 			}
 		}
-	}
-	for of := node.ScopeStatic; of.String() != ""; of++ {
-		if len(scopes[of].build)+len(grpcScopes[of].build) == 0 {
+		if len(scopes[of].proxies.build)+len(scopes[of].clients.build) == 0 {
 			t.Errorf("the scope %s has no row that builds anything", of)
 		}
+	}
+	if len(scopes) != rows {
+		t.Errorf("%d scopes have rows here, %d in the room node", len(scopes), rows)
+	}
+}
+
+// Outside of the room node, code asks for traits and names no scope; in it, code compares none.
+func TestK82ScopesAreAskedForTraits(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "scope.go" {
+			return err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		refuse := func(n ast.Node, name string) {
+			if strings.HasPrefix(name, "Scope") && name != "Scope" {
+				t.Errorf("%s names %s: ask for a trait of its row in node/scopes.go", files.Position(n.Pos()), name)
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if room, is := n.X.(*ast.Ident); is && room.Name == "node" {
+					refuse(n, n.Sel.Name)
+				}
+			case *ast.BinaryExpr:
+				for _, side := range []ast.Expr{n.X, n.Y} {
+					if name, is := side.(*ast.Ident); is && file.Name.Name == "node" {
+						refuse(n, name.Name)
+					}
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

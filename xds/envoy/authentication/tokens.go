@@ -142,8 +142,7 @@ func provider(v *facet.View, rule *security.JWTRule, keys string) *jwtv3.JwtProv
 		NormalizePayloadInMetadata: &jwtv3.JwtProvider_NormalizePayload{
 			SpaceDelimitedClaims: append([]string{"scope", "permission"}, rule.GetSpaceDelimitedClaims()...),
 		},
-		// Gateways route by claims.
-		ClearRouteCache: v.Facet.Scope == node.ScopeGateway,
+		ClearRouteCache: v.Facet.Has(node.ClaimRoutes),
 	}
 	for _, h := range rule.GetFromHeaders() {
 		p.FromHeaders = append(p.FromHeaders, &jwtv3.JwtHeader{Name: h.GetName(), ValuePrefix: h.GetPrefix()})

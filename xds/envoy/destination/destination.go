@@ -68,11 +68,9 @@ func Of(v *facet.View, name string) (Destination, bool) {
 	return d, true
 }
 
-// ruledHere reports whether the facet is the one that makes the service's clusters: a
-// facet of a namespace's own rules makes those only for which the namespace has
-// rules that others do not see.
+// ruledHere reports whether the facet is the one that makes the service's clusters.
 func ruledHere(v *facet.View, s *federation.Service) bool {
-	return v.Facet.Scope != node.ScopeOwn || destinationrule.Differ(s, v.Callers(), v.Reader)
+	return !v.Facet.Has(node.RulesDiffer) || destinationrule.Differ(s, v.Callers(), v.Reader)
 }
 
 // EDS reports whether the destination's endpoints come by EDS.

@@ -1,9 +1,12 @@
 package destination
 
 import (
+	"iter"
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -11,6 +14,29 @@ import (
 // outside of the mesh, found by DNS or without balancing, and UDP have none.
 func Passes(s *federation.Service, p federation.ServicePort) bool {
 	return !s.MeshExternal && s.Resolution == federation.ClientSideLB && p.Protocol.Transport() == federation.TransportTCP
+}
+
+// PassedServices yields the services to which a router of the namespace passes connections on, each with the subsets
+// that it has for everyone: a router passes on for callers of any namespace.
+func PassedServices(namespace string, r *federation.Reader) iter.Seq2[*federation.Service, []string] {
+	_ = slices.Collect(r.Objects().Of(destinationrule.Kind)) // subsets come and go with them
+	r.Mesh()
+	apart := r.Apart() // else each service's rules are noted one by one
+	return func(yield func(*federation.Service, []string) bool) {
+		for s := range r.Specs() {
+			if !node.InMesh(s, namespace) {
+				continue
+			}
+			merged, _ := destinationrule.Merge(s, destinationrule.Everyone(), apart)
+			subsets := make([]string, len(merged.Subsets))
+			for i, subset := range merged.Subsets {
+				subsets[i] = subset.GetName()
+			}
+			if !yield(s, subsets) {
+				return
+			}
+		}
+	}
 }
 
 // PassedNames are the names by which such a router passes connections on to the service's ports

@@ -6,9 +6,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"isthmus.dev/isthmus/xds/envoy/destination"
-	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/pods"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
@@ -52,12 +50,9 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 
 // passable are the names of the clusters that the server's hosts admit, sorted.
 func passable(v *facet.View, s *Server) []string {
-	_ = slices.Collect(v.Reader.Objects().Of(destinationrule.Kind)) // subsets come and go with them
-	v.Reader.Mesh()
-	apart := facet.Open(node.Facet{Scope: node.ScopePassed, Namespace: v.Facet.Namespace}, v.Reader.Apart())
 	var names []string
-	for svc := range v.Reader.Specs() {
-		if !apart.Facet.Covers(svc) || !s.admits(svc) {
+	for svc, subsets := range destination.PassedServices(v.Facet.Namespace, v.Reader) {
+		if !s.admits(svc) {
 			continue
 		}
 		if service.IsHeadless(svc) {
@@ -65,10 +60,6 @@ func passable(v *facet.View, s *Server) []string {
 			for _, p := range pods.Of(svc) {
 				names = append(names, p.ServerNames()...)
 			}
-		}
-		subsets := []string{""}
-		for _, subset := range apart.DestinationRule(svc).Subsets {
-			subsets = append(subsets, subset.GetName())
 		}
 		names = append(names, destination.PassedNames(svc, subsets)...)
 	}

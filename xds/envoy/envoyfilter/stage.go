@@ -21,7 +21,7 @@ import (
 // where they change nothing, nil where they remove it. It notes which patches matched, and which
 // ones were excluded.
 func Apply(v *facet.View, m proto.Message) proto.Message {
-	if v.Facet.Extras().Patches == "" || v.Facet.Scope == node.ScopePatched || m == nil {
+	if v.Facet.Extras().Patches == "" || v.Facet.Has(node.Added) || m == nil {
 		return m
 	}
 	now, outcomes := Patched(m, patchesFor(v, m))

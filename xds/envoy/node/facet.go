@@ -118,7 +118,7 @@ func (f Facet) Exposes(namespace string, host federation.Hostname, port uint16) 
 	for list := range strings.SplitSeq(f.Egress, ";") {
 		number, hosts, ofPort := portOfList(list)
 		switch {
-		case !ofPort || f.Scope == ScopeProxyRoutes && number != 0:
+		case !ofPort || f.Has(namesPort) && number != 0:
 			all = all || listImports(hosts, namespace, host)
 		case number == port:
 			hasOwn = true

@@ -43,18 +43,23 @@ func (p *patchLists) of(t resource.Type, f Facet) string {
 	return ""
 }
 
-// patched adds to the facets which patches are for them, and the facet of what is added.
+// patched adds to the facets which patches are for them.
 func (p *patchLists) patched(t resource.Type, facets []Facet) []Facet {
 	for i := range facets {
 		if patches := p.of(t, facets[i]); patches != "" {
 			facets[i].edit(func(e *Extras) { e.Patches = patches })
 		}
 	}
-	added := map[resource.Type]string{resource.ClusterType: p.newClusters, resource.ListenerType: p.newListeners}[t]
+	return facets
+}
+
+// patchedFacets is that of what EnvoyFilters add.
+func patchedFacets(all []Facet, _ Node, c effectiveConfig, t resource.Type) []Facet {
+	added := map[resource.Type]string{resource.ClusterType: c.patches.newClusters, resource.ListenerType: c.patches.newListeners}[t]
 	if added == "" {
-		return facets
+		return all
 	}
-	return append(facets, Facet{Scope: ScopePatched, extras: Extras{Patches: added}.ref()})
+	return append(all, Facet{Scope: ScopePatched, extras: Extras{Patches: added}.ref()})
 }
 
 // PatchRef names patches of one EnvoyFilter by their index.

@@ -13,76 +13,88 @@ import (
 // Scope says what a facet is about.
 type Scope uint8
 
-// The scopes. Each has a row in rows.
+// The scopes, in the order of precedence: where several build a name, the first has it. Each
+// has a row in rows.
 const (
 	ScopeStatic      Scope = iota + 1 // what is the same for every sidecar
-	ScopePublic                       // services that every namespace sees
-	ScopePrivate                      // services that differ for this namespace; comes before public
-	ScopeImported                     // services that a Sidecar imports; takes the place of the two before
-	ScopeOwn                          // services as a namespace's own rules change them; comes before the three
 	ScopeCapture                      // the entry of captured outbound connections
-	ScopeBound                        // listeners at addresses of their own for what the workload sends; comes before those of services
 	ScopeInbound                      // the entry of inbound connections, and how they reach the workload
-	ScopeRoutes                       // routes by port, with the short names of a namespace
-	ScopeHTTPProxy                    // the explicit HTTP proxy port
-	ScopeProxyRoutes                  // routes of the explicit HTTP proxy
+	ScopeBound                        // listeners at addresses of their own for what the workload sends
+	ScopeOwn                          // services as a namespace's own rules change them
+	ScopeImported                     // services that a Sidecar imports; takes the place of the next two
+	ScopePrivate                      // services that differ for this namespace
+	ScopePublic                       // services that every namespace sees
 	ScopeGateway                      // what Gateways have a proxy listen for
 	ScopePassed                       // services to which a router in sni-dnat mode passes connections
 	ScopeNames                        // answers to captured DNS requests
 	ScopePods                         // pods of headless services in other clusters
-	ScopePatched                      // what EnvoyFilters add; comes after all others
+	ScopeRoutes                       // routes by port, with the short names of a namespace
+	ScopeHTTPProxy                    // the explicit HTTP proxy port
+	ScopeProxyRoutes                  // routes of the explicit HTTP proxy
 	ScopeTargets                      // what gRPC clients dial, with the short names of a namespace
+	ScopePatched                      // what EnvoyFilters add
 	endOfScopes
 )
 
-// Trait is what a scope may have in common with others.
-type Trait uint16
+// Trait is what a scope may have in common with others. What depends on a scope asks for a trait.
+type Trait uint32
 
 // The traits.
 const (
-	Offers   Trait = 1 << iota // its resources are made of services
-	Public                     // of those that everyone sees
-	Differs                    // of those that are not as everyone has them
-	Prior                      // its resources come before those of scopes that more proxies have
-	OwnRules                   // it is built by the rules that a namespace sees, not by those that everyone sees
-	Inbound                    // it is about the proxies' own workload
+	Offers      Trait = 1 << iota // its resources are made of services
+	Public                        // of those that everyone sees
+	Differs                       // of those that are not as everyone has them
+	RulesDiffer                   // of those for which the namespace sees other rules than everyone
+	Prior                         // its resources come before those of scopes that more proxies have
+	OwnRules                      // it is built by the rules that a namespace sees, not by those that everyone sees
+	Inbound                       // it is about the proxies' own workload
+	Receives                      // it receives requests: callers choose the host that they name
+	ClaimRoutes                   // its requests are routed by claims of their tokens
+	Added                         // EnvoyFilters add it, so that they do not change it again
 
-	uniform  // it is the same for every proxy
-	entry    // connections to all services go through it
-	passes   // its proxies pass connections on for callers of any namespace
-	counted  // its proxies count as those of Istio do
-	delimits // its names in statistics have delimiters
-	logged   // what goes through it is logged and traced
-	patched  // EnvoyFilters may change it
+	uniform   // it is the same for every proxy
+	entry     // connections to all services go through it
+	namesPort // its requests name their port
+	passes    // its proxies pass connections on for callers of any namespace
+	counted   // its proxies count as those of Istio do
+	delimits  // its names in statistics have delimiters
+	logged    // what goes through it is logged and traced
+	patched   // EnvoyFilters may change it
 
 	common = counted | delimits | logged | patched
 )
 
-// row is what a scope is. The names and the functions that build are in xds/envoy.
+// row is what a scope is. What its resources are and how they are built is in the scope's row in
+// xds/envoy: builders read facets, so that they are above this room.
 type row struct {
 	name   string
-	covers func(Facet, *federation.Service) bool // whether its resources may be made of the service; nil: of none
 	traits Trait
+	covers func(Facet, *federation.Service) bool // whether its resources may be made of the service; nil: of none
+	// proxies and clients are the facets of a proxy, and of a gRPC client that has no proxy; nil: there are none.
+	proxies, clients facetsOf
 }
 
+// facetsOf adds the facets of a node for resources of a type.
+type facetsOf func(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet
+
 var rows = [endOfScopes]row{
-	ScopeStatic:      {"static", nil, uniform | delimits | patched},
-	ScopePublic:      {"public", coversPublic, common | Offers | Public},
-	ScopePrivate:     {"private", coversVisible, common | Offers | Differs | Prior},
-	ScopeImported:    {"imported", coversImported, common | Offers},
-	ScopeOwn:         {"own", coversImported, common | Offers | OwnRules | Prior},
-	ScopeCapture:     {"capture", coversImported, common | entry},
-	ScopeBound:       {"bound", coversImported, common},
-	ScopeInbound:     {"inbound", coversImported, common | Inbound},
-	ScopeRoutes:      {"routes", coversImported, common | OwnRules},
-	ScopeHTTPProxy:   {"httpProxy", coversImported, common | entry},
-	ScopeProxyRoutes: {"proxyRoutes", coversImported, common | OwnRules},
-	ScopeGateway:     {"gateway", coversImported, common | OwnRules},
-	ScopePassed:      {"passed", coversInMesh, delimits | patched | passes},
-	ScopeNames:       {"names", coversImported, 0},
-	ScopePods:        {"pods", coversImported, common},
-	ScopePatched:     {"patched", nil, common},
-	ScopeTargets:     {"targets", coversImported, counted | delimits | patched | OwnRules},
+	ScopeStatic:      {"static", uniform | delimits | patched, nil, staticFacets, grpcStaticFacets},
+	ScopeCapture:     {"capture", common | entry, coversImported, captureFacets, nil},
+	ScopeInbound:     {"inbound", common | Inbound | Receives, coversImported, inboundFacets, nil},
+	ScopeBound:       {"bound", common | OwnRules, coversImported, boundFacets, nil},
+	ScopeOwn:         {"own", common | Offers | OwnRules | RulesDiffer | Prior, coversImported, ownFacets, ownFacets},
+	ScopeImported:    {"imported", common | Offers, coversImported, importedFacets, importedFacets},
+	ScopePrivate:     {"private", common | Offers | Differs | Prior, coversVisible, privateFacets, privateFacets},
+	ScopePublic:      {"public", common | Offers | Public, coversPublic, publicFacets, publicFacets},
+	ScopeGateway:     {"gateway", common | OwnRules | Receives | ClaimRoutes, coversImported, gatewayFacets, nil},
+	ScopePassed:      {"passed", delimits | patched | passes, coversInMesh, passedFacets, nil},
+	ScopeNames:       {"names", 0, coversImported, namesFacets, nil},
+	ScopePods:        {"pods", common, coversImported, podFacets, nil},
+	ScopeRoutes:      {"routes", common | OwnRules, coversImported, routeFacets, nil},
+	ScopeHTTPProxy:   {"httpProxy", common | entry, coversImported, httpProxyFacets, nil},
+	ScopeProxyRoutes: {"proxyRoutes", common | OwnRules | namesPort, coversImported, proxyRouteFacets, nil},
+	ScopeTargets:     {"targets", counted | delimits | patched | OwnRules, coversImported, nil, targetFacets},
+	ScopePatched:     {"patched", Added, nil, patchedFacets, nil},
 }
 
 func (s Scope) String() string { return s.row().name }
@@ -107,42 +119,15 @@ func coversPublic(_ Facet, s *federation.Service) bool { return IsPublic(s) }
 
 func coversVisible(f Facet, s *federation.Service) bool { return s.VisibleFrom(f.Namespace) }
 
-func coversInMesh(f Facet, s *federation.Service) bool {
-	return !s.MeshExternal && s.VisibleFrom(f.Namespace)
+func coversInMesh(f Facet, s *federation.Service) bool { return InMesh(s, f.Namespace) }
+
+// InMesh reports whether the service is one of the mesh that the namespace may know of.
+func InMesh(s *federation.Service, namespace string) bool {
+	return !s.MeshExternal && s.VisibleFrom(namespace)
 }
 
 func coversImported(f Facet, s *federation.Service) bool {
 	return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
-}
-
-// facetsOf are the facets of a proxy for each type of resources that it may have.
-var facetsOf = map[resource.Type]func(Node, effectiveConfig) []Facet{
-	resource.ClusterType:  Node.clusterFacets,
-	resource.EndpointType: Node.endpointFacets,
-	resource.ListenerType: Node.listenerFacets,
-	resource.RouteType:    Node.routeFacets,
-	resource.NamesType: func(n Node, c effectiveConfig) []Facet {
-		if !n.AgentNames {
-			return nil
-		}
-		return []Facet{n.namesFacet(c)}
-	},
-}
-
-// grpcFacetsOf are those of a node that is a gRPC client itself.
-var grpcFacetsOf = map[resource.Type]func(Node, effectiveConfig) []Facet{
-	resource.ClusterType: func(n Node, c effectiveConfig) []Facet {
-		return append([]Facet{{Scope: ScopeStatic, GRPC: true}}, n.offering(c, Facet{GRPC: true})...)
-	},
-	resource.EndpointType: func(n Node, c effectiveConfig) []Facet {
-		return append([]Facet{{Scope: ScopeStatic, GRPC: true}}, n.byPlace(c, n.endpointFacet(c))...)
-	},
-	resource.ListenerType: func(n Node, c effectiveConfig) []Facet {
-		return []Facet{{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Domain: n.Domain, Egress: c.egress, Labels: c.labels}}
-	},
-	resource.RouteType: func(n Node, c effectiveConfig) []Facet {
-		return []Facet{{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}}
-	},
 }
 
 // Asks reports whether nodes such as this ask for the type; Istio's agent alone does for the
@@ -153,14 +138,16 @@ func (n Node) Asks(t resource.Type) bool { return t != resource.NamesType || n.A
 // resources are the union of what Build makes for its facets; where Build makes
 // a name in several of them, the first facet has it.
 func (v View) Facets(t resource.Type) []Facet {
-	of := facetsOf[t]
-	if v.node.GRPC {
-		of = grpcFacetsOf[t]
+	var facets []Facet
+	for i := range rows {
+		of := rows[i].proxies
+		if v.node.GRPC {
+			of = rows[i].clients
+		}
+		if of != nil {
+			facets = of(facets, v.node, v.config, t)
+		}
 	}
-	if of == nil {
-		return nil
-	}
-	facets := of(v.node, v.config)
 	if t == resource.ListenerType {
 		facets = v.node.withTelemetry(v.config, facets)
 	}
@@ -174,185 +161,120 @@ func (v View) Facets(t resource.Type) []Facet {
 	return facets
 }
 
-// offering are the facets whose resources are made of services; what is for fewer proxies comes
-// first.
-func (n Node) offering(c effectiveConfig, base Facet) []Facet {
-	var facets []Facet
-	if c.own {
-		own := base
-		own.Scope, own.Namespace = ScopeOwn, n.Namespace
-		own.Egress, own.Labels = c.egress, c.labels
-		facets = append(facets, own)
+// staticFacets is that of what every sidecar has.
+func staticFacets(all []Facet, n Node, _ effectiveConfig, t resource.Type) []Facet {
+	if t != resource.ClusterType || n.Type != Sidecar {
+		return all
 	}
-	if c.egress != "" {
-		imported := base
-		imported.Scope, imported.Namespace, imported.Egress = ScopeImported, n.Namespace, c.egress
-		return append(facets, imported)
-	}
-	public, private := base, base
-	public.Scope, private.Scope, private.Namespace = ScopePublic, ScopePrivate, n.Namespace
-	return append(facets, private, public)
+	return append(all, Facet{Scope: ScopeStatic, IPv6: n.hasIPv6()})
 }
 
-func (n Node) clusterFacets(c effectiveConfig) []Facet {
-	facets := n.balancing(c, Facet{Identity: n.Identity, Agent: n.Agent}, Node.offering)
-	for i := range facets {
-		if facets[i].Balanced {
-			facets[i].edit(func(e *Extras) { e.Certificate = c.certificate })
-		}
+// grpcStaticFacets is that of what every gRPC client has.
+func grpcStaticFacets(all []Facet, _ Node, _ effectiveConfig, t resource.Type) []Facet {
+	if t != resource.ClusterType && t != resource.EndpointType {
+		return all
 	}
-	if n.Type == Sidecar {
-		facets = append([]Facet{{Scope: ScopeStatic, IPv6: n.hasIPv6()}}, facets...)
-	}
-	if c.inbound != "" || n.Stats && n.Type == Sidecar {
-		facets = append(facets, inboundFacets(n, c)...)
-	}
-	return append(append(facets, n.gatewayFacets(c)...), append(n.passedFacets(Facet{}), n.podFacets(c)...)...)
+	return append(all, Facet{Scope: ScopeStatic, GRPC: true})
 }
 
 // gatewayFacets are those of a proxy for which Gateways are.
-func (n Node) gatewayFacets(c effectiveConfig) []Facet {
-	if n.Type == Sidecar {
-		return nil
+func gatewayFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	types := []resource.Type{resource.ClusterType, resource.EndpointType, resource.ListenerType, resource.RouteType}
+	if n.Type == Sidecar || !slices.Contains(types, t) {
+		return all
 	}
-	return []Facet{{
+	f := Facet{
 		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6(),
 		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
 		extras: Extras{Ports: c.ports.tcp, QUIC: c.ports.quic, Datagrams: c.ports.udp}.ref(),
-	}}
-}
-
-// podFacets are those of sidecars that may reach pods of other clusters by name.
-func (n Node) podFacets(c effectiveConfig) []Facet {
-	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity {
-		return nil
 	}
-	return []Facet{{
-		Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
-		Identity: true, Agent: n.Agent,
-	}}
+	if t == resource.EndpointType {
+		f.Place, f.Cluster, f.Network = Near, n.Cluster, n.endpointFacet(c).Network
+	}
+	return append(all, f)
 }
 
 // passedFacets are those of a router in sni-dnat mode for what it passes on.
-func (n Node) passedFacets(base Facet) []Facet {
-	if n.RouterMode != SNIDNAT {
-		return nil
+func passedFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	var f Facet
+	switch {
+	case n.RouterMode != SNIDNAT:
+		return all
+	case t == resource.EndpointType:
+		f = n.endpointFacet(c)
+	case t != resource.ClusterType:
+		return all
 	}
-	base.Scope, base.Namespace = ScopePassed, n.Namespace
-	return []Facet{base}
+	f.Scope, f.Namespace = ScopePassed, n.Namespace
+	return append(all, f)
 }
 
-func (n Node) endpointFacets(c effectiveConfig) []Facet {
-	base := n.endpointFacet(c)
-	facets := n.passedFacets(base)
-	base.Identity = n.Identity
-	facets = append(facets, n.podFacets(c)...)
-	for _, f := range n.gatewayFacets(c) {
-		f.Place, f.Cluster, f.Network = Near, n.Cluster, base.Network
-		facets = append(facets, f)
+// podFacets are those of sidecars that may reach pods of other clusters by name.
+func podFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	types := []resource.Type{resource.ClusterType, resource.EndpointType, resource.ListenerType}
+	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity || !slices.Contains(types, t) {
+		return all
 	}
-	return append(n.balancing(c, base, Node.byPlace), facets...)
+	return append(all, Facet{
+		Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
+		Identity: true, Agent: n.Agent,
+	})
 }
 
-// balancing adds to the facets that a gateway shares with sidecars those for the
-// services whose callers choose the endpoint: they come first.
-func (n Node) balancing(c effectiveConfig, base Facet, of func(Node, effectiveConfig, Facet) []Facet) []Facet {
-	shared := of(n, c, base)
-	if n.Type == Sidecar || n.GRPC {
-		return shared
+// namesFacets is that of the answers to captured DNS requests, from a listener or an agent.
+func namesFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	byListener := t == resource.ListenerType && n.Type == Sidecar && n.DNSCapture && !n.AgentNames
+	if !byListener && !(t == resource.NamesType && n.AgentNames) {
+		return all
 	}
-	base.Balanced = true
-	return append(of(n, c, base), shared...)
-}
-
-// byPlace are the facets of the endpoints of services: those of which the
-// proxy's cluster and locality decide, and the others.
-func (n Node) byPlace(c effectiveConfig, base Facet) []Facet {
-	here, everywhere := base, base
-	here.Place, here.Cluster, here.Locality = Near, n.Cluster, n.Locality
-	here.edit(func(e *Extras) { e.Priority = c.priority })
-	everywhere.Place = far
-	// The order of scopes holds whatever the place: two owners of one hostname may
-	// have different ones.
-	facets, nearby := n.offering(c, everywhere), n.offering(c, here)
-	both := make([]Facet, 0, 2*len(facets))
-	for i := range facets {
-		both = append(both, facets[i], nearby[i])
-	}
-	return both
-}
-
-// endpointFacet names the cluster only where it decides the network.
-func (n Node) endpointFacet(c effectiveConfig) Facet {
-	base := Facet{Network: cmp.Or(c.network, n.Network), GRPC: n.GRPC}
-	if base.Network == "" {
-		base.Cluster = n.Cluster
-	}
-	return base
-}
-
-func (n Node) listenerFacets(c effectiveConfig) []Facet {
-	if n.Type != Sidecar {
-		return n.gatewayFacets(c)
-	}
-	var facets []Facet
-	if n.Capture {
-		facets = append(facets, captureFacet(n, c))
-	}
-	facets = append(append(facets, inboundFacets(n, c)...), boundFacets(n, c)...)
-	if n.Capture {
-		facets = append(facets, n.offering(c, Facet{
-			Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), IPv6: n.hasIPv6(), Outbound: c.outbound,
-			EgressProxy: c.egressProxy.cluster, Automatic: n.DNSCapture,
-		})...)
-	}
-	if n.DNSCapture {
-		if !n.AgentNames {
-			facets = append(facets, n.namesFacet(c))
-		}
-		facets = append(facets, n.podFacets(c)...)
-	}
-	if n.HTTPProxyPort != 0 {
-		facets = append(facets, Facet{Scope: ScopeHTTPProxy, Port: n.HTTPProxyPort})
-	}
-	return facets
-}
-
-// inboundCluster is whose endpoints at the proxy's addresses are the proxy's own. A workload that
-// registers itself is an endpoint of the mesh, of no cluster that confirms its node.
-func (n Node) inboundCluster() federation.ClusterID {
-	if n.Group != "" {
-		return ""
-	}
-	return n.Cluster
-}
-
-// namesFacet is that of the answers to captured DNS requests, from a listener or an agent.
-func (n Node) namesFacet(c effectiveConfig) Facet {
-	return Facet{
+	return append(all, Facet{
 		Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
 		IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity,
+	})
+}
+
+// routeFacets is that of the routes of captured requests.
+func routeFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	if t != resource.RouteType || n.Type != Sidecar || !n.Capture {
+		return all
+	}
+	return append(all, n.outboundRoutes(c, ScopeRoutes))
+}
+
+func (n Node) outboundRoutes(c effectiveConfig, s Scope) Facet {
+	return Facet{
+		Scope: s, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain,
+		Egress: c.egress, Labels: c.labels, Outbound: c.outbound, EgressProxy: c.egressProxy.cluster, Agent: n.Agent,
 	}
 }
 
-func (n Node) routeFacets(c effectiveConfig) []Facet {
-	if n.Type != Sidecar {
-		return n.gatewayFacets(c)
+// httpProxyFacets is that of the listener of the explicit HTTP proxy.
+func httpProxyFacets(all []Facet, n Node, _ effectiveConfig, t resource.Type) []Facet {
+	if t != resource.ListenerType || n.Type != Sidecar || n.HTTPProxyPort == 0 {
+		return all
 	}
-	var facets []Facet
-	routes := Facet{
-		Scope: ScopeRoutes, Cluster: n.Cluster, Namespace: n.Namespace, Domain: n.Domain,
-		Egress: c.egress, Labels: c.labels, Outbound: c.outbound, EgressProxy: c.egressProxy.cluster, Agent: n.Agent,
+	return append(all, Facet{Scope: ScopeHTTPProxy, Port: n.HTTPProxyPort})
+}
+
+// proxyRouteFacets is that of its routes.
+func proxyRouteFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	if t != resource.RouteType || n.Type != Sidecar || n.HTTPProxyPort == 0 {
+		return all
 	}
-	facets = append(facets, boundFacets(n, c)...)
-	if n.Capture {
-		facets = append(facets, routes)
+	return append(all, n.outboundRoutes(c, ScopeProxyRoutes))
+}
+
+// targetFacets are those of what gRPC clients dial.
+func targetFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	f := Facet{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}
+	switch t {
+	case resource.ListenerType:
+		f.Domain = n.Domain
+	case resource.RouteType:
+	default:
+		return all
 	}
-	if n.HTTPProxyPort != 0 {
-		routes.Scope = ScopeProxyRoutes
-		facets = append(facets, routes)
-	}
-	return facets
+	return append(all, f)
 }
 
 func (n Node) addressList() string {

@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // inboundOf names the Sidecar that says how the workload is reached: NAMESPACE/NAME; empty: it
@@ -21,19 +22,32 @@ func inboundOf(o *federation.Object) string {
 
 // inboundFacets are those of what the workload receives. Without a redirection of its connections
 // there are the listeners of a Sidecar alone.
-func inboundFacets(n Node, c effectiveConfig) []Facet {
-	if !n.Capture && c.inbound == "" {
-		return nil
+func inboundFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	wanted := t == resource.ListenerType && n.Type == Sidecar || t == resource.ClusterType && (c.inbound != "" || n.Stats && n.Type == Sidecar)
+	if !wanted || !n.Capture && c.inbound == "" {
+		return all
 	}
-	return []Facet{{
+	return append(all, Facet{
 		Scope: ScopeInbound, Cluster: n.inboundCluster(), Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace,
 		Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Labels: c.labels, Egress: c.egress,
 		Uncaptured: !n.Capture, extras: Extras{Sidecar: c.inbound}.ref(),
-	}}
+	})
 }
 
-// captureFacet is that of the entry of captured connections, which says what of a Sidecar cannot be.
-func captureFacet(n Node, c effectiveConfig) Facet {
+// inboundCluster is whose endpoints at the proxy's addresses are the proxy's own. A workload that
+// registers itself is an endpoint of the mesh, of no cluster that confirms its node.
+func (n Node) inboundCluster() federation.ClusterID {
+	if n.Group != "" {
+		return ""
+	}
+	return n.Cluster
+}
+
+// captureFacets is that of the entry of captured connections, which says what of a Sidecar cannot be.
+func captureFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	if t != resource.ListenerType || n.Type != Sidecar || !n.Capture {
+		return all
+	}
 	f := Facet{
 		Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound, EgressProxy: c.egressProxy.cluster,
 		extras: Extras{Sidecar: cmp.Or(c.bound, c.egressProxy.lost)}.ref(),
@@ -41,21 +55,21 @@ func captureFacet(n Node, c effectiveConfig) Facet {
 	if c.bound != "" {
 		f.Port = n.HTTPProxyPort
 	}
-	return f
+	return append(all, f)
 }
 
 // boundFacets are those of the listeners at addresses of their own for what the workload sends.
-func boundFacets(n Node, c effectiveConfig) []Facet {
-	if c.bound == "" {
-		return nil
+func boundFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+	if c.bound == "" || n.Type != Sidecar || t != resource.ListenerType && t != resource.RouteType {
+		return all
 	}
-	return []Facet{{
+	return append(all, Facet{
 		Scope: ScopeBound, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace,
 		Domain: n.Domain, Port: n.HTTPProxyPort,
 		IPv6: n.hasIPv6(), Agent: n.Agent, Labels: c.labels, Egress: c.egress, Outbound: c.outbound,
 		EgressProxy: c.egressProxy.cluster, Automatic: n.DNSCapture,
 		Uncaptured: !n.Capture, extras: Extras{Sidecar: c.bound}.ref(),
-	}}
+	})
 }
 
 // SidecarIn is the Sidecar that the facet names; nil: it names none.

@@ -42,7 +42,7 @@ func Bound(v *facet.View, name string) *listenerv3.Listener {
 	if !e.dialed {
 		l.BindToPort = wrapperspb.Bool(false)
 	}
-	own := e.view(v, node.ScopeOwn)
+	own := e.view(v)
 	if e.requests(v) {
 		l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(own, "outbound_"+name, name, e.number)}}}
 	} else {
@@ -64,21 +64,20 @@ func BoundRoutes(v *facet.View, name string) proto.Message {
 	if !ok || !e.requests(v) {
 		return nil
 	}
-	scope, number := node.ScopeRoutes, e.number
+	number := e.number
 	if e.anyPort() {
-		scope, number = node.ScopeProxyRoutes, 0
+		number = 0
 	}
-	own := e.view(v, scope)
+	own := e.view(v)
 	routes := route.Apart(own, name, number, e.dialed)
 	v.Reasons = append(v.Reasons, own.Reasons...)
 	return routes
 }
 
 // view is what the facet's proxies see of the hosts.
-func (e egress) view(v *facet.View, scope node.Scope) *facet.View {
+func (e egress) view(v *facet.View) *facet.View {
 	own := *v
-	own.Facet = v.Facet.Narrowed(e.spec)
-	own.Facet.Scope, own.Reasons = scope, nil
+	own.Facet, own.Reasons = v.Facet.Narrowed(e.spec), nil
 	return &own
 }
 

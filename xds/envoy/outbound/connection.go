@@ -124,7 +124,7 @@ func ownListener(v *facet.View, name string) *listenerv3.Listener {
 
 // sharedListener is what proxies have that the facet gives no listener.
 func sharedListener(v *facet.View, name string) *listenerv3.Listener {
-	for _, f := range sharedWith(v.Facet) {
+	for _, f := range v.Facet.Shared() {
 		other := facet.Open(f, v.Reader)
 		if l := Listener(other, name); l != nil {
 			return l
@@ -142,20 +142,4 @@ func emptyListener(v *facet.View, name string) *listenerv3.Listener {
 		listener.AlsoIPv6(l, number)
 	}
 	return withConnections(v, l, route.Connections{Rest: []*listenerv3.Filter{listener.PassOn(v)}})
-}
-
-// sharedWith are the facets that give way to this one.
-func sharedWith(f node.Facet) []node.Facet {
-	f.Labels = ""
-	public := f
-	public.Scope, public.Namespace = node.ScopePublic, ""
-	switch {
-	case f.Has(node.Differs):
-		return []node.Facet{public}
-	case f.Egress != "":
-		f.Scope = node.ScopeImported
-		return []node.Facet{f}
-	}
-	f.Scope = node.ScopePrivate
-	return []node.Facet{f, public}
 }

@@ -139,7 +139,7 @@ func (e egress) requests(v *facet.View) bool {
 	if name != "" {
 		return e.isProxy() || federation.ParseProtocol(name).IsHTTP()
 	}
-	for p := range e.served(e.view(v, node.ScopeOwn)) {
+	for p := range e.served(e.view(v)) {
 		if p.Port.Protocol.IsHTTP() {
 			return true
 		}

@@ -36,7 +36,7 @@ func (r *Rule) delegated(i int, in *networking.HTTPRoute) (*Rule, []*networking.
 		return r, nil
 	}
 	r.delegates = append(r.delegates, o)
-	of := &Rule{View: r.View, Object: o, Spec: spec, Port: r.Port, Gateways: r.Gateways, TLS: r.TLS, root: r.Object}
+	of := &Rule{View: r.View, Object: o, Spec: spec, Port: r.Port, Gateways: r.Gateways, TLS: r.TLS, byPort: r.byPort, root: r.Object}
 	var merged []*networking.HTTPRoute
 	for j, inner := range spec.GetHttp() {
 		why := "delegates cannot delegate"

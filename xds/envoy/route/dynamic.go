@@ -16,7 +16,6 @@ import (
 
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/facet"
-	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -118,7 +117,7 @@ func (r *Rule) unresolved(t target) string {
 	case !t.Service.IsDynamic():
 	case v.Facet.GRPC:
 		return fmt.Sprintf("the destination %s is a wildcard, of which gRPC clients resolve no names", host)
-	case len(r.Gateways) == 0 && v.Facet.Scope == node.ScopeRoutes && r.Port != 0 && !facet.ResolvesNames(v, r.Port):
+	case r.byPort && !facet.ResolvesNames(v, r.Port):
 		return fmt.Sprintf("the destination %s resolves hosts of requests, which sidecars do on its own ports only, and not on port %d",
 			host, r.Port)
 	}

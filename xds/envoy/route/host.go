@@ -45,6 +45,7 @@ type Host struct {
 	target  *federation.Service // of which the host is another name, where a VirtualService speaks of that
 	aliases []federation.Hostname
 	Domains []string
+	byPort  bool                 // requests to one port are for it, not those of an explicit proxy
 	RuledBy federation.ObjectKey // the VirtualService of which its routes are; zero: none
 }
 

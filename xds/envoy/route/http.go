@@ -19,6 +19,7 @@ import (
 // is excluded as a whole.
 func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 	if r := RuleFor(v, h.Host, h.Number); r != nil {
+		r.byPort = h.byPort
 		routes, err := r.Routes()
 		r.NoteCauses(h.Name())
 		if err == nil {

@@ -58,8 +58,18 @@ func planPort(v *facet.View, name string, number uint16, some func([]*Host) []*H
 	only := []uint16{number}
 	hosts := some(httpHosts(v, v.Reader.SpecsOnPort(number), func([]*federation.Service) []uint16 { return only }))
 	hosts = withRuledHosts(v, hosts, number)
+	plan := atPort(v, name, hosts)
+	plan.Last = elsewhere(v)
+	return plan
+}
+
+// atPort is a plan of requests to one port, whatever port their authority names.
+func atPort(v *facet.View, name string, hosts []*Host) *Plan {
+	for _, h := range hosts {
+		h.byPort = true
+	}
 	claimDomains(v, hosts, func(domain string, _ uint16) []string { return []string{domain} })
-	return &Plan{Name: name, Hosts: hosts, Last: elsewhere(v), ignorePort: true}
+	return &Plan{Name: name, Hosts: hosts, ignorePort: true}
 }
 
 // Apart are the routes of a listener at an address of its own: to the exposed hosts at the port, or at all ports,
@@ -88,16 +98,14 @@ func planDetected(v *facet.View, host federation.Hostname, number uint16) *Plan 
 	if owner.Service == nil || !service.Detected(v, owner.Port) {
 		return nil
 	}
-	plan := &Plan{Name: resource.TargetName(string(host), number), ignorePort: true}
+	name := resource.TargetName(string(host), number)
 	if real, is := service.AliasAmong(v, host, owner); is {
 		owner, _ = service.FirstOwner(v.Reader.ByHostname(real), number, v.Facet.OwnNamespace(), v.Facet.Covers)
 	}
 	if owner.Service == nil || !service.MayBeHTTP(v, owner.Port) || service.IsAlias(v, owner.Service) {
-		plan.Last = noService()
-		return plan
+		return &Plan{Name: name, Last: noService(), ignorePort: true}
 	}
-	plan.Hosts = withAliases(v, nil, &Host{Host: owner.Service.Key.Hostname, Number: number, Service: owner.Service})
-	claimDomains(v, plan.Hosts, func(domain string, _ uint16) []string { return []string{domain} })
+	plan := atPort(v, name, withAliases(v, nil, &Host{Host: owner.Service.Key.Hostname, Number: number, Service: owner.Service}))
 	plan.Hosts[0].Domains = []string{"*"}
 	return plan
 }

@@ -21,6 +21,8 @@ type Rule struct {
 	Port     uint16
 	Gateways []string // NAMESPACE/NAME of those to which it applies; none: sidecars
 	TLS      bool     // requests come over TLS
+	// byPort: its requests are those to one port, whose listener resolves names only where a service that has them has the port.
+	byPort bool
 	// delegates are the objects to which it delegated; root is the object that delegates to
 	// this one.
 	delegates []*federation.Object

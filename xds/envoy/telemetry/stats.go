@@ -28,7 +28,7 @@ func applyStats(v *facet.View, l *listenerv3.Listener) {
 		return
 	}
 	inbound := l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND
-	f := stats{inbound: inbound, counts: s.counts(inbound || v.Facet.Scope == node.ScopeGateway), done: map[*listenerv3.Filter]bool{}}
+	f := stats{inbound: inbound, counts: s.counts(v.Facet.Has(node.Receives)), done: map[*listenerv3.Filter]bool{}}
 	for _, chain := range append(slices.Clone(l.GetFilterChains()), l.GetDefaultFilterChain()) {
 		if n := len(chain.GetFilters()); n > 0 {
 			f.chain(chain, chain.GetFilters()[n-1])
