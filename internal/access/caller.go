@@ -20,7 +20,9 @@ type Caller struct {
 	Ends     time.Time // of the proof
 	// Proven is when the caller last proved who it is by something else than a
 	// certificate that the hub signed; zero: it does so now.
-	Proven  time.Time
+	Proven time.Time
+	// Expired is when the token expired that the caller shows beside its certificate; zero: it shows none that has.
+	Expired time.Time
 	Address netip.Addr // from which it connects; not valid: it is not known
 	// Certified: proven by the certificate of the connection.
 	Certified bool

@@ -96,10 +96,16 @@ func (g *Guard) identify(ctx context.Context) (Caller, Method, error) {
 		return Caller{}, ByCertificate, err
 	}
 	shown, err := credentialsOf(ctx)
+	expired, over := g.o.Tokens.over(shown)
 	switch {
 	case err != nil:
 		return Caller{}, ByToken, err
-	case has && (shown.token == "" || g.o.Tokens.over(shown)):
+	case has && over:
+		certified.Expired = expired
+		g.log.Info(source.Of(addressOf(ctx)), "an expired token beside a certificate does not count", slog.String("address", source.Text(addressOf(ctx))),
+			slog.String("workload", certified.Workload.String()), slog.Time("expired", expired))
+		return certified, ByCertificate, nil
+	case has && shown.token == "":
 		return certified, ByCertificate, nil
 	case shown.token == "":
 		return Caller{}, ByNothing,

@@ -114,6 +114,36 @@ func TestU55AnExpiredTokenTakesNothingFromACertificate(t *testing.T) {
 	}
 }
 
+// TestU40AnExpiredTokenIsLogged: a few times, with the workload and when it expired, and never the token. The caller knows it, for
+// those who tell its owner what to do.
+func TestU40AnExpiredTokenIsLogged(t *testing.T) {
+	w, _ := reviewed(t, true)
+	w.proofs["web"] = authority.Proof{Workload: workload("shop", "web"), Clusters: []federation.ClusterID{"c1"}, Ends: w.now.Add(time.Hour)}
+	expired := w.now.Add(-time.Hour).Truncate(time.Second)
+	over := forged("isthmus", expired)
+	for range 100 {
+		got, err := w.Identify(call{certificate: "web", token: over, cluster: "c1"}.context(t))
+		if err != nil || !got.Expired.Equal(expired) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	if got, err := w.Identify(call{certificate: "web"}.context(t)); err != nil || !got.Expired.IsZero() {
+		t.Errorf("without a token: %+v, %v", got, err)
+	}
+	log := w.log.String()
+	if n := strings.Count(log, "level=INFO"); n == 0 || n > 10 || strings.Count(log, "\n") != n {
+		t.Errorf("%d lines:\n%s", n, log)
+	}
+	for _, want := range []string{"an expired token", "workload=" + workload("shop", "web").String(), "expired=" + expired.Format("2006-01-02T15:04:05")} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %q in\n%s", want, log)
+		}
+	}
+	if strings.Contains(log, string(over)) {
+		t.Error("the log has the token")
+	}
+}
+
 // A certificate and a token of one caller must be of one workload (S8).
 func TestS08TwoMethodsMustAgree(t *testing.T) {
 	w, _ := reviewed(t, true)

@@ -107,11 +107,14 @@ func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.
 	return a.account, a.refused
 }
 
-// over reports whether a token has expired. Machines keep the one of their first start and show it beside the
+// over tells when a token expired, if it has. Machines keep the one of their first start and show it beside the
 // certificate that they renew ever since.
-func (t *Tokens) over(shown presented) bool {
+func (t *Tokens) over(shown presented) (at time.Time, over bool) {
 	c, err := shown.token.read()
-	return err == nil && !shown.consul && c.over(t.o.Now())
+	if err != nil || shown.consul || !c.over(t.o.Now()) {
+		return time.Time{}, false
+	}
+	return c.ends(), true
 }
 
 // judge tells what can be told without the cluster.

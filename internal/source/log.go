@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -18,7 +19,7 @@ const (
 	maxSources     = 4096
 )
 
-// Log writes warnings that callers provoke. A source gets a few lines, then one every 10 s; all sources together have
+// Log writes lines that callers provoke. A source gets a few lines, then one every 10 s; all sources together have
 // a bound too. The next line that is written says how many were excluded. It is safe for concurrent use.
 type Log struct {
 	to  *slog.Logger
@@ -35,8 +36,17 @@ func NewLog(to *slog.Logger) *Log {
 	return &Log{to: to, now: time.Now, all: rate.NewLimiter(allPerSecond, allBurst), sources: map[netip.Prefix]*rate.Limiter{}}
 }
 
-// Warn writes a line about a caller, or counts it.
+// Warn writes a warning about a caller, or counts it.
 func (l *Log) Warn(from netip.Prefix, message string, attrs ...any) {
+	l.write(slog.LevelWarn, from, message, attrs)
+}
+
+// Info writes a line about a caller of which nobody has to do anything, or counts it.
+func (l *Log) Info(from netip.Prefix, message string, attrs ...any) {
+	l.write(slog.LevelInfo, from, message, attrs)
+}
+
+func (l *Log) write(level slog.Level, from netip.Prefix, message string, attrs []any) {
 	suppressed, write := l.take(from)
 	if !write {
 		return
@@ -44,7 +54,7 @@ func (l *Log) Warn(from netip.Prefix, message string, attrs ...any) {
 	if suppressed > 0 {
 		attrs = append(attrs, slog.Int("suppressed", suppressed))
 	}
-	l.to.Warn(message, attrs...)
+	l.to.Log(context.Background(), level, message, attrs...)
 }
 
 func (l *Log) take(from netip.Prefix) (suppressed int, write bool) {

@@ -58,11 +58,14 @@ func (o Order) checkProof(now time.Time, longest time.Duration) (time.Time, erro
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
-	if now.Sub(at) > longest {
-		return at,
-			fmt.Errorf("signing the certificate of %s: %w: except by certificates of the hub it proved its identity last at %s, and that is valid for %s "+
-				"(identity.maxProofAge); send its service account token, or connect from an address at which a registry knows the workload",
-				o.Workload, ErrOldProof, at.UTC().Format(time.RFC3339), longest)
+	if now.Sub(at) <= longest {
+		return at, nil
 	}
-	return at, nil
+	what := "send its service account token"
+	if !o.Expired.IsZero() {
+		what = fmt.Sprintf("the token that it shows expired at %s: replace the token of its agent", o.Expired.UTC().Format(time.RFC3339))
+	}
+	return at, fmt.Errorf("signing the certificate of %s: %w: except by certificates of the hub it proved its identity last at %s, and that is valid for %s "+
+		"(identity.maxProofAge); %s, or connect from an address at which a registry knows the workload",
+		o.Workload, ErrOldProof, at.UTC().Format(time.RFC3339), longest, what)
 }

@@ -30,6 +30,7 @@ type Order struct {
 	Cluster  federation.ClusterID // in which the identity was proven
 	Key      crypto.PublicKey
 	Proven   time.Time     // when the workload last proved who it is, not by a certificate of the hub; zero: now
+	Expired  time.Time     // when the token expired that the workload showed; zero: it showed none that has
 	For      time.Duration // 0, and more than the policy allows: as long as the policy allows
 }
 

@@ -3,7 +3,9 @@ package csr
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +57,12 @@ func (h *hub) lastProofOf(chain string) time.Time {
 	return proof.Proven
 }
 
+// expiredToken says when it expired.
+func expiredToken(at time.Time) string {
+	part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	return part(`{"alg":"none"}`) + "." + part(fmt.Sprintf(`{"exp":%d}`, at.Unix())) + "." + part("x")
+}
+
 // TestR12ChainsOfRenewalsEnd: a certificate that was obtained with nothing but an earlier one does not renew forever. Each certificate carries the time of
 // the last proof; a token, or a connection from the workload's known address, is a new proof.
 func TestR12ChainsOfRenewalsEnd(t *testing.T) {
@@ -75,6 +83,12 @@ func TestR12ChainsOfRenewalsEnd(t *testing.T) {
 	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "identity.maxProofAge") ||
 		!strings.Contains(err.Error(), "token") {
 		t.Errorf("a renewal after the end: %v", err)
+	}
+	late := old
+	late.token, late.cluster = expiredToken(time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)), "c1"
+	if _, err := ask(late); status.Code(err) != codes.PermissionDenied ||
+		!strings.Contains(err.Error(), "the token that it shows expired at 2026-11-01T10:00:00Z: replace the token") {
+		t.Errorf("U40: a renewal after the end, with an expired token: %v", err)
 	}
 	h.accounts = []string{"shop/cart"}
 	if _, err := ask(old); status.Code(err) != codes.PermissionDenied {

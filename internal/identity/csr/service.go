@@ -137,7 +137,7 @@ func (s *Service) sign(caller access.Caller, r *security.IstioCertificateRequest
 	seconds := min(max(r.GetValidityDuration(), 0), int64(100*365*24*time.Hour/time.Second))
 	leaf, err := s.o.Signer.Sign(authority.Order{
 		Workload: caller.Workload, Cluster: cluster, Key: key, For: time.Duration(seconds) * time.Second,
-		Proven: s.o.Callers.LastProof(caller, cluster),
+		Proven: s.o.Callers.LastProof(caller, cluster), Expired: caller.Expired,
 	})
 	return cluster, leaf, err
 }
