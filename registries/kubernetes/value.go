@@ -24,7 +24,7 @@ type object interface {
 }
 
 var (
-	errNoIP   = errors.New("no IP address in its usual form")
+	errNoIP   = errors.New("not an IP address in its usual form")
 	errZoneIP = errors.New("an IP address with a zone")
 )
 
