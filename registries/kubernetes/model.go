@@ -75,56 +75,6 @@ func (m *model) endpointContext() endpointContext {
 	}
 }
 
-func (m *model) take(o object) {
-	switch o := o.(type) {
-	case *service:
-		m.putService(o.k, o)
-		m.problems.set("Service "+o.k.String(), o.problems)
-	case *slice:
-		m.putSlice(o.k, o)
-		m.problems.set("EndpointSlice "+o.k.String(), o.problems)
-	case *pod:
-		m.putPod(o.k, o)
-		m.problems.set("Pod "+o.k.String(), o.problems)
-	case *node:
-		m.putNode(o.k.Name, o)
-		m.problems.set("Node "+o.k.Name, o.problems)
-	case *defaults:
-		m.putDefaults(o.k, o)
-		m.problems.set("defaults of Namespace "+o.k.Name, o.problems)
-	case *namespace:
-		m.named[o.k.Name] = o.network
-		m.setNetwork(cmp.Or(m.named[system], m.named[istioSystem]))
-		m.problems.set("Namespace "+o.k.Name, o.problems)
-	}
-}
-
-// remove takes an object away.
-func (m *model) remove(kind kind, k key) {
-	delete(m.faulty, subject{kind, k})
-	switch kind {
-	case kindServices:
-		m.putService(k, nil)
-		m.problems.set("Service "+k.String(), nil)
-	case kindSlices:
-		m.putSlice(k, nil)
-		m.problems.set("EndpointSlice "+k.String(), nil)
-	case kindPods:
-		m.putPod(k, nil)
-		m.problems.set("Pod "+k.String(), nil)
-	case kindNodes:
-		m.putNode(k.Name, nil)
-		m.problems.set("Node "+k.Name, nil)
-	case kindNamespaces:
-		m.putDefaults(k, nil)
-		m.problems.set("defaults of Namespace "+k.Name, nil)
-	case kindIstioNamespace:
-		delete(m.named, istioSystem)
-		m.setNetwork(m.named[system])
-		m.problems.set("Namespace "+istioSystem, nil)
-	}
-}
-
 func (m *model) putService(k key, s *service) {
 	swap(&m.used[kindServices], m.services[k], s)
 	if old := m.services[k]; old != nil {
@@ -187,7 +137,8 @@ func (m *model) putPod(k key, p *pod) {
 }
 
 // putNode ignores what changes nothing, such as a heartbeat.
-func (m *model) putNode(name string, n *node) {
+func (m *model) putNode(k key, n *node) {
+	name := k.Name
 	old := m.nodes[name]
 	swap(&m.used[kindNodes], old, n)
 	put(m.nodes, name, n)
@@ -255,30 +206,6 @@ func (m *model) known(kind kind) map[key]string {
 	return known
 }
 
-func (m *model) kept(kind kind) map[key]string {
-	switch kind {
-	case kindServices:
-		return versions(m.services)
-	case kindSlices:
-		return versions(m.slices.all)
-	case kindPods:
-		return versions(m.pods)
-	case kindNodes:
-		out := make(map[key]string, len(m.nodes))
-		for name, n := range m.nodes {
-			out[key{Name: name}] = n.version
-		}
-		return out
-	case kindNamespaces:
-		return versions(m.defaults)
-	case kindIstioNamespace:
-		if _, there := m.named[istioSystem]; there {
-			return map[key]string{{Name: istioSystem}: ""}
-		}
-	}
-	return nil
-}
-
 // replace takes a complete list of one kind and tells whether anything differs.
 // With afresh, versions prove nothing: the server's history may have changed.
 func (m *model) replace(kind kind, items []object, afresh bool) bool {
@@ -289,13 +216,13 @@ func (m *model) replace(kind kind, items []object, afresh bool) bool {
 		if version, ok := before[b.k]; afresh || !ok || version != b.version || version == "" {
 			m.set(o)
 			_, isFaulty := o.(*faulty)
-			differs = differs || kind < kindNamespace && !isFaulty
+			differs = differs || !rows[kind].identity && !isFaulty
 		}
 		delete(before, b.k)
 	}
 	for k := range before {
 		m.remove(kind, k)
-		differs = differs || kind < kindNamespace
+		differs = differs || !rows[kind].identity
 	}
 	return differs
 }

@@ -21,23 +21,6 @@ type faulty struct {
 
 func (*faulty) size() int64 { return 0 }
 
-// subject is an object of the cluster.
-type subject struct {
-	kind kind
-	k    key
-}
-
-func (p subject) String() string {
-	names := [kinds]string{
-		kindServices: "Service", kindSlices: "EndpointSlice", kindPods: "Pod", kindNodes: "Node",
-		kindNamespaces: "Namespace", kindNamespace: "Namespace", kindIstioNamespace: "Namespace",
-	}
-	if p.kind >= kindNodes {
-		return names[p.kind] + " " + p.k.Name
-	}
-	return names[p.kind] + " " + p.k.String()
-}
-
 // set takes a new or changed object.
 func (m *model) set(o object) {
 	if f, is := o.(*faulty); is {
