@@ -42,16 +42,17 @@ type block struct {
 // blocks divides a page into its fenced blocks and the text without them.
 func blocks(page string) (found []block, prose string) {
 	var rest strings.Builder
-	open, follows := false, false
+	open, follows, indent := false, false, ""
 	for line := range strings.Lines(page) {
 		lang, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
 		switch {
 		case fence && !open:
+			indent = line[:len(line)-len(strings.TrimLeft(line, " "))] // blocks of items are indented
 			found, open = append(found, block{lang: lang, follows: follows}), true
 		case fence:
 			open, follows = false, true
 		case open:
-			found[len(found)-1].text += line
+			found[len(found)-1].text += strings.TrimPrefix(line, indent)
 		default:
 			follows = follows && strings.TrimSpace(line) == ""
 			rest.WriteString(line)

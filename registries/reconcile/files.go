@@ -75,7 +75,7 @@ func (r *Reconciler) reload(f *Kubeconfig) error {
 	return nil
 }
 
-// changed reports whether the cluster must be attached anew: the file changed, and was
+// changed reports whether the cluster must be attached again: the file changed, and was
 // not written to since the read before.
 func (f *Kubeconfig) changed(digest string) bool {
 	settled := digest == f.read

@@ -1,0 +1,356 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/deploy/testbed/toolset"
+)
+
+// savedAs is how a page says where to save the block that follows.
+var savedAs = regexp.MustCompile("(?:^|\\s)as\\s+`([^`]+)`[^`]*:\\s*$")
+
+// doings are the steps of a page: its files are saved, and its commands are typed. Blocks that
+// are indented belong to items of a list.
+func doings(page string) (all []step) {
+	var before, text strings.Builder
+	lang, open, indent := "", false, ""
+	for line := range strings.Lines(page) {
+		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case fence && !open:
+			indent = line[:len(line)-len(strings.TrimLeft(line, " "))]
+			lang, open = strings.TrimPrefix(strings.TrimSpace(line), "```"), true
+			text.Reset()
+		case fence:
+			open = false
+			name := savedAs.FindStringSubmatch(before.String())
+			switch {
+			case name != nil:
+				all = append(all, step{command: fmt.Sprintf("cat > %s <<'END_OF_FILE'\n%sEND_OF_FILE\n", name[1], text.String())})
+			case lang == "sh" || lang == "bash":
+				all = append(all, step{command: text.String()})
+			case lang == "text" && len(all) > 0 && strings.HasSuffix(before.String(), "prints:\n"):
+				all[len(all)-1].prints, all[len(all)-1].shown = text.String(), true
+			}
+			before.Reset()
+		case open:
+			text.WriteString(strings.TrimPrefix(line, indent))
+		case strings.TrimSpace(line) != "":
+			before.WriteString(line)
+		}
+	}
+	return all
+}
+
+// A readersMachine is where a test follows pages, as a reader would: in one shell, in a folder
+// of its own, with the network and the system folders of a machine of its own.
+type readersMachine struct {
+	*testbed.Namespace
+	dir, script string
+	steps       []step
+}
+
+func newMachine(t *testing.T) *readersMachine {
+	t.Helper()
+	m := &readersMachine{Namespace: testbed.NewNamespace(t, "machine"), dir: testbed.ShortDir(t)}
+	for _, folder := range []string{"bin", "shims", "local", "lib", "work", "tmp"} {
+		if err := os.Mkdir(filepath.Join(m.dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(m.dir, 0o755); err != nil { // other users run programs of it
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{
+		"work/bin": m.dir + "/bin", "bin/isthmus": binary.Path(t), "shims/isthmus": binary.Path(t),
+		"work/deploy": must(filepath.Abs("../deploy")),
+	} {
+		if err := os.Symlink(target, filepath.Join(m.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.shim(t, "sudo", `exec "$@"`)
+	m.shim(t, "make", `[ "$*" = build ]`)
+	return m
+}
+
+func (m *readersMachine) shim(t *testing.T, name, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(m.dir, "shims", name), []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// systemFolders are /etc, /var/lib and /usr/local/bin as they are, but for what the shell and its programs write.
+const systemFolders = `set -e
+mount -t tmpfs none %[1]s/tmp
+mkdir %[1]s/tmp/upper %[1]s/tmp/work
+mount -t overlay overlay -o lowerdir=/etc,upperdir=%[1]s/tmp/upper,workdir=%[1]s/tmp/work /etc
+mount --bind %[1]s/lib /var/lib
+mount --bind %[1]s/local /usr/local/bin
+set +e
+`
+
+// types has the reader type a command that the page does not have, and that has to succeed.
+func (m *readersMachine) types(command string) {
+	m.steps = append(m.steps, step{command: command + "\n"})
+}
+
+// reads has the reader do what a page says, from one heading to the next of these; "" is all.
+func (m *readersMachine) reads(t *testing.T, page, from, until string) {
+	t.Helper()
+	text := read(t, page)
+	if from != "" {
+		_, after, found := strings.Cut(text, "\n"+from+"\n")
+		if !found {
+			t.Fatalf("%s has no %q", page, from)
+		}
+		text = after
+	}
+	if until != "" {
+		before, _, found := strings.Cut(text, "\n"+until+"\n")
+		if !found {
+			t.Fatalf("%s has no %q", page, until)
+		}
+		text = before
+	}
+	found := doings(text)
+	if len(found) == 0 {
+		t.Fatalf("%s has nothing to do from %q until %q", page, from, until)
+	}
+	m.steps = append(m.steps, found...)
+}
+
+var (
+	// runsOn are programs that do not end: the reader opens another terminal.
+	runsOn = regexp.MustCompile(`(?m)^(?:(?:bin/)?isthmus serve|envoy) .*$`)
+	// asks are commands that a reader repeats until they succeed: the hub may have just started.
+	asks = regexp.MustCompile(`(?m)^(?:(?:bin/)?isthmus (?:status|get|explain|describe|ca show|proxy config|cluster attach)|curl)\b.*$`)
+)
+
+const repeats = `again() {
+  for i in $(seq 200); do
+    eval "$1" >"$D/out" 2>&1 && { cat "$D/out"; return 0; }
+    sleep 0.2
+  done
+  cat "$D/out"
+  return 1
+}
+`
+
+// do runs the steps, and reports those that fail or print something else than the page shows.
+func (m *readersMachine) do(t *testing.T, private bool, env ...string) {
+	t.Helper()
+	envoy, installed, err := toolset.Locate("envoy")
+	if err != nil || !installed {
+		t.Fatalf("there is no Envoy at %q: %v; run make tools", envoy, err)
+	}
+	var script strings.Builder
+	if private {
+		fmt.Fprintf(&script, systemFolders, m.dir)
+	}
+	fmt.Fprintf(&script, "D=%[1]s/tmp\nL=%[1]s/lib\ncd %[1]s/work\n%[2]s", m.dir, repeats)
+	for i, s := range m.steps {
+		command := runsOn.ReplaceAllString(s.command, fmt.Sprintf("$0 >>$$L/program%d.log 2>&1 &", i))
+		command = asks.ReplaceAllStringFunc(command, func(line string) string {
+			return "again '" + strings.ReplaceAll(line, "'", `'\''`) + "'"
+		})
+		fmt.Fprintf(&script, "set -e; trap 'echo; printf \"%[1]s%%d%[1]s\" 1' EXIT\n%[2]strap - EXIT; set +e; printf '%[1]s%%d%[1]s' 0\n",
+			endOfStep, command)
+	}
+	args := []string{write(t, filepath.Join(m.dir, "steps.sh"), []byte(script.String()))}
+	path := "/bin/bash"
+	if private {
+		args, path = append([]string{"-m", path}, args...), must(exec.LookPath("unshare"))
+	}
+	reader := testbed.StartProgram(t, testbed.ProgramOptions{
+		Name: "reader", Path: path, Args: args, Dir: m.dir, Namespace: m.Namespace,
+		Env: append([]string{
+			"PATH=" + filepath.Join(m.dir, "shims") + ":/usr/local/bin:" + filepath.Dir(envoy) + ":" + os.Getenv("PATH"), "XDG_CONFIG_HOME=" + m.dir,
+			"HOME=" + m.dir, "ISTHMUS_SERVER=", "ISTHMUS_CONFIG=", "ISTHMUS_CONTEXT=",
+		}, env...),
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+	defer cancel()
+	select {
+	case <-reader.Exited():
+	case <-ctx.Done():
+		t.Errorf("the steps do not end")
+	}
+	t.Cleanup(func() { m.showLogs(t) })
+	parts := strings.Split(string(reader.Output()), endOfStep)
+	for i, s := range m.steps {
+		if 2*i+1 >= len(parts) {
+			t.Fatalf("step %d is not reached: %s", i+1, s.command)
+		}
+		if printed := parts[2*i]; parts[2*i+1] != "0" {
+			t.Fatalf("step %d fails: %s\n%s", i+1, s.command, printed)
+		} else if s.shown && !strings.Contains(versionless(printed), versionless(s.prints)) {
+			t.Errorf("step %d: %s prints\n%s\nand the page shows\n%s", i+1, s.command, printed, s.prints)
+		}
+	}
+}
+
+// showLogs shows what programs in the background wrote, if the test has failed.
+func (m *readersMachine) showLogs(t *testing.T) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(m.dir, "lib", "*.log"))
+	if err != nil || !t.Failed() {
+		return
+	}
+	for _, log := range logs {
+		text := read(t, log)
+		t.Logf("%s ends with\n%s", filepath.Base(log), text[max(0, len(text)-3000):])
+	}
+}
+
+var versions = regexp.MustCompile(`(version|revision) [0-9a-z.+-]+`)
+
+func versionless(text string) string { return lasting(versions.ReplaceAllString(text, "$1")) }
+
+// systemctl does for the unit of the page what systemd would, and has systemd check it where it is installed.
+const systemctl = `unit=/etc/systemd/system/isthmus.service
+of() { sed -n "s/^$1=//p" $unit; }
+end() { kill $(cat /etc/isthmus.pid); while kill -0 $(cat /etc/isthmus.pid) 2>/dev/null; do sleep 0.1; done; }
+begin() {
+  install -d -o $(of User) -m $(of StateDirectoryMode) /var/lib/$(of StateDirectory)
+  setpriv --reuid $(of User) --regid $(of User) --init-groups $(of ExecStart) >>/var/lib/hub.log 2>&1 &
+  echo $! >/etc/isthmus.pid
+}
+case "$1 $2" in
+"daemon-reload ") ! command -v systemd-analyze >/dev/null || systemd-analyze verify $unit ;;
+"enable --now" | "start isthmus") begin ;;
+"disable --now" | "stop isthmus") end ;;
+"restart isthmus") end && begin ;;
+*) exit 1 ;;
+esac`
+
+// TestM19AServiceIsInstalledAndBackedUpAsInTheGuide follows the pages about a hub that runs as a
+// service: its certificates, its user, its unit, a CA for workloads, backups and their restore.
+func TestM19AServiceIsInstalledAndBackedUpAsInTheGuide(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.shim(t, "systemctl", systemctl)
+	m.AddLocal("10.0.0.6")
+	kube := testbed.StartKube(t, testbed.KubeOptions{Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.6")})
+	write(t, filepath.Join(m.dir, "work", "c1.kubeconfig"), kube.Kubeconfig())
+	const settings = "apiVersion: isthmus.dev/v1\nkind: MeshSettings\nmetadata: {name: default}\nspec: {outboundTrafficPolicy: %s}\n"
+	for file, value := range map[string]string{"first.yaml": "{mode: REGISTRY_ONLY}", "second.yaml": "{mode: ALLOW_ANY}"} {
+		write(t, filepath.Join(m.dir, "work", file), fmt.Appendf(nil, settings, value))
+	}
+	m.reads(t, "install.md", "", "## Uninstall")
+	m.types(`export ISTHMUS_SERVER=https://localhost:8080
+export ISTHMUS_TLS_CA=$PWD/hub-ca.crt ISTHMUS_TLS_CERT=$PWD/me.crt ISTHMUS_TLS_KEY=$PWD/me.key`)
+	m.reads(t, "troubleshooting.md", "## A cluster is FAILED", "## Two clusters cannot reach each other")
+	m.types("isthmus cluster attach c1 --kubeconfig c1.kubeconfig --network n1")
+	m.reads(t, "identity.md", "### Certificates from a CA of your own", "## Who may be which node")
+	m.types("isthmus apply -f first.yaml\nisthmus ca show | grep -q cluster.local")
+	m.reads(t, "operations.md", "## Back up and restore", "### Restore it")
+	m.types("isthmus status\nisthmus apply -f second.yaml")
+	m.reads(t, "operations.md", "### Restore it", "### Keep manifests")
+	m.types("isthmus status\nisthmus get meshsettings default -o yaml | grep -q REGISTRY_ONLY\nisthmus describe cluster c1 | grep -q READY")
+	m.reads(t, "operations.md", "### Keep manifests", "### Apply them to another hub")
+	m.types("systemctl stop isthmus\nrm -r /var/lib/isthmus\nsystemctl start isthmus\nisthmus status")
+	m.reads(t, "operations.md", "### Apply them to another hub", "## Upgrade")
+	m.types("isthmus get meshsettings default -o yaml | grep -q REGISTRY_ONLY")
+	m.reads(t, "install.md", "## Uninstall", "")
+	m.types("! ls /etc/isthmus /var/lib/isthmus /usr/local/bin/isthmus")
+	m.do(t, true)
+}
+
+// startsHub has the reader start a hub for trying out, and wait until it is ready.
+func (m *readersMachine) startsHub(args string) {
+	m.types("isthmus serve --dev --data-dir run " + args)
+	m.types("isthmus status")
+}
+
+// TestM19SymptomsAreFoundAsInTheGuide follows the pages for operators with the sample of two
+// clusters and an Envoy: troubleshooting, authorization and drains.
+func TestM19SymptomsAreFoundAsInTheGuide(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.AddLocal("10.0.0.9")
+	m.startsHub("")
+	m.types(`cat > mesh.yaml <<'END'
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: reviews, namespace: shop}
+spec:
+  hosts: [reviews.shop.svc.cluster.local]
+  ports: [{number: 9080, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints: [{address: 10.0.0.9}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [reviews.shop.svc.cluster.local]
+  http: [{route: [{destination: {host: reviews.shop.svc.cluster.local}}]}]
+END
+isthmus apply -f mesh.yaml
+isthmus proxy bootstrap --name web-1 --namespace shop --cluster-id c1 --ip 10.0.0.9 --labels app=web --hub 127.0.0.1:15010 --dir web-1`)
+	m.types("envoy -c web-1/envoy.yaml")
+	m.types("isthmus describe proxy web-1.shop | grep -q SYNCED")
+	m.reads(t, "troubleshooting.md", "", "## A proxy does not connect")
+	m.reads(t, "troubleshooting.md", "## A proxy gets no certificate", "## A cluster is HELD")
+	m.reads(t, "authorization.md", "", "## Clusters with other trust domains")
+	m.reads(t, "authorization.md", "## Authenticate end users", "")
+	m.reads(t, "drain.md", "", "")
+	m.do(t, false)
+}
+
+// TestM19SecretsAreServedAsInTheGuide follows the page about secrets of gateways.
+func TestM19SecretsAreServedAsInTheGuide(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.reads(t, "secrets.md", "", "## Files on the proxy")
+	m.types("isthmus status\n! isthmus status | grep SECRET_")
+	m.do(t, false)
+}
+
+// TestM19ClustersAreUsedAsInTheGuide follows the pages about the Gateway API and exported
+// services with a real API server and kubectl, and a gateway that is an Envoy.
+func TestM19ClustersAreUsedAsInTheGuide(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("kubectl is missing")
+	}
+	m := newMachine(t)
+	for _, address := range []string{"10.0.0.6", "10.0.0.7", "10.0.0.8"} {
+		m.AddLocal(address)
+	}
+	kube := testbed.StartKube(t, testbed.KubeOptions{Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.6")})
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.8"), HTTP: []int{8080}})
+	for _, module := range []string{"gateway-api", "mcs-api"} {
+		kube.Apply(testbed.Definitions(t, "../federation/config/schema/crds/"+module+".json.gz")...)
+	}
+	kube.Apply(
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
+		"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{name: http, port: 80, targetPort: 8080}]}\n",
+		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"web-1","namespace":"shop",
+		"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.0.0.8"]}]}`)
+	config := strings.NewReplacer("name: default\n  context", "name: c1\n  context", "current-context: default", "current-context: c1")
+	kubeconfig := write(t, filepath.Join(m.dir, "kubeconfig"), []byte(config.Replace(string(kube.Kubeconfig()))))
+	m.types("kubectl --context c1 apply -f deploy/kubernetes/reader.yaml")
+	m.types(`cat > token.sh <<'END'
+token=$(kubectl --context c1 create token isthmus-reader -n isthmus)
+mkdir -p clusters && kubectl config view --raw --minify -o json | jq ".users[0].user = {token: \"$token\"}" > clusters/c1.yaml
+END
+bash token.sh`)
+	m.startsHub("--kubeconfig-dir clusters")
+	m.types("isthmus describe cluster c1 | grep READY")
+	m.reads(t, "gateway-api.md", "## Serve a Gateway of a cluster", "## Use backends of several clusters")
+	m.reads(t, "multi-cluster-services.md", "## Export a service", "## What proxies get")
+	m.types("isthmus get services -A | grep clusterset.local")
+	m.do(t, false, "KUBECONFIG="+kubeconfig)
+}
