@@ -18,6 +18,10 @@ func TestOperationsCostWhatTheyTake(t *testing.T) {
 		return "{" + out.String() + "}"
 	}
 	const then = `configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "filed", at: "1") { name }`
+	const explained = `explain(proxy: "` + sidecarID + `", hostname: "none", port: 80) { endpoints { reason } }`
+	resources := func(n int) string {
+		return times(n, `proxy(nodeID: "`+sidecarID+`") { config { resources(first: 500) { nodes { sent acked causes { name } } } } }`)
+	}
 	for name, row := range map[string]struct {
 		query   string
 		tooMuch bool
@@ -36,7 +40,20 @@ func TestOperationsCostWhatTheyTake(t *testing.T) {
 		"too many of them":        {query: times(4, "configObjects(first: 500) { nodes { yaml } }"), tooMuch: true},
 		"manifests as JSON":       {query: times(20, "configObjects(first: 500) { nodes { json } }")},
 		"orders":                  {query: times(20, "services(first: 500, orderBy: {field: ENDPOINTS}) { nodes { hostname } }"), tooMuch: true},
-		"statuses of many pages":  {query: times(4, "configObjects(first: 500) { nodes { status { acked } } }"), tooMuch: true},
+		"explanations":            {query: times(20, explained)},
+		"resources of proxies":    {query: "{proxies(first: 50) { nodes { config { resources(first: 1) { totalCount } } } } }"},
+		"resources of a large page of proxies": {
+			query: "{proxies(first: 500) { nodes { config { resources(first: 1) { totalCount } } } } }", tooMuch: true,
+		},
+		"resources with content": {query: resources(1)},
+		"too much content":       {query: resources(2), tooMuch: true},
+		"histories that fit":     {query: times(9, `history(first: 1, filter: {author: "a"}) { nodes { revision } }`), tooMuch: true},
+		"histories of objects":   {query: "{configObjects(first: 500) { nodes { history(first: 1) { nodes { revision } } } } }"},
+		"proxies of services":    {query: "{services(first: 500) { nodes { proxies(first: 10) { nodes { nodeID } } } } }"},
+		"proxies in two ways": {
+			query: times(10, "clusters(first: 50) { nodes { proxies(first: 1) { totalCount } network { proxies(first: 1) { totalCount } } } }"),
+		},
+		"statuses of many pages": {query: times(4, "configObjects(first: 500) { nodes { status { acked } } }"), tooMuch: true},
 	} {
 		_, errs := h.ask(row.query, nil)
 		if strings.Contains(errs, "TOO_COMPLEX") != row.tooMuch {

@@ -114,6 +114,7 @@ type view struct {
 	fleet    func() *fleet.Value
 	config   func() *config.View // nil: there is no configuration
 	drains   func() map[federation.ObjectKey]federation.DrainProgress
+	members  *members
 	// Bytes that were written, which are bounded: of resources of proxies, and of manifests.
 	resources, manifests *atomic.Int64
 }
@@ -135,6 +136,7 @@ func viewOf(o Options) view {
 		snapshot: sync.OnceValue(o.Snapshots.Latest),
 	}
 	latest := seen.snapshot
+	seen.members = membersOf(latest, seen.fleet)
 	seen.drains = sync.OnceValue(func() map[federation.ObjectKey]federation.DrainProgress { return federation.DrainsIn(latest()) })
 	if objects := o.Config.Objects; objects != nil {
 		seen.config = sync.OnceValue(objects.Latest)

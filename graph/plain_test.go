@@ -35,7 +35,7 @@ func everything(schema *ast.Schema, name string, depth int) string {
 
 // isRelation reports whether the field leads to another object, which the executor writes.
 func isRelation(field string) bool {
-	return slices.Contains([]string{"cluster", "network", "service", "gateways"}, field)
+	return slices.Contains([]string{"cluster", "clusters", "network", "proxies", "service", "gateways"}, field)
 }
 
 // TestR64WhatIsWrittenAsAWholeIsWhatTheExecutorWrites: byte by byte, errors
@@ -63,6 +63,7 @@ func TestR64WhatIsWrittenAsAWholeIsWhatTheExecutorWrites(t *testing.T) {
 		`{services(after:"none"){totalCount} hub{version}}`,
 		`{node(id:"x"){... on Service{hostname}}}`,
 		`{services(first:2){nodes{clusterVIPs{cluster{clusterID}} endpoints(first:1){nodes{address cluster{clusterID network{networkID}} service{hostname}}}}}}`,
+		`{services(first:2){nodes{hostname ports{number clusters{clusterID}} conflicts{clusters{clusterID}} proxies(first:1){totalCount}}}}`,
 	} {
 		want, got := answerOf(t, graph.ByField(whole), query), answerOf(t, whole, query)
 		if !bytes.Equal(got, want) {

@@ -31,10 +31,7 @@ func (q query) Proxies(
 	listed := func(behind fleet.Key) iter.Seq[model.Proxy] {
 		return func(yield func(model.Proxy) bool) {
 			for of := range connected(ctx).ProxiesAfter(behind) {
-				if !fitsStream(of, filter) {
-					continue
-				}
-				if shown := model.NewProxy(snapshot(ctx), of); fitsProxy(shown, filter) && !yield(shown) {
+				if shown, fits := fitting(snapshot(ctx), of, filter); fits && !yield(shown) {
 					return
 				}
 			}
@@ -66,6 +63,15 @@ func proxyOrder(by *model.ProxyOrder) order[model.Proxy] {
 	})
 }
 
+// fitting shows a stream if it fits.
+func fitting(from *federation.Snapshot, of *fleet.Proxy, filter *model.ProxyFilter) (shown model.Proxy, fits bool) {
+	if !fitsStream(of, filter) {
+		return shown, false
+	}
+	shown = model.NewProxy(from, of)
+	return shown, fitsProxy(shown, filter)
+}
+
 // fitsStream compares what a stream itself has.
 func fitsStream(of *fleet.Proxy, filter *model.ProxyFilter) bool {
 	return filter == nil || fits(filter.ClusterID, string(of.Cluster)) && fits(filter.Namespace, of.Namespace) &&
@@ -85,16 +91,23 @@ func (proxyResolver) Services(
 	name := "services of proxy " + of.Key()
 	window, err := window(name, first, after, last, before)
 	var all []model.Service
-	known := map[federation.ServiceKey]bool{}
-	for _, i := range snapshot(ctx).At(placeOf(of)).Instances() {
-		if key := i.Service.Key; !known[key] && fitsService(i.Service, filter) {
-			known[key] = true
-			all = append(all, model.Service{From: snapshot(ctx), Of: i.Service})
+	for _, key := range servicesAt(snapshot(ctx), placeOf(of)) {
+		if found, ok := snapshot(ctx).Service(key); ok && fitsService(found, filter) {
+			all = append(all, model.Service{From: snapshot(ctx), Of: found})
 		}
 	}
-	slices.SortFunc(all, func(a, b model.Service) int { return a.Of.Key.Compare(b.Of.Key) })
 	list := model.List[model.Service]{Name: name, Key: model.Service.Key, Items: slices.Values(all), Count: func() int { return len(all) }}
 	return model.ServiceConnection{Page: model.NewPage(list, window)}, err
+}
+
+// servicesAt are the services that have an endpoint at the place, in the order of their keys.
+func servicesAt(from *federation.Snapshot, place federation.Place) []federation.ServiceKey {
+	var all []federation.ServiceKey
+	for _, i := range from.At(place).Instances() {
+		all = append(all, i.Service.Key)
+	}
+	slices.SortFunc(all, federation.ServiceKey.Compare)
+	return slices.Compact(all)
 }
 
 func placeOf(of *model.Proxy) federation.Place {

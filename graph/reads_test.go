@@ -87,6 +87,8 @@ func TestOperationReadsOneSnapshot(t *testing.T) {
 	operations := contract(t)
 	operations["relations"] = `{services(first:100){nodes{clusterVIPs{cluster{network{networkID}}} endpoints(first:5){nodes{cluster{clusterID} network{networkID} service{hostname}}}}}
 	  networks{nodes{clusters{nodes{clusterID}}}} proxies{nodes{cluster{clusterID} network{networkID} services{totalCount}}}}`
+	operations["proxies of others"] = `{clusters{nodes{proxies{nodes{nodeID}}}} networks{nodes{proxies{totalCount} gateways{fromNetworks{networkID}}}}
+	  services(first:100){nodes{proxies(filter:{type:SIDECAR}){nodes{nodeID}} ports{clusters{clusterID}} conflicts{clusters{clusterID}}}}}`
 	for name, text := range operations {
 		if strings.HasPrefix(text, "mutation") || strings.HasPrefix(text, "subscription") || name == "ConfigObjects" || name == "History" {
 			continue

@@ -24,6 +24,23 @@ func (r clusterOf[T]) Cluster(ctx context.Context, of *T) (*model.Cluster, error
 	return &shown, nil
 }
 
+// clustersOf finds the clusters that a field clusterIDs beside it names.
+type clustersOf[T any] struct {
+	*resolver
+	ids func(*T) []string
+}
+
+// Clusters are those that are attached.
+func (r clustersOf[T]) Clusters(ctx context.Context, of *T) ([]model.Cluster, error) {
+	all := []model.Cluster{}
+	for _, id := range r.ids(of) {
+		if found, ok := snapshot(ctx).Cluster(federation.ClusterID(id)); ok {
+			all = append(all, r.cluster(snapshot(ctx), found))
+		}
+	}
+	return all, nil
+}
+
 // networkOf finds the network that a field networkID beside it names.
 type networkOf[T any] struct{ id func(*T) string }
 
@@ -65,6 +82,21 @@ func (proxyRolloutResolver) Proxy(ctx context.Context, of *model.ProxyRollout) (
 	}
 	shown := model.NewProxy(snapshot(ctx), latest)
 	return &shown, nil
+}
+
+type gatewayResolver struct {
+	networkOf[model.NetworkGateway]
+}
+
+// FromNetworks are the networks that exist of those whose proxies may enter through the gateway.
+func (gatewayResolver) FromNetworks(ctx context.Context, of *model.NetworkGateway) ([]model.Network, error) {
+	all := []model.Network{}
+	for _, id := range of.FromNetworkIDs() {
+		if found, ok := snapshot(ctx).Network(federation.NetworkID(id)); ok {
+			all = append(all, model.Network{Of: found})
+		}
+	}
+	return all, nil
 }
 
 type healthResolver struct {

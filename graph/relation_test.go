@@ -2,11 +2,13 @@ package graph_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph"
@@ -242,4 +244,107 @@ func TestSchemaIsWalkedInBothDirections(t *testing.T) {
 			t.Errorf("%s is a %s, want a %s", path, at.Name, want)
 		}
 	}
+}
+
+// connectMany connects proxies of both clusters, some of them twice, at addresses of endpoints and elsewhere.
+func connectMany(all *fleet.Fleet) {
+	for i := range 40 {
+		cluster := federation.ClusterID(fmt.Sprintf("c%d", i%3+1))
+		of := fleet.Proxy{NodeID: fmt.Sprintf("p%02d", 39-i/2), Type: "sidecar", Cluster: cluster, Namespace: []string{"shop", "load"}[i%2]}
+		for _, text := range []string{fmt.Sprintf("10.0.0.%d", i%4), fmt.Sprintf("10.2.0.%d", i)}[:1+i%2] {
+			of.Addresses = append(of.Addresses, netip.MustParseAddr(text))
+		}
+		all.Connect(of)
+	}
+}
+
+// TestU32ProxiesAreFoundFromWhereTheyAre: the proxies of a cluster, of a network and of a service are those
+// that lead there, in the order of all proxies, in pages, and as filters say.
+func TestU32ProxiesAreFoundFromWhereTheyAre(t *testing.T) {
+	connectedProxies := proxies()
+	connectMany(connectedProxies)
+	h := hubOver(t, bridged(t), connectedProxies)
+	const shown = `nodes{id} totalCount`
+	inNetwork, inCluster, ofService := map[string][]string{}, map[string][]string{}, map[string][]string{}
+	for _, n := range at(h.answer(`{proxies(first:100){nodes{id clusterID networkID services(first:10){nodes{hostname namespace}}}}}`, nil),
+		"proxies", "nodes").([]any) {
+		id := at(n, "id").(string)
+		for of, name := range map[*map[string][]string]any{&inNetwork: at(n, "networkID"), &inCluster: at(n, "clusterID")} {
+			if name, is := name.(string); is {
+				(*of)[name] = append((*of)[name], id)
+			}
+		}
+		for _, s := range at(n, "services", "nodes").([]any) {
+			name := fmt.Sprint(at(s, "namespace"), "/", at(s, "hostname"))
+			ofService[name] = append(ofService[name], id)
+		}
+	}
+	if len(inNetwork["n2"]) == 0 || len(inCluster["c1"]) < 10 || len(ofService["shop/web.shop.svc.cluster.local"]) == 0 {
+		t.Fatalf("there are no proxies: %v %v %v", inNetwork, inCluster, ofService)
+	}
+	ids := func(page any) (all []string) {
+		for _, n := range at(page, "nodes").([]any) {
+			all = append(all, at(n, "id").(string))
+		}
+		return all
+	}
+	same := func(what string, page any, want []string) {
+		t.Helper()
+		if got := ids(page); !slices.Equal(got, want) || at(page, "totalCount") != float64(len(want)) {
+			t.Errorf("%s has the proxies %v, of %v, want %v", what, got, at(page, "totalCount"), want)
+		}
+	}
+	data := h.answer(`{clusters{nodes{clusterID proxies(first:100){`+shown+`}}} networks{nodes{networkID proxies(first:100){`+shown+`}}}
+	  services(first:30){nodes{hostname namespace proxies(first:100){`+shown+`}}}}`, nil)
+	for _, n := range at(data, "clusters", "nodes").([]any) {
+		same("the cluster "+at(n, "clusterID").(string), at(n, "proxies"), inCluster[at(n, "clusterID").(string)])
+	}
+	for _, n := range at(data, "networks", "nodes").([]any) {
+		same("the network "+at(n, "networkID").(string), at(n, "proxies"), inNetwork[at(n, "networkID").(string)])
+	}
+	for _, n := range at(data, "services", "nodes").([]any) {
+		name := fmt.Sprint(at(n, "namespace"), "/", at(n, "hostname"))
+		same("the service "+name, at(n, "proxies"), ofService[name])
+	}
+	page := h.answer(`{cluster(clusterID:"c1"){proxies(first:3){edges{cursor node{id}} pageInfo{hasNextPage}}}}`, nil)
+	next := h.answer(`query($after:String){cluster(clusterID:"c1"){proxies(first:2,after:$after,filter:{type:SIDECAR}){`+shown+`}}}`,
+		map[string]any{"after": at(page, "cluster", "proxies", "edges", 2, "cursor")})
+	if got, want := ids(at(next, "cluster", "proxies")), inCluster["c1"][3:5]; !slices.Equal(got, want) {
+		t.Errorf("the page after the first three is %v, want %v", got, want)
+	}
+	load := h.answer(`{all:proxies(first:500,filter:{clusterID:"c2",namespace:"load"}){`+shown+`}
+	  cluster(clusterID:"c2"){proxies(first:500,filter:{namespace:"load"}){`+shown+`} none:proxies(filter:{clusterID:"c1"}){`+shown+`}}}`, nil)
+	same("the namespace of a cluster", at(load, "cluster", "proxies"), ids(at(load, "all")))
+	same("a cluster of another one", at(load, "cluster", "none"), nil)
+}
+
+// TestU32IDsHaveTheirObjects: the clusters of a port and of a conflict, and the networks from which a
+// gateway is entered, stand beside their IDs.
+func TestU32IDsHaveTheirObjects(t *testing.T) {
+	h := hubOver(t, bridged(t), proxies())
+	data := h.answer(`{services(first:500){nodes{ports{clusterIDs clusters{clusterID network{networkID}}} conflicts{clusterIDs clusters{clusterID}}}}
+	  network(networkID:"n2"){gateways{fromNetworkIDs fromNetworks{networkID}}}}`, nil)
+	found := map[string]int{}
+	for _, s := range at(data, "services", "nodes").([]any) {
+		for _, list := range []string{"ports", "conflicts"} {
+			for _, one := range at(s, list).([]any) {
+				var ids []any
+				for _, c := range at(one, "clusters").([]any) {
+					ids = append(ids, at(c, "clusterID"))
+				}
+				found[list] += len(ids)
+				if !slices.Equal(ids, at(one, "clusterIDs").([]any)) {
+					t.Errorf("%s: beside %v stand %v", list, at(one, "clusterIDs"), ids)
+				}
+			}
+		}
+	}
+	if found["ports"] == 0 || found["conflicts"] == 0 {
+		t.Errorf("there are %v clusters", found)
+	}
+	// The network n3 does not exist.
+	h.want(data, []any{
+		map[string]any{"fromNetworkIDs": []any{}, "fromNetworks": []any{}},
+		map[string]any{"fromNetworkIDs": []any{"n3"}, "fromNetworks": []any{}},
+	}, "network", "gateways")
 }

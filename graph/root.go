@@ -42,6 +42,14 @@ func (t root) ClusterPortName() generated.ClusterPortNameResolver {
 	return clusterOf[model.ClusterPortName]{t.r, func(of *model.ClusterPortName) string { return of.ClusterID }}
 }
 
+func (t root) ServicePort() generated.ServicePortResolver {
+	return clustersOf[model.ServicePort]{t.r, func(of *model.ServicePort) []string { return of.ClusterIDs }}
+}
+
+func (t root) Conflict() generated.ConflictResolver {
+	return clustersOf[model.Conflict]{t.r, func(of *model.Conflict) []string { return of.ClusterIDs }}
+}
+
 func (t root) Shard() generated.ShardResolver {
 	return clusterOf[model.Shard]{t.r, func(of *model.Shard) string { return of.ClusterID }}
 }
@@ -74,16 +82,8 @@ func (t root) Proxy() generated.ProxyResolver {
 
 func (t root) Network() generated.NetworkResolver { return networkResolver{t.r} }
 
-func (t root) NetworkCount() generated.NetworkCountResolver {
-	return networkOf[model.NetworkCount]{func(of *model.NetworkCount) string { return of.NetworkID }}
-}
-
-func (t root) ClusterIdentity() generated.ClusterIdentityResolver {
-	return networkOf[model.ClusterIdentity]{func(of *model.ClusterIdentity) string { return value(of.NetworkID) }}
-}
-
 func (t root) NetworkGateway() generated.NetworkGatewayResolver {
-	return networkOf[model.NetworkGateway]{func(of *model.NetworkGateway) string { return of.NetworkID() }}
+	return gatewayResolver{networkOf[model.NetworkGateway]{func(of *model.NetworkGateway) string { return of.NetworkID() }}}
 }
 
 func (t root) GatewayHealth() generated.GatewayHealthResolver {

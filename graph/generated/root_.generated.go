@@ -24,17 +24,16 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 type ResolverRoot interface {
 	Cluster() ClusterResolver
 	ClusterCount() ClusterCountResolver
-	ClusterIdentity() ClusterIdentityResolver
 	ClusterPortName() ClusterPortNameResolver
 	ClusterVIPs() ClusterVIPsResolver
 	ConfigObject() ConfigObjectResolver
 	ConfigObjectStatus() ConfigObjectStatusResolver
+	Conflict() ConflictResolver
 	Endpoint() EndpointResolver
 	GatewayHealth() GatewayHealthResolver
 	Hub() HubResolver
 	Mutation() MutationResolver
 	Network() NetworkResolver
-	NetworkCount() NetworkCountResolver
 	NetworkGateway() NetworkGatewayResolver
 	ObjectRef() ObjectRefResolver
 	Overview() OverviewResolver
@@ -45,6 +44,7 @@ type ResolverRoot interface {
 	Query() QueryResolver
 	Rollout() RolloutResolver
 	Service() ServiceResolver
+	ServicePort() ServicePortResolver
 	Shard() ShardResolver
 	Subscription() SubscriptionResolver
 }
@@ -102,6 +102,7 @@ type ComplexityRoot struct {
 		Precedence func(childComplexity int) int
 		Problems   func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Provider   func(childComplexity int) int
+		Proxies    func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) int
 		Services   func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
 		Status     func(childComplexity int) int
 	}
@@ -282,6 +283,7 @@ type ComplexityRoot struct {
 
 	Conflict struct {
 		ClusterIDs func(childComplexity int) int
+		Clusters   func(childComplexity int) int
 		Kind       func(childComplexity int) int
 		Message    func(childComplexity int) int
 	}
@@ -450,6 +452,7 @@ type ComplexityRoot struct {
 		Gateways        func(childComplexity int) int
 		ID              func(childComplexity int) int
 		NetworkID       func(childComplexity int) int
+		Proxies         func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) int
 		RefusedGateways func(childComplexity int) int
 	}
 
@@ -479,6 +482,7 @@ type ComplexityRoot struct {
 	NetworkGateway struct {
 		Address        func(childComplexity int) int
 		FromNetworkIDs func(childComplexity int) int
+		FromNetworks   func(childComplexity int) int
 		Health         func(childComplexity int) int
 		ID             func(childComplexity int) int
 		Locality       func(childComplexity int) int
@@ -772,6 +776,7 @@ type ComplexityRoot struct {
 		MeshExternal    func(childComplexity int) int
 		Namespace       func(childComplexity int) int
 		Ports           func(childComplexity int) int
+		Proxies         func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) int
 		Resolution      func(childComplexity int) int
 		ServiceAccounts func(childComplexity int) int
 		Shards          func(childComplexity int) int
@@ -802,6 +807,7 @@ type ComplexityRoot struct {
 
 	ServicePort struct {
 		ClusterIDs func(childComplexity int) int
+		Clusters   func(childComplexity int) int
 		Name       func(childComplexity int) int
 		Names      func(childComplexity int) int
 		Number     func(childComplexity int) int
@@ -1113,6 +1119,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Cluster.Provider(childComplexity), true
+	case "Cluster.proxies":
+		if e.ComplexityRoot.Cluster.Proxies == nil {
+			break
+		}
+
+		args, err := ec.field_Cluster_proxies_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Cluster.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ProxyFilter)), true
 	case "Cluster.services":
 		if e.ComplexityRoot.Cluster.Services == nil {
 			break
@@ -1800,6 +1817,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Conflict.ClusterIDs(childComplexity), true
+	case "Conflict.clusters":
+		if e.ComplexityRoot.Conflict.Clusters == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conflict.Clusters(childComplexity), true
 	case "Conflict.kind":
 		if e.ComplexityRoot.Conflict.Kind == nil {
 			break
@@ -2494,6 +2517,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Network.NetworkID(childComplexity), true
+	case "Network.proxies":
+		if e.ComplexityRoot.Network.Proxies == nil {
+			break
+		}
+
+		args, err := ec.field_Network_proxies_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Network.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ProxyFilter)), true
 	case "Network.refusedGateways":
 		if e.ComplexityRoot.Network.RefusedGateways == nil {
 			break
@@ -2583,6 +2617,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NetworkGateway.FromNetworkIDs(childComplexity), true
+	case "NetworkGateway.fromNetworks":
+		if e.ComplexityRoot.NetworkGateway.FromNetworks == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.FromNetworks(childComplexity), true
 	case "NetworkGateway.health":
 		if e.ComplexityRoot.NetworkGateway.Health == nil {
 			break
@@ -3808,6 +3848,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Service.Ports(childComplexity), true
+	case "Service.proxies":
+		if e.ComplexityRoot.Service.Proxies == nil {
+			break
+		}
+
+		args, err := ec.field_Service_proxies_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Service.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ProxyFilter)), true
 	case "Service.resolution":
 		if e.ComplexityRoot.Service.Resolution == nil {
 			break
@@ -3903,6 +3954,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServicePort.ClusterIDs(childComplexity), true
+	case "ServicePort.clusters":
+		if e.ComplexityRoot.ServicePort.Clusters == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServicePort.Clusters(childComplexity), true
 	case "ServicePort.name":
 		if e.ComplexityRoot.ServicePort.Name == nil {
 			break
@@ -4812,6 +4869,19 @@ type Cluster implements Node {
     "Only matching endpoints."
     filter: EndpointFilter
   ): EndpointConnection!
+  "The connected proxies of the cluster, one item for each stream. The default page size is 50."
+  proxies(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching streams."
+    filter: ProxyFilter
+  ): ProxyConnection!
 }
 
 "What identifies a cluster."
@@ -5007,6 +5077,19 @@ type Service implements Node {
     "Only matching endpoints."
     filter: EndpointFilter
   ): EndpointConnection!
+  "The connected proxies of its workloads, as in ` + "`" + `Proxy.services` + "`" + `: one item for each stream. The default page size is 50."
+  proxies(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching streams."
+    filter: ProxyFilter
+  ): ProxyConnection!
 }
 
 "How a proxy finds an address for a request."
@@ -5071,6 +5154,8 @@ type ServicePort {
   protocol: Protocol!
   "The clusters that have the port; its traffic goes only there."
   clusterIDs: [String!]!
+  "These clusters themselves, in the same order; clusters that are not attached are not included."
+  clusters: [Cluster!]!
   "Its name in each of these clusters."
   names: [ClusterPortName!]!
 }
@@ -5093,6 +5178,8 @@ type Conflict {
   message: String!
   "The clusters, the winner first."
   clusterIDs: [String!]!
+  "These clusters themselves, in the same order; clusters that are not attached are not included."
+  clusters: [Cluster!]!
 }
 
 "The contribution of one source to a service."
@@ -6512,6 +6599,19 @@ type Network implements Node {
   gateways: [NetworkGateway!]!
   "Gateways, or addresses of gateways, that are not used."
   refusedGateways: [RefusedGateway!]!
+  "The connected proxies in the network, one item for each stream. The default page size is 50."
+  proxies(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching streams."
+    filter: ProxyFilter
+  ): ProxyConnection!
 }
 
 "A gateway of a network."
@@ -6528,6 +6628,8 @@ type NetworkGateway implements Node {
   locality: Locality!
   "The networks whose proxies may enter through it; empty means all."
   fromNetworkIDs: [String!]!
+  "These networks themselves, in the same order; networks that do not exist are not included."
+  fromNetworks: [Network!]!
   "Its reachability from each network that probes it, sorted by network."
   health: [GatewayHealth!]!
 }
@@ -6769,6 +6871,8 @@ func (ec *executionContext) childFields_Cluster(ctx context.Context, field graph
 		return ec.fieldContext_Cluster_services(ctx, field)
 	case "endpoints":
 		return ec.fieldContext_Cluster_endpoints(ctx, field)
+	case "proxies":
+		return ec.fieldContext_Cluster_proxies(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Cluster", field.Name)
 }
@@ -7129,6 +7233,8 @@ func (ec *executionContext) childFields_Conflict(ctx context.Context, field grap
 		return ec.fieldContext_Conflict_message(ctx, field)
 	case "clusterIDs":
 		return ec.fieldContext_Conflict_clusterIDs(ctx, field)
+	case "clusters":
+		return ec.fieldContext_Conflict_clusters(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Conflict", field.Name)
 }
@@ -7435,6 +7541,8 @@ func (ec *executionContext) childFields_Network(ctx context.Context, field graph
 		return ec.fieldContext_Network_gateways(ctx, field)
 	case "refusedGateways":
 		return ec.fieldContext_Network_refusedGateways(ctx, field)
+	case "proxies":
+		return ec.fieldContext_Network_proxies(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Network", field.Name)
 }
@@ -7499,6 +7607,8 @@ func (ec *executionContext) childFields_NetworkGateway(ctx context.Context, fiel
 		return ec.fieldContext_NetworkGateway_locality(ctx, field)
 	case "fromNetworkIDs":
 		return ec.fieldContext_NetworkGateway_fromNetworkIDs(ctx, field)
+	case "fromNetworks":
+		return ec.fieldContext_NetworkGateway_fromNetworks(ctx, field)
 	case "health":
 		return ec.fieldContext_NetworkGateway_health(ctx, field)
 	}
@@ -8035,6 +8145,8 @@ func (ec *executionContext) childFields_Service(ctx context.Context, field graph
 		return ec.fieldContext_Service_shards(ctx, field)
 	case "endpoints":
 		return ec.fieldContext_Service_endpoints(ctx, field)
+	case "proxies":
+		return ec.fieldContext_Service_proxies(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Service", field.Name)
 }
@@ -8095,6 +8207,8 @@ func (ec *executionContext) childFields_ServicePort(ctx context.Context, field g
 		return ec.fieldContext_ServicePort_protocol(ctx, field)
 	case "clusterIDs":
 		return ec.fieldContext_ServicePort_clusterIDs(ctx, field)
+	case "clusters":
+		return ec.fieldContext_ServicePort_clusters(ctx, field)
 	case "names":
 		return ec.fieldContext_ServicePort_names(ctx, field)
 	}

@@ -47,7 +47,9 @@ func (c Cluster) Identity() *ClusterIdentity {
 	if c.Of.Identity.UID == "" {
 		return nil
 	}
-	return &ClusterIdentity{UID: c.Of.Identity.UID, NetworkID: nonEmpty(string(c.Of.Identity.Network))}
+	return &ClusterIdentity{
+		UID: c.Of.Identity.UID, NetworkID: nonEmpty(string(c.Of.Identity.Network)), Network: networkIn(c.From, c.Of.Identity.Network),
+	}
 }
 
 // Status says how the link is.

@@ -161,6 +161,8 @@ type ClusterIdentity struct {
 	UID string `json:"uid"`
 	// The network that the cluster names itself.
 	NetworkID *string `json:"networkID,omitempty"`
+	// This network itself; null if it does not exist.
+	Network *Network `json:"network,omitempty"`
 }
 
 // Numbers of clusters.
@@ -649,6 +651,8 @@ type NetworkChange struct {
 type NetworkCount struct {
 	// The network.
 	NetworkID string `json:"networkID"`
+	// The network itself; null if it does not exist.
+	Network *Network `json:"network,omitempty"`
 	// The number of items.
 	Count int `json:"count"`
 }

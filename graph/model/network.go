@@ -10,6 +10,15 @@ import (
 // Network is a network as one snapshot has it.
 type Network struct{ Of *federation.Network }
 
+// networkIn is the network of that ID; nil: it does not exist.
+func networkIn(from *federation.Snapshot, id federation.NetworkID) *Network {
+	found, exists := from.Network(id)
+	if !exists {
+		return nil
+	}
+	return &Network{Of: found}
+}
+
 // IsNode marks a network as a Node of the schema.
 func (Network) IsNode() {}
 

@@ -86,7 +86,7 @@ func NewServiceNumbers(from *federation.Snapshot) ServiceNumbers {
 		return HealthCount{Health: health, Count: n}
 	})
 	out.Endpoints.ByNetwork = inOrder(networks, slices.Sorted(maps.Keys(networks)), func(id federation.NetworkID, n int) NetworkCount {
-		return NetworkCount{NetworkID: string(id), Count: n}
+		return NetworkCount{NetworkID: string(id), Network: networkIn(from, id), Count: n}
 	})
 	return out
 }

@@ -14,10 +14,10 @@ import (
 // its workload goes before what it reports about itself, as in what it is sent; the
 // snapshot knows where its cluster and workload are, where neither says.
 func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
-	place := federation.Place{Cluster: of.Cluster, Network: of.Network, Addresses: of.Addresses}
+	place, registered, known := placed(from, of)
 	is, marks := of.Locality, of.Labels
-	if registered, ok := from.At(place).Registered(of.Workload); ok {
-		place.Network, marks = registered.Network, registered.Workload.Labels
+	if known {
+		marks = registered.Workload.Labels
 		is = cmp.Or(registered.Workload.Locality, is)
 	}
 	if is == (federation.Locality{}) {
@@ -38,6 +38,23 @@ func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
 		shown.HTTPProxyPort = &port
 	}
 	return shown
+}
+
+// placed is where a proxy is, and what a registry knows of its workload.
+func placed(from *federation.Snapshot, of *fleet.Proxy) (place federation.Place, is federation.Registration, known bool) {
+	place = federation.Place{Cluster: of.Cluster, Network: of.Network, Addresses: of.Addresses}
+	is, known = from.At(place).Registered(of.Workload)
+	if known {
+		place.Network = is.Network
+	}
+	return place, is, known
+}
+
+// PlaceOf is where a proxy is shown to be.
+func PlaceOf(from *federation.Snapshot, of *fleet.Proxy) federation.Place {
+	place, _, _ := placed(from, of)
+	place.Network = from.At(place).Network()
+	return place
 }
 
 // Key orders proxies by node ID, then in the order of connecting.

@@ -31,8 +31,11 @@ func (c *costGate) MutateOperationContext(_ context.Context, operation *graphql.
 	if operation.Operation.Operation == ast.Subscription && !oneRoot(operation.Operation.SelectionSet) {
 		return coded(ValidationFailed, "a subscription has one field at the top")
 	}
-	count := &objects{costGate: c, variables: operation.Variables, known: make(map[spread]int)}
+	count := &objects{costGate: c, variables: operation.Variables, known: make(map[spread]int), once: make(map[string]int)}
 	total := count.set(operation.Operation.SelectionSet, 1)
+	for _, shared := range count.once {
+		total += shared
+	}
 	if count.fault != nil {
 		return count.fault
 	}
@@ -53,7 +56,8 @@ type objects struct {
 	*costGate
 	variables map[string]any
 	known     map[spread]int
-	path      ast.Path // of the field that is counted
+	once      map[string]int // of the fields that cost it
+	path      ast.Path       // of the field that is counted
 	fault     *gqlerror.Error
 }
 
@@ -87,13 +91,24 @@ func (o *objects) spread(selected *ast.FragmentSpread, rows int) int {
 // costs that much more. What is read from the store takes much more than a look into memory.
 var weights = map[string]int{
 	"ConfigObject.status": 8, "ConfigObject.yaml": 8, "Query.overview": 800, "Query.history": 300, "Query.configObject(at)": 800,
-	"Query.history.totalCount": 1600, "Query.node": 16, "Query.services(orderBy)": 300, "Query.proxies(orderBy)": 300,
+	"Query.history.totalCount": 1600, "Query.history(filter)": 1600, "Query.node": 16, "Query.services(orderBy)": 300, "Query.proxies(orderBy)": 300,
+	"Query.explain": 100,
+	// All resources of the type are listed for a page, and each is decoded to be shown.
+	"ProxyConfig.resources": 200, "ProxyResource.sent": 8, "ProxyResource.acked": 8, "ProxyResource.causes": 1,
+	"Cluster.proxies(filter)": 20, "Network.proxies(filter)": 20, "Service.proxies(filter)": 20,
 }
 
+// once are what fields cost beside that the first time in an operation, however often it asks for
+// them: a look at all proxies.
+var once = map[string]int{"Cluster.proxies": 100, "Network.proxies": 500, "Service.proxies": 800}
+
 // weight is what the field costs by itself.
-func weight(field *ast.Field) int {
+func (o *objects) weight(field *ast.Field) int {
 	name := field.ObjectDefinition.Name + "." + field.Name
 	cost := weights[name]
+	if shared := once[name]; shared > 0 {
+		o.once[name] = shared
+	}
 	for _, argument := range field.Arguments {
 		cost += weights[name+"("+argument.Name+")"]
 	}
@@ -129,11 +144,11 @@ func (o *objects) field(field *ast.Field, rows int) int {
 		return 0
 	}
 	if len(field.SelectionSet) == 0 {
-		return weight(field)
+		return o.weight(field)
 	}
 	o.path = append(o.path, ast.PathName(field.Alias))
 	defer func() { o.path = o.path[:len(o.path)-1] }()
-	return min(weight(field)+o.objectsOf(field, rows), many)
+	return min(o.weight(field)+o.objectsOf(field, rows), many)
 }
 
 // objectsOf counts the objects that a field holds.

@@ -1,0 +1,85 @@
+package graph
+
+import (
+	"context"
+	"sync"
+
+	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/graph/model"
+)
+
+// members are the streams of proxies by the cluster, the network and the service to which they
+// belong: made once of the snapshot and the fleet of an operation, when a field first asks,
+// however many items then ask. Each list is in the order of the fleet.
+type members struct {
+	byCluster func() map[federation.ClusterID][]*fleet.Proxy
+	byNetwork func() map[federation.NetworkID][]*fleet.Proxy
+	byService func() map[federation.ServiceKey][]*fleet.Proxy
+}
+
+func membersOf(from func() *federation.Snapshot, proxies func() *fleet.Value) *members {
+	return &members{
+		byCluster: grouped(proxies, func(of *fleet.Proxy) []federation.ClusterID { return []federation.ClusterID{of.Cluster} }),
+		byNetwork: grouped(proxies, func(of *fleet.Proxy) []federation.NetworkID {
+			return []federation.NetworkID{model.PlaceOf(from(), of).Network}
+		}),
+		byService: grouped(proxies, func(of *fleet.Proxy) []federation.ServiceKey {
+			return servicesAt(from(), model.PlaceOf(from(), of))
+		}),
+	}
+}
+
+func grouped[K comparable](proxies func() *fleet.Value, by func(*fleet.Proxy) []K) func() map[K][]*fleet.Proxy {
+	return sync.OnceValue(func() map[K][]*fleet.Proxy {
+		all := map[K][]*fleet.Proxy{}
+		for of := range proxies().Proxies() {
+			for _, key := range by(of) {
+				all[key] = append(all[key], of)
+			}
+		}
+		return all
+	})
+}
+
+// proxiesOf is a page of the streams that fit.
+func proxiesOf(
+	ctx context.Context, name string, all []*fleet.Proxy, first *int, after *string, last *int, before *string, filter *model.ProxyFilter,
+) (model.ProxyConnection, error) {
+	window, err := window(name, first, after, last, before)
+	list := model.List[model.Proxy]{Name: name, Key: model.Proxy.Key, Items: func(yield func(model.Proxy) bool) {
+		for _, of := range all {
+			if shown, fits := fitting(snapshot(ctx), of, filter); fits && !yield(shown) {
+				return
+			}
+		}
+	}}
+	if filter == nil {
+		list.Count = func() int { return len(all) }
+	}
+	return model.ProxyConnection{Page: model.NewPage(list, window)}, err
+}
+
+// Proxies are those of the cluster.
+func (clusterResolver) Proxies(
+	ctx context.Context, of *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ProxyFilter,
+) (model.ProxyConnection, error) {
+	all := seen(ctx).members.byCluster()[of.Of.ID]
+	return proxiesOf(ctx, "proxies of cluster "+of.ClusterID(), all, first, after, last, before, filter)
+}
+
+// Proxies are those in the network.
+func (networkResolver) Proxies(
+	ctx context.Context, of *model.Network, first *int, after *string, last *int, before *string, filter *model.ProxyFilter,
+) (model.ProxyConnection, error) {
+	all := seen(ctx).members.byNetwork()[of.Of.ID]
+	return proxiesOf(ctx, "proxies of network "+of.NetworkID(), all, first, after, last, before, filter)
+}
+
+// Proxies are those that have an endpoint of the service at one of their addresses.
+func (serviceResolver) Proxies(
+	ctx context.Context, of *model.Service, first *int, after *string, last *int, before *string, filter *model.ProxyFilter,
+) (model.ProxyConnection, error) {
+	all := seen(ctx).members.byService()[of.Of.Key]
+	return proxiesOf(ctx, "proxies of service "+of.Of.Key.String(), all, first, after, last, before, filter)
+}
