@@ -23,7 +23,7 @@ func ofSet(name, set string) string {
 }
 
 // TestG28ListenerSets: which ListenerSets add listeners to a Gateway, which routes attach to them,
-// and who wins a conflict.
+// and who wins a conflict. The scenario listener-sets-that-contest has ListenerSets of two clusters and namespaces (U41).
 func TestG28ListenerSets(t *testing.T) {
 	const other = "  {match:[{uri:{prefix:/}}],route:[{to:{host:web.other,port:{number:80}},weight:1}]}"
 	for name, test := range map[string]translation{
