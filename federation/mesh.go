@@ -10,6 +10,15 @@ import (
 // MeshGroup is the API group of the hub's own kinds.
 const MeshGroup = "isthmus.dev"
 
+// The kinds of Istio that more rooms than those of configuration and of Envoy's resources name.
+var (
+	DestinationRuleKind = Kind{"networking.istio.io", "DestinationRule"}
+	GatewayKind         = Kind{"networking.istio.io", "Gateway"}
+	ServiceEntryKind    = Kind{"networking.istio.io", "ServiceEntry"}
+	SidecarKind         = Kind{"networking.istio.io", "Sidecar"}
+	VirtualServiceKind  = Kind{"networking.istio.io", "VirtualService"}
+)
+
 // The hub's own kinds. The specs of their objects are the values below.
 var (
 	ClusterKind        = Kind{MeshGroup, "Cluster"}        // *ClusterObject

@@ -23,9 +23,13 @@ const DefaultNetwork NetworkID = "default"
 // Hostname is the fully qualified, lower-case name of a service (seeds 1.2).
 type Hostname string
 
-// Provider is the kind of a registry. It is a label and nothing branches on it
-// outside of the registry's own room and the list of kinds.
+// Provider is the kind of a registry. It is a label: outside of the registry's own room and
+// the list of kinds, code asks for its traits.
 type Provider string
+
+// HasObjects reports whether clusters of the provider have an API server with objects that the hub reads and writes beside
+// what their registry reads: custom resources, Ingresses, remote Secrets.
+func (p Provider) HasObjects() bool { return p == Kubernetes }
 
 // Section is the name of its section in the config file, in Cluster objects and in requests.
 func (p Provider) Section() string { return strings.ToLower(string(p)) }

@@ -101,7 +101,7 @@ func (r *Reconciler) Start(to Registries, first Start) error {
 	}
 	for _, s := range saved {
 		h, named := holderOf(s.Owner)
-		if named && s.Shard.Provider == federation.Kubernetes && r.o.Holders[h] {
+		if named && s.Shard.Provider.HasObjects() && r.o.Holders[h] {
 			of := r.in.Remotes[h]
 			of.Waiting = append(of.Waiting, s.Shard.Cluster)
 			r.in.Remotes[h] = of
@@ -211,7 +211,7 @@ func (r *Reconciler) complete(s *federation.Snapshot) bool {
 	operators := r.in.operators()
 	for h := range r.o.Holders {
 		c, shown := s.Cluster(h.Cluster)
-		if !shown || c.Spec.Provider != federation.Kubernetes || !operators[h.Cluster] {
+		if !shown || !c.Spec.Provider.HasObjects() || !operators[h.Cluster] {
 			continue
 		}
 		answers := c.Status.Phase == federation.Pending || c.Status.Phase == federation.Syncing || c.Status.Phase == federation.Ready

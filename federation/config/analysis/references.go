@@ -109,7 +109,7 @@ func (r *References) Destination(field string, to *networking.Destination) {
 	}
 	host := federation.ResolveHost(to.GetHost(), r.object.Key.Namespace)
 	for _, name := range federation.Wildcards(host) {
-		for o := range r.reader.Objects().Named(federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}, name) {
+		for o := range r.reader.Objects().Named(federation.DestinationRuleKind, name) {
 			rule, _ := o.Spec.(*networking.DestinationRule)
 			for _, subset := range rule.GetSubsets() {
 				if subset.GetName() == to.GetSubset() && r.meets(o) {
@@ -142,7 +142,8 @@ func (r *References) gateway(field, name string) {
 	if !qualified {
 		namespace, short = r.object.Key.Namespace, name
 	}
-	key := federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: namespace, Name: short}
+	kind := federation.GatewayKind
+	key := federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: namespace, Name: short}
 	if _, ok := r.reader.Object(key); !ok {
 		r.Add(NotFoundReference, field, "there is no %s", key.Title())
 	}

@@ -206,7 +206,7 @@ func (s *Source) updatePlan(view *config.View, snapshot *federation.Snapshot) (k
 
 // readable is the cluster if it is attached and has custom resources, else nil.
 func readable(snapshot *federation.Snapshot, id federation.ClusterID) *federation.Cluster {
-	if of, attached := snapshot.Cluster(id); attached && of.Spec.Provider == federation.Kubernetes {
+	if of, attached := snapshot.Cluster(id); attached && of.Spec.Provider.HasObjects() {
 		return of
 	}
 	return nil

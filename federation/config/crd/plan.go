@@ -92,12 +92,12 @@ func (p *plan) isOf(snapshot *federation.Snapshot) bool {
 	return n == len(p.attached)
 }
 
-// everywhere wants everything of every attached Kubernetes cluster, or nothing.
+// everywhere wants everything of every attached cluster that has objects, or nothing.
 func (p *plan) everywhere(snapshot *federation.Snapshot, wanted, status bool, kinds map[federation.Kind]schema.Kind) {
 	var sources []federation.ResourceSource
 	for c := range snapshot.Clusters() {
 		p.attached = append(p.attached, c.ID)
-		if wanted && c.Spec.Provider == federation.Kubernetes {
+		if wanted && c.Spec.Provider.HasObjects() {
 			sources = append(sources, federation.ResourceSource{Cluster: c.ID, Namespaces: []string{everyNamespace}, Status: status})
 		}
 	}

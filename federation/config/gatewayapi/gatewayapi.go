@@ -45,7 +45,7 @@ func (s *Source) Views(views interface{ Latest() *config.View }) { s.views = vie
 
 // Kinds is part of config.Source.
 func (*Source) Kinds() []federation.Kind {
-	return []federation.Kind{kind.Gateway, virtualServices, federation.BackendTLSKind, federation.ClientCertificateKind}
+	return []federation.Kind{kind.Gateway, federation.VirtualServiceKind, federation.BackendTLSKind, federation.ClientCertificateKind}
 }
 
 // Run is part of config.Source. It runs once at a time. The first Update waits for the

@@ -50,7 +50,7 @@ func (m *meshView) object(oldest *routeView) *config.Object {
 	if len(connections) > 0 {
 		spec["tcp"] = m.tcp(connections)
 	}
-	return derived(&by, virtualServices, nameStart+text.Label("mesh."+string(m.service.Hostname), 63-len(nameStart)), spec)
+	return derived(&by, federation.VirtualServiceKind, nameStart+text.Label("mesh."+string(m.service.Hostname), 63-len(nameStart)), spec)
 }
 
 // http are the matches of all routes for requests, and what happens at ports without a route:

@@ -263,7 +263,7 @@ func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, rou
 	default:
 		spec["tcp"] = []any{object{"route": routes[0].splits(r, &faults{})}}
 	}
-	return g.object(virtualServices, g.serverName(l, l.host)+"."+hostName(host), spec)
+	return g.object(federation.VirtualServiceKind, g.serverName(l, l.host)+"."+hostName(host), spec)
 }
 
 func (l *listener) routesHTTP() bool {
@@ -287,8 +287,6 @@ func httpRoutes(r *federation.Reader, l *listener, routes []*routeView) []any {
 	}
 	return all
 }
-
-var virtualServices = federation.Kind{Group: "networking.istio.io", Name: "VirtualService"}
 
 // hostName is the part of a name that is for a host.
 func hostName(host string) string {

@@ -89,7 +89,7 @@ spec:
 		all := follow{}
 		for _, o := range objects {
 			all.take([]config.Event{{New: o}})
-			if o.Key.Of() == virtualServices {
+			if o.Key.Of() == federation.VirtualServiceKind {
 				routes++
 			}
 			if o.Key.Of() == federation.BackendTLSKind {

@@ -73,7 +73,9 @@ func (s *Source) Settings(views interface{ Latest() *config.View }) {
 }
 
 // Kinds is part of config.Source.
-func (*Source) Kinds() []federation.Kind { return []federation.Kind{gatewayKind, routesKind} }
+func (*Source) Kinds() []federation.Kind {
+	return []federation.Kind{federation.GatewayKind, federation.VirtualServiceKind}
+}
 
 // Schema keeps of an Ingress and an IngressClass what decides about requests. The API
 // server has validated them.
@@ -166,11 +168,11 @@ func (s *Source) reset() {
 	s.events, s.listed, s.faults = nil, false, nil
 }
 
-// allListed reports whether the services of every Kubernetes cluster are known that can be.
+// allListed reports whether the services of every cluster with Ingresses are known that can be.
 // Ingresses name no others.
 func allListed(snapshot *federation.Snapshot) bool {
 	for c := range snapshot.Clusters() {
-		if c.Spec.Provider == federation.Kubernetes && !c.Listed && (c.Status.Phase == federation.Pending ||
+		if c.Spec.Provider.HasObjects() && !c.Listed && (c.Status.Phase == federation.Pending ||
 			c.Status.Phase == federation.Syncing) {
 			return false
 		}

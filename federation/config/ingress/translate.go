@@ -16,11 +16,6 @@ import (
 	"isthmus.dev/isthmus/internal/text"
 )
 
-var (
-	gatewayKind = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}
-	routesKind  = federation.Kind{Group: "networking.istio.io", Name: "VirtualService"}
-)
-
 const (
 	apiVersion  = "networking.istio.io/v1"
 	httpGateway = "ingress-http" // the Gateway of a cluster for plain text
@@ -69,7 +64,8 @@ func (k secretKey) gateway() string {
 }
 
 func gatewayKey(of federation.ClusterID, namespace, name string) federation.ObjectKey {
-	return federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespace, Name: name, Cluster: of}
+	kind := federation.GatewayKind
+	return federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: namespace, Name: name, Cluster: of}
 }
 
 // routesName is the name of the VirtualService of a host.
@@ -132,7 +128,7 @@ func routes(of federation.ClusterID, host string, ingresses []*entry, gateways [
 		all = append(all, route)
 	}
 	key := federation.ObjectKey{
-		Group: routesKind.Group, Kind: routesKind.Name, Namespace: ingresses[0].namespace,
+		Group: federation.VirtualServiceKind.Group, Kind: federation.VirtualServiceKind.Name, Namespace: ingresses[0].namespace,
 		Name: routesName(host), Cluster: of,
 	}
 	m.object = manifest(key, ingresses[0].created, object{

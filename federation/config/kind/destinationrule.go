@@ -11,7 +11,7 @@ import (
 )
 
 var _ = add(of[networking.DestinationRule]{
-	kind: federation.Kind{Group: networkingGroup, Name: "DestinationRule"},
+	kind: federation.DestinationRuleKind,
 	names: func(d Decoded, s *networking.DestinationRule) []string {
 		return append(d.hosts(s.GetHost()), exports(s.GetExportTo())...)
 	},

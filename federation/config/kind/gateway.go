@@ -8,7 +8,7 @@ import (
 )
 
 // Gateway is the Gateway of Istio.
-var Gateway = federation.Kind{Group: networkingGroup, Name: "Gateway"}
+var Gateway = federation.GatewayKind
 
 var _ = add(of[networking.Gateway]{
 	kind:        Gateway,

@@ -9,7 +9,7 @@ import (
 )
 
 // ServiceEntry is the kind of services outside of every attached cluster.
-var ServiceEntry = federation.Kind{Group: networkingGroup, Name: "ServiceEntry"}
+var ServiceEntry = federation.ServiceEntryKind
 
 var _ = add(of[networking.ServiceEntry]{
 	kind: ServiceEntry,

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = add(of[networking.Sidecar]{
-	kind: federation.Kind{Group: networkingGroup, Name: "Sidecar"},
+	kind: federation.SidecarKind,
 	proxyLabels: func(s *networking.Sidecar, add func(map[string]string)) {
 		add(s.GetWorkloadSelector().GetLabels())
 	},

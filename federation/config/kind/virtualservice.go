@@ -12,7 +12,7 @@ import (
 )
 
 var _ = add(of[networking.VirtualService]{
-	kind: federation.Kind{Group: networkingGroup, Name: "VirtualService"},
+	kind: federation.VirtualServiceKind,
 	names: func(d Decoded, s *networking.VirtualService) []string {
 		found := append(d.hosts(s.GetHosts()...), d.gateways(s.GetGateways())...)
 		if hasOwnConnections(s) {

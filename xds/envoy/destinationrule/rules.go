@@ -169,4 +169,4 @@ func SubsetNames(host federation.Hostname, r *federation.Reader) []string {
 }
 
 // Kind is the kind of DestinationRules.
-var Kind = federation.Kind{Group: "networking.istio.io", Name: "DestinationRule"}
+var Kind = federation.DestinationRuleKind

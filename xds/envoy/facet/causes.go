@@ -41,11 +41,9 @@ func (v *View) Made(hostOrFilter any, s *federation.Service) {
 	if len(v.Causes.Of[hostOrFilter]) > 0 || s == nil {
 		return
 	}
-	for o := range v.Reader.Objects().Named(serviceEntryKind, string(s.Key.Hostname)) {
+	for o := range v.Reader.Objects().Named(federation.ServiceEntryKind, string(s.Key.Hostname)) {
 		if o.Key.Namespace == s.Key.Namespace {
 			v.CausedBy(o, hostOrFilter)
 		}
 	}
 }
-
-var serviceEntryKind = federation.Kind{Group: "networking.istio.io", Name: "ServiceEntry"}

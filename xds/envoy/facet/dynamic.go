@@ -10,7 +10,7 @@ import (
 // service of which the proxy resolves the names that callers ask for. It looks at the entries of
 // such services, which are few, and not at all services of the port: each listener of the port asks.
 func ResolvesNames(v *View, number uint16) bool {
-	for o := range v.Reader.Objects().Named(serviceEntryKind, federation.DynamicDNSEntries) {
+	for o := range v.Reader.Objects().Named(federation.ServiceEntryKind, federation.DynamicDNSEntries) {
 		resolved := slices.ContainsFunc(o.Names, func(host string) bool {
 			s, found := v.Reader.Spec(federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: o.Key.Namespace})
 			return found && s.IsDynamic() && (number == 0 || hasTCPPort(s, number)) && v.Sees(s)

@@ -103,7 +103,7 @@ func (h Host) Admitted(host, namespace string) string {
 }
 
 // Kind is the kind of Gateways.
-var Kind = federation.Kind{Group: "networking.istio.io", Name: "Gateway"}
+var Kind = federation.GatewayKind
 
 // BySNI reports whether the server passes connections of other networks on, by the name for
 // which they ask.

@@ -12,7 +12,7 @@ import (
 )
 
 // SidecarKind is the kind of Sidecars.
-var SidecarKind = federation.Kind{Group: "networking.istio.io", Name: "Sidecar"}
+var SidecarKind = federation.SidecarKind
 
 // effectiveConfig is the effective configuration of a proxy as a whole.
 type effectiveConfig struct {

@@ -17,4 +17,4 @@ func ForMesh(gateways []string) bool {
 const MeshGateway = "mesh"
 
 // Kind is the kind of VirtualServices.
-var Kind = federation.Kind{Group: "networking.istio.io", Name: "VirtualService"}
+var Kind = federation.VirtualServiceKind
