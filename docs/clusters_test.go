@@ -17,16 +17,16 @@ import (
 )
 
 func TestEveryPhaseIsDocumented(t *testing.T) {
-	sameSet(t, "phases", firstColumn(rows(t, read(t, "clusters.md"), "phase")), constants(t, "../federation", ofType("Phase")))
+	sameSet(t, "phases", firstColumn(rows(t, read(t, "clusters-reference.md"), "phase")), constants(t, "../federation", ofType("Phase")))
 }
 
 func TestEveryConflictIsDocumented(t *testing.T) {
-	conflicts := section(t, read(t, "clusters.md"), "## Conflicts")
+	conflicts := section(t, read(t, "clusters-reference.md"), "## Conflicts")
 	sameSet(t, "conflicts", firstColumn(rows(t, conflicts, "code")), constants(t, "../federation", ofType("ConflictKind")))
 }
 
 func TestEveryKubeconfigRefusalIsDocumented(t *testing.T) {
-	refused := section(t, read(t, "clusters.md"), "## Kubeconfigs: what is refused")
+	refused := section(t, read(t, "clusters-reference.md"), "## Kubeconfigs: what is refused")
 	real := constants(t, "../internal/kube", func(name, typ string) bool { return typ == "Code" && ast.IsExported(name) })
 	sameSet(t, "codes of kubeconfigs", firstColumn(rows(t, refused, "code")), real)
 }
@@ -34,7 +34,7 @@ func TestEveryKubeconfigRefusalIsDocumented(t *testing.T) {
 // TestEveryProblemIsDocumented wants one table for any cluster, one for
 // Kubernetes and one for Consul.
 func TestEveryProblemIsDocumented(t *testing.T) {
-	of := tables(section(t, read(t, "clusters.md"), "## Problems"), "code")
+	of := tables(section(t, read(t, "clusters-reference.md"), "## Problems"), "code")
 	if len(of) != 3 {
 		t.Fatalf("there are %d tables", len(of))
 	}
@@ -77,7 +77,7 @@ var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(\.[0-9]+)?[a-zA-Z]`)
 func TestMessagesAreThoseOfTheCode(t *testing.T) {
 	said := texts(t, "../registries", "../registries/provider", "../registries/reconcile", "../registries/kubernetes", "../registries/consul",
 		"../internal/kube", "../internal/kube/listwatch", "../internal/hub/kinds", "../internal/hub/clusters", "../internal/hub/settings")
-	areSaid(t, said, rows(t, section(t, read(t, "clusters.md"), "## Status messages"), "message contains"))
+	areSaid(t, said, rows(t, section(t, read(t, "clusters-reference.md"), "## Status messages"), "message contains"))
 	areSaid(t, texts(t, "../internal/access", "../registries/consul"), rows(t, read(t, "consul.md"), "the stream ends with"))
 }
 

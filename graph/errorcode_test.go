@@ -22,11 +22,11 @@ func TestErrorCodesAreListed(t *testing.T) {
 	if !slices.IsSorted(order) || len(slices.Compact(slices.Clone(order))) != len(order) {
 		t.Errorf("the codes are %v", order)
 	}
-	errorsPage, clustersPage := docsPage(t, "errors.md"), docsPage(t, "clusters.md")
+	errorsPage, clustersPage := docsPage(t, "errors.md"), docsPage(t, "clusters-reference.md")
 	for code, url := range listed {
 		_, place, _ := strings.Cut(url, "docs/")
-		known := place == "clusters#kubeconfigs-what-is-refused" ||
-			place == "clusters#attaching-and-detaching" && strings.Contains(clustersPage, "| `"+code+"` |") ||
+		known := place == "clusters-reference#kubeconfigs-what-is-refused" ||
+			place == "clusters-reference#checks" && strings.Contains(clustersPage, "| `"+code+"` |") ||
 			place == "errors#"+strings.ToLower(code) && strings.Contains(errorsPage, "\n## "+code+"\n")
 		if !known {
 			t.Errorf("%s says nothing of %s", url, code)

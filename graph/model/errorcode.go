@@ -9,8 +9,8 @@ import (
 const (
 	docPages       = "https://isthmus.dev/docs/"
 	errorPage      = docPages + "errors#"
-	clusterPage    = docPages + "clusters#attaching-and-detaching"
-	kubeconfigPage = docPages + "clusters#kubeconfigs-what-is-refused"
+	clusterPage    = docPages + "clusters-reference#checks"
+	kubeconfigPage = docPages + "clusters-reference#kubeconfigs-what-is-refused"
 
 	ofKubeconfigs = "KUBECONFIG_"
 )
