@@ -150,9 +150,13 @@ const repeats = `again() {
 // do runs the steps, and reports those that fail or print something else than the page shows.
 func (m *readersMachine) do(t *testing.T, private bool, env ...string) {
 	t.Helper()
-	envoy, installed, err := toolset.Locate("envoy")
-	if err != nil || !installed {
-		t.Fatalf("there is no Envoy at %q: %v; run make tools", envoy, err)
+	tools := []string{filepath.Join(m.dir, "shims"), "/usr/local/bin"}
+	for _, name := range []string{toolset.Envoy, toolset.Kubectl} {
+		path, installed, err := toolset.Locate(name)
+		if err != nil || !installed {
+			t.Fatalf("there is no %s at %q: %v; run make tools", name, path, err)
+		}
+		tools = append(tools, filepath.Dir(path))
 	}
 	var script strings.Builder
 	if private {
@@ -175,7 +179,7 @@ func (m *readersMachine) do(t *testing.T, private bool, env ...string) {
 	reader := testbed.StartProgram(t, testbed.ProgramOptions{
 		Name: "reader", Path: path, Args: args, Dir: m.dir, Namespace: m.Namespace,
 		Env: append([]string{
-			"PATH=" + filepath.Join(m.dir, "shims") + ":/usr/local/bin:" + filepath.Dir(envoy) + ":" + os.Getenv("PATH"), "XDG_CONFIG_HOME=" + m.dir,
+			"PATH=" + strings.Join(append(tools, os.Getenv("PATH")), ":"), "XDG_CONFIG_HOME=" + m.dir,
 			"HOME=" + m.dir, "ISTHMUS_SERVER=", "ISTHMUS_CONFIG=", "ISTHMUS_CONTEXT=",
 		}, env...),
 	})
@@ -322,9 +326,6 @@ func TestM19SecretsAreServedAsInTheGuide(t *testing.T) {
 // services with a real API server and kubectl, and a gateway that is an Envoy.
 func TestM19ClustersAreUsedAsInTheGuide(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("kubectl is missing")
-	}
 	m := newMachine(t)
 	for _, address := range []string{"10.0.0.6", "10.0.0.7", "10.0.0.8"} {
 		m.AddLocal(address)
@@ -344,7 +345,12 @@ func TestM19ClustersAreUsedAsInTheGuide(t *testing.T) {
 	m.types("kubectl --context c1 apply -f deploy/kubernetes/reader.yaml")
 	m.types(`cat > token.sh <<'END'
 token=$(kubectl --context c1 create token isthmus-reader -n isthmus)
-mkdir -p clusters && kubectl config view --raw --minify -o json | jq ".users[0].user = {token: \"$token\"}" > clusters/c1.yaml
+mkdir clusters
+kubectl config view --raw --minify > clusters/c1.yaml
+user=$(kubectl config view --minify -o jsonpath='{.users[0].name}')
+export KUBECONFIG=clusters/c1.yaml
+kubectl config delete-user $user
+kubectl config set-credentials $user --token=$token
 END
 bash token.sh`)
 	m.startsHub("--kubeconfig-dir clusters")

@@ -18,6 +18,7 @@ import (
 const (
 	Etcd          = "etcd"
 	KubeAPIServer = "kube-apiserver"
+	Kubectl       = "kubectl"
 	Consul        = "consul"
 	Envoy         = "envoy"
 	PilotAgent    = "pilot-agent" // Istio's own agent, unmodified
@@ -62,6 +63,7 @@ type Tool struct {
 // All returns every tool, the quick ones first.
 func All() []Tool {
 	kubernetes := []string{"kubernetes/go.mod", "kubernetes/go.sum"}
+	kubectl := []string{"kubectl/go.mod", "kubectl/go.sum"}
 	consul := []string{"consul/go.mod", "consul/go.sum"}
 	istio := []string{"istio/go.mod", "istio/go.sum"}
 	istioctl := []string{"istioctl/go.mod", "istioctl/go.sum"}
@@ -73,6 +75,7 @@ func All() []Tool {
 			Name: KubeAPIServer, Package: "k8s.io/kubernetes/cmd/kube-apiserver", Module: "kubernetes",
 			Inputs: kubernetes, About: "about 3 minutes",
 		},
+		{Name: Kubectl, Package: "k8s.io/kubernetes/cmd/kubectl", Module: "kubectl", Inputs: kubectl, About: "about 3 minutes"},
 		{Name: Consul, Package: "github.com/hashicorp/consul", Module: "consul", Inputs: consul, About: "about 5 minutes"},
 		{
 			Name: PilotAgent, Package: "istio.io/istio/pilot/cmd/pilot-agent", Module: "istio", Inputs: istio, About: "about 3 minutes",
