@@ -318,8 +318,8 @@ func TestU32ProxiesAreFoundFromWhereTheyAre(t *testing.T) {
 	same("a cluster of another one", at(load, "cluster", "none"), nil)
 }
 
-// TestU32IDsHaveTheirObjects: the clusters of a port and of a conflict, and the networks from which a
-// gateway is entered, stand beside their IDs.
+// TestU32IDsHaveTheirObjects: a port and a conflict have their clusters as they have the IDs of these, and a
+// gateway has the networks from which it is entered.
 func TestU32IDsHaveTheirObjects(t *testing.T) {
 	h := hubOver(t, bridged(t), proxies())
 	data := h.answer(`{services(first:500){nodes{ports{clusterIDs clusters{clusterID network{networkID}}} conflicts{clusterIDs clusters{clusterID}}}}
@@ -334,7 +334,7 @@ func TestU32IDsHaveTheirObjects(t *testing.T) {
 				}
 				found[list] += len(ids)
 				if !slices.Equal(ids, at(one, "clusterIDs").([]any)) {
-					t.Errorf("%s: beside %v stand %v", list, at(one, "clusterIDs"), ids)
+					t.Errorf("%s: of the clusters %v there are %v", list, at(one, "clusterIDs"), ids)
 				}
 			}
 		}

@@ -91,8 +91,8 @@ func (o *objects) spread(selected *ast.FragmentSpread, rows int) int {
 // costs that much more. What is read from the store takes much more than a look into memory.
 var weights = map[string]int{
 	"ConfigObject.status": 8, "ConfigObject.yaml": 8, "Query.overview": 800, "Query.history": 300, "Query.configObject(at)": 800,
-	"Query.history.totalCount": 1600, "Query.history(filter)": 1600, "Query.node": 16, "Query.services(orderBy)": 300, "Query.proxies(orderBy)": 300,
-	"Query.explain": 100,
+	"Query.history.totalCount": 1600, "Query.history(filter)": 1600, "Query.node": 16, "Query.services(orderBy)": 300,
+	"Query.proxies(orderBy)": 300, "Query.explain": 100,
 	// All resources of the type are listed for a page, and each is decoded to be shown.
 	"ProxyConfig.resources": 200, "ProxyResource.sent": 8, "ProxyResource.acked": 8, "ProxyResource.causes": 1,
 	"Cluster.proxies(filter)": 20, "Network.proxies(filter)": 20, "Service.proxies(filter)": 20,
