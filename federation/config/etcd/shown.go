@@ -39,6 +39,38 @@ func (f *watcher) leasedListed(kvs []*mvccpb.KeyValue) {
 	f.showLeased(view{f.shown.state, tree.Commit()}, keys)
 }
 
+// leasedEvery is the least time between two steps of leased objects: every stream looks at each, and many proxies may
+// register or report at the same time.
+const leasedEvery = 100 * time.Millisecond
+
+// burst is what the watch of leases said since the last step. One event after a quiet time is not held up.
+type burst struct {
+	events []*clientv3.Event
+	due    <-chan time.Time // nil: there are none
+	timer  *time.Timer
+	last   time.Time // of the last step
+}
+
+func (b *burst) add(events []*clientv3.Event) {
+	b.events = append(b.events, events...)
+	if b.due == nil {
+		b.timer = time.NewTimer(max(leasedEvery-time.Since(b.last), 0))
+		b.due = b.timer.C
+	}
+}
+
+func (b *burst) take() []*clientv3.Event {
+	events := b.events
+	b.events, b.due, b.last = nil, nil, time.Now()
+	return events
+}
+
+func (b *burst) stop() {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
 // leasedMoved takes what the watch of leases says.
 func (f *watcher) leasedMoved(events []*clientv3.Event) {
 	tree := f.shown.leased.Txn()

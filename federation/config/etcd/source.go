@@ -174,6 +174,8 @@ func (f *watcher) follow(ctx context.Context) error {
 	f.found(byLink, nil)
 	probe := time.NewTicker(f.c.o.Probe)
 	defer probe.Stop()
+	var moved burst
+	defer moved.stop()
 	for {
 		var err error
 		select {
@@ -187,8 +189,10 @@ func (f *watcher) follow(ctx context.Context) error {
 		case answer, open := <-leases:
 			err = broken(answer, open)
 			if err == nil {
-				f.leasedMoved(answer.Events)
+				moved.add(answer.Events)
 			}
+		case <-moved.due:
+			f.leasedMoved(moved.take())
 		case <-f.c.states.made:
 			err = f.showMade(ctx)
 		case <-probe.C:
