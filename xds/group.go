@@ -90,7 +90,7 @@ func (g *group) resync() {
 		}
 	}
 	for _, all := range g.parts {
-		all.spoil()
+		all.markStale()
 	}
 	g.log.reset(g.snapshot.Version())
 }

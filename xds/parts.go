@@ -50,11 +50,11 @@ func (s partCache) touch(name string) (resource string, isPart bool) {
 		}
 		return resource, true
 	}
-	all.spoil()
+	all.markStale()
 	return resource, true
 }
 
-func (r *resourceParts) spoil() {
+func (r *resourceParts) markStale() {
 	for _, kept := range r.parts {
 		kept.stale = true
 	}

@@ -24,6 +24,7 @@ var wordsOfNames = map[string]string{
 	"twin": "duplicate", "twins": "duplicates", "thrift": "what it is: how the collector runs during large applies",
 	"tollgate": "proxy", "agenda": "work queue", "rota": "round robin", "roster": "index", "onward": "egress proxy",
 	"ruling": "merged", "rulings": "merged",
+	"untell": "report as deleted", "unsaid": "unknown",
 	"surroundings": "context", "speech": "protocol", "pictures": "subscription states",
 }
 

@@ -31,7 +31,7 @@ func (s *server) rights(ctx context.Context) bool {
 			of.Verb = verb
 			granted, err := s.may(ctx, of)
 			if err != nil {
-				return s.unsaid(err)
+				return s.rightsUnknown(err)
 			}
 			if !granted {
 				missing = append(missing, verb+" "+of.Resource)
@@ -46,7 +46,7 @@ func (s *server) rights(ctx context.Context) bool {
 	wide, err := s.may(ctx, authorization.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"})
 	switch {
 	case err != nil:
-		return s.unsaid(err)
+		return s.rightsUnknown(err)
 	case wide:
 		s.report.Addf(attach.RightsTooWide, apply.Warning,
 			"the account may do everything in the cluster; reading is enough: give the hub an account of its own")
@@ -56,8 +56,8 @@ func (s *server) rights(ctx context.Context) bool {
 	return true
 }
 
-// unsaid notes that the server does not say what is granted.
-func (s *server) unsaid(err error) bool {
+// rightsUnknown reports that the server does not say what is granted.
+func (s *server) rightsUnknown(err error) bool {
 	code := attach.Rights
 	if kube.Diagnose(err).Trouble == kube.TroubleUnauthorized {
 		code = attach.Unauthorized

@@ -80,8 +80,8 @@ func (s *Source) report(c *cluster, p place, i *item) {
 	s.o.Originals.Read(o)
 }
 
-// untell reports that an object was deleted; the caller holds mu.
-func (s *Source) untell(c *cluster, p place, at listwatch.Key) {
+// reportDeleted reports that an object was deleted; the caller holds mu.
+func (s *Source) reportDeleted(c *cluster, p place, at listwatch.Key) {
 	if s.o.Originals != nil {
 		s.o.Originals.Deleted(c.id, keyOf(p.kind, at))
 	}

@@ -119,7 +119,7 @@ func (p *placeSink) drop(c *cluster, t *table, at listwatch.Key) {
 	t.remove(at)
 	p.changes(c, at)
 	p.to.touch(c.keyOf(p.place.kind, at))
-	p.to.untell(c, p.place, at)
+	p.to.reportDeleted(c, p.place, at)
 }
 
 // Following is part of listwatch.Sink.
