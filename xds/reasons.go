@@ -15,7 +15,7 @@ import (
 // build, so that reading them does not slow down groups.
 type reasons struct {
 	mu      sync.Mutex
-	of      map[any]map[reason]*said // by ObjectKey or ServiceKey
+	of      map[any]map[reason]*reasonCount // by ObjectKey or ServiceKey
 	counted func(code string, change int)
 	builds  atomic.Uint64 // so far, and what was forgotten since it was built
 	moved   map[any]bool  // the subjects whose reasons changed since somebody asked; nil: nobody did
@@ -23,7 +23,8 @@ type reasons struct {
 
 type reason struct{ code, message string }
 
-type said struct {
+// reasonCount is how often a reason was given, and with which objects.
+type reasonCount struct {
 	resources int // in how many
 	related   []federation.ObjectKey
 }
@@ -35,7 +36,7 @@ func newReasons(counted func(string, int)) *reasons {
 	if counted == nil {
 		counted = func(string, int) {}
 	}
-	return &reasons{of: map[any]map[reason]*said{}, counted: counted}
+	return &reasons{of: map[any]map[reason]*reasonCount{}, counted: counted}
 }
 
 // subjects are what a reason is about.
@@ -88,12 +89,12 @@ func (s *reasons) add(r envoy.Reason, change int) {
 	for _, subject := range subjects(r) {
 		known := s.of[subject]
 		if known == nil {
-			known = map[reason]*said{}
+			known = map[reason]*reasonCount{}
 			s.of[subject] = known
 		}
 		of := known[one]
 		if of == nil {
-			of = &said{related: r.Related}
+			of = &reasonCount{related: r.Related}
 			known[one] = of
 			s.count(r.Code, 1)
 			s.move(subject)

@@ -20,11 +20,11 @@ const awaitsReport = "its agent has not reported its health yet, for which it ne
 // member is a proxy with its record. One goroutine writes it.
 type member struct {
 	keeper   *Keeper
-	replaces string        // node of the proxy that left the record to this one
-	counted  account       // among whose members it is
-	crowd    *crowd        // these members
-	wake     chan struct{} // has one value when something changed
-	ended    chan struct{} // closed when the proxy is refused
+	replaces string          // node of the proxy that left the record to this one
+	counted  account         // among whose members it is
+	sharing  *accountMembers // these members
+	wake     chan struct{}   // has one value when something changed
+	ended    chan struct{}   // closed when the proxy is refused
 
 	// What follows is guarded by the keeper's mu.
 	proxy       Proxy
@@ -269,11 +269,11 @@ func (w *writer) takeTurn(ctx context.Context, key federation.ObjectKey) bool {
 			}
 		})
 	}
-	if !w.crowd.writes.take(ctx) {
+	if !w.sharing.writes.take(ctx) {
 		return false
 	}
 	if !w.keeper.writes.take(ctx) {
-		w.crowd.writes.free()
+		w.sharing.writes.free()
 		return false
 	}
 	return true
@@ -281,7 +281,7 @@ func (w *writer) takeTurn(ctx context.Context, key federation.ObjectKey) bool {
 
 func (w *writer) endTurn() {
 	w.keeper.writes.free()
-	w.crowd.writes.free()
+	w.sharing.writes.free()
 }
 
 func (w *writer) write(ctx context.Context, p Proxy, record *config.Object) error {

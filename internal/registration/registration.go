@@ -87,11 +87,11 @@ type Keeper struct {
 	mu       sync.Mutex
 	waiting  []*member
 	members  map[federation.ObjectKey]*member
-	accounts map[account]*crowd
+	accounts map[account]*accountMembers
 }
 
-// crowd is the members of one account; the keeper's mu guards how many there are.
-type crowd struct {
+// accountMembers are the members of one account; the keeper's mu guards how many there are.
+type accountMembers struct {
 	members int
 	writes  places
 }
@@ -119,7 +119,7 @@ func New(o Options) *Keeper {
 	}
 	return &Keeper{
 		o: o, joined: make(chan struct{}, 1), writes: make(places, mostWrites), renewals: make(places, mostWrites),
-		members: map[federation.ObjectKey]*member{}, accounts: map[account]*crowd{},
+		members: map[federation.ObjectKey]*member{}, accounts: map[account]*accountMembers{},
 	}
 }
 
@@ -159,12 +159,12 @@ func (k *Keeper) add(p Proxy, before *member) *member {
 		k.drop(before)
 	}
 	k.members[p.key()] = m
-	m.crowd = k.accounts[m.counted]
-	if m.crowd == nil {
-		m.crowd = &crowd{writes: make(places, ofOneAccount)}
-		k.accounts[m.counted] = m.crowd
+	m.sharing = k.accounts[m.counted]
+	if m.sharing == nil {
+		m.sharing = &accountMembers{writes: make(places, ofOneAccount)}
+		k.accounts[m.counted] = m.sharing
 	}
-	m.crowd.members++
+	m.sharing.members++
 	k.o.Metrics.Members(1)
 	k.waiting = append(k.waiting, m)
 	signal(k.joined)
@@ -188,8 +188,8 @@ func (k *Keeper) drop(m *member) {
 	if k.members[m.proxy.key()] == m {
 		delete(k.members, m.proxy.key())
 	}
-	m.crowd.members--
-	if m.crowd.members == 0 {
+	m.sharing.members--
+	if m.sharing.members == 0 {
 		delete(k.accounts, m.counted)
 	}
 	k.o.Metrics.Members(-1)

@@ -66,8 +66,8 @@ type entry struct {
 	Term int64  `json:"term"` // grows with each renewal; 0: nobody is the owner
 }
 
-// sight is the entry as it was seen first.
-type sight struct {
+// firstSeen is the entry as it was seen first.
+type firstSeen struct {
 	entry
 	revision int64
 	since    time.Time
@@ -78,7 +78,7 @@ func (t *Tenure) Run(ctx context.Context) error {
 	if t.o.Record == nil {
 		return nil
 	}
-	var seen sight
+	var seen firstSeen
 	failed := false
 	for ctx.Err() == nil {
 		err := t.turn(ctx, &seen)
@@ -93,14 +93,14 @@ func (t *Tenure) Run(ctx context.Context) error {
 }
 
 // turn renews the entry, or takes it over where its owner was silent for the TTL.
-func (t *Tenure) turn(ctx context.Context, seen *sight) error {
+func (t *Tenure) turn(ctx context.Context, seen *firstSeen) error {
 	asked := time.Now()
 	value, revision, err := t.o.Record.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the entry: %w", err)
 	}
 	if revision != seen.revision || seen.since.IsZero() {
-		*seen = sight{revision: revision, since: asked}
+		*seen = firstSeen{revision: revision, since: asked}
 		_ = json.Unmarshal(value, &seen.entry) // what cannot be read has no owner
 	}
 	if seen.Hub != t.o.Hub && seen.Term > 0 && asked.Sub(seen.since) < t.o.TTL {

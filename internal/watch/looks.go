@@ -12,11 +12,11 @@ import (
 // alike is whole, and what two in a row do not find is gone. The zero value is before the
 // first look.
 type Looks struct {
-	before, now map[string]sighting
+	before, now map[string]fileState
 }
 
-// sighting is what a look found under a name.
-type sighting struct {
+// fileState is what a look found under a name.
+type fileState struct {
 	sum    [sha256.Size]byte
 	absent bool
 }
@@ -25,9 +25,9 @@ type sighting struct {
 // same.
 func (l *Looks) Saw(name string, sum [sha256.Size]byte) (same bool) {
 	if l.now == nil {
-		l.now = map[string]sighting{}
+		l.now = map[string]fileState{}
 	}
-	l.now[name] = sighting{sum: sum}
+	l.now[name] = fileState{sum: sum}
 	before, known := l.before[name]
 	return known && before == l.now[name]
 }
@@ -37,7 +37,7 @@ func (l *Looks) Saw(name string, sum [sha256.Size]byte) (same bool) {
 func (l *Looks) End() (missing, gone []string) {
 	next := l.now
 	if next == nil {
-		next = map[string]sighting{}
+		next = map[string]fileState{}
 	}
 	for name, before := range l.before {
 		switch _, there := next[name]; {
@@ -46,7 +46,7 @@ func (l *Looks) End() (missing, gone []string) {
 			gone = append(gone, name)
 		default:
 			missing = append(missing, name)
-			next[name] = sighting{absent: true}
+			next[name] = fileState{absent: true}
 		}
 	}
 	l.before, l.now = next, nil

@@ -21,8 +21,8 @@ const (
 	raiseEvery   = time.Minute     // after a 429
 )
 
-// news is what a poller found out about one service.
-type news struct {
+// serviceUpdate is what a poller found out about one service.
+type serviceUpdate struct {
 	name   string
 	offer  *offer // nil where odd says why
 	direct bool   // the answer's headers tell whether rights hid anything
@@ -34,7 +34,7 @@ type pollers struct {
 	r           *Registry
 	guard       *guard
 	translate   *translator
-	news        chan news
+	news        chan serviceUpdate
 	lists       chan listing
 	trouble     chan error    // ends the run
 	reset       chan struct{} // an index went back
@@ -59,7 +59,7 @@ type watch struct {
 func (s *syncer) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pollers{
-		r: s.r, guard: s.guard, translate: s.translate, news: make(chan news), lists: make(chan listing), trouble: make(chan error),
+		r: s.r, guard: s.guard, translate: s.translate, news: make(chan serviceUpdate), lists: make(chan listing), trouble: make(chan error),
 		reset: make(chan struct{}), rateLimited: make(chan struct{}), nudge: make(chan struct{}, 1),
 	}
 	defer p.wg.Wait()
@@ -108,8 +108,8 @@ func (w *watch) loop(ctx context.Context) error {
 }
 
 // gather adds what is waiting already, so that a burst becomes one edit.
-func (w *watch) gather(first news) []news {
-	batch := []news{first}
+func (w *watch) gather(first serviceUpdate) []serviceUpdate {
+	batch := []serviceUpdate{first}
 	for {
 		select {
 		case n := <-w.pollers.news:
@@ -122,7 +122,7 @@ func (w *watch) gather(first news) []news {
 
 // apply says what the answers change. What takes something away waits for a
 // proof of the source and the token; without it nothing of the batch is used.
-func (w *watch) apply(ctx context.Context, batch []news) error {
+func (w *watch) apply(ctx context.Context, batch []serviceUpdate) error {
 	latest := map[string]*offer{}
 	shrinks := false
 	for _, n := range batch {

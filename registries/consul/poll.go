@@ -70,7 +70,7 @@ func (p *pollers) poll(ctx context.Context, name string, last reading) {
 		changed := troubled || last.offer == nil || !last.offer.equal(o)
 		troubled = false
 		last = reading{index: a.index, offer: o, streamed: a.streamed}
-		if changed && !send(ctx, p.news, news{name: name, offer: o, direct: direct}) {
+		if changed && !send(ctx, p.news, serviceUpdate{name: name, offer: o, direct: direct}) {
 			return
 		}
 		retry.Sleep(ctx, speed.wait(changed))
@@ -98,7 +98,7 @@ func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 		send(ctx, p.trouble, err)
 		return false
 	case name != listed && errors.As(err, &odd):
-		return send(ctx, p.news, news{name: name, odd: odd})
+		return send(ctx, p.news, serviceUpdate{name: name, odd: odd})
 	case p.failures.isReported(name):
 		return true
 	case errors.As(err, &r):
@@ -115,7 +115,7 @@ func (p *pollers) complain(ctx context.Context, name string, err error) bool {
 		send(ctx, p.trouble, err)
 		return false
 	}
-	return send(ctx, p.news, news{name: name, odd: unreadableService(err)})
+	return send(ctx, p.news, serviceUpdate{name: name, odd: unreadableService(err)})
 }
 
 // refused asks Consul at once whether it refuses everything, as it does without the token,
@@ -126,7 +126,7 @@ func (p *pollers) refused(ctx context.Context, name string, err error) bool {
 	switch {
 	case trouble == nil:
 		p.failures.report(name)
-		return send(ctx, p.news, news{name: name, odd: unreadableService(err)})
+		return send(ctx, p.news, serviceUpdate{name: name, odd: unreadableService(err)})
 	case errors.As(trouble, &r):
 		send(ctx, p.trouble, trouble)
 		return false
@@ -295,7 +295,7 @@ func (p *pollers) readInTurn(ctx context.Context, name string) {
 	o, _, err := p.r.read(ctx, p.translate, name, 0)
 	if err == nil {
 		p.failures.end(name)
-		send(ctx, p.news, news{name: name, offer: o, direct: true})
+		send(ctx, p.news, serviceUpdate{name: name, offer: o, direct: true})
 		return
 	}
 	p.failures.pause(name, err)

@@ -99,7 +99,7 @@ func TestNamespacesWithoutRulesShareTheirClusters(t *testing.T) {
 		for _, f := range envoy.Facets(envoy.ClusterType, n, w.snapshot) {
 			for _, name := range envoy.Names(envoy.ClusterType, f, w.snapshot) {
 				m, _, err := envoy.Build(envoy.ClusterType, name, f, w.snapshot.Read())
-				if err == nil && m != nil && f.Scope == node.ScopeOwn {
+				if err == nil && m != nil && f.Scope == node.ScopeNamespaced {
 					names = append(names, name)
 				}
 			}

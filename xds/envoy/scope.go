@@ -110,10 +110,10 @@ var scopes = map[node.Scope]scope{
 		fixed: outbound.BoundNames,
 		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Bound), resource.RouteType: outbound.BoundRoutes},
 	}},
-	node.ScopeOwn:      offering,
-	node.ScopeImported: offering,
-	node.ScopePrivate:  offering,
-	node.ScopePublic:   offering,
+	node.ScopeNamespaced: offering,
+	node.ScopeImported:   offering,
+	node.ScopePrivate:    offering,
+	node.ScopePublic:     offering,
 	node.ScopeGateway: {proxies: content{
 		fixed: edge.Names,
 		build: map[resource.Type]build{

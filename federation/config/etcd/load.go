@@ -174,7 +174,7 @@ func (c *cache) load(ctx context.Context, revision int64) (*state, error) {
 	var bad *damage
 	for i := len(checkpoints) - 1; i >= -1; i-- {
 		s := emptyState()
-		s.pasts = noPasts(c.read.window())
+		s.pasts = noHistories(c.read.window())
 		if i >= 0 {
 			s, err = c.read.fromCheckpoint(ctx, checkpoints[i])
 			if err != nil {

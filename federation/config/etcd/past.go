@@ -12,20 +12,20 @@ import (
 // keptSteps is how many of its newest steps an object keeps, whatever their age.
 const keptSteps = 10
 
-// pasts is what was done to each object up to a revision. Like the objects it is
+// histories is what was done to each object up to a revision. Like the objects it is
 // a function of the records alone, so that it is the same on every replica, and
 // every checkpoint has it. It is never changed after it was made.
-type pasts struct {
+type histories struct {
 	window  int64 // so many revisions keep all of their steps
-	of      btree.Map[*past]
+	of      btree.Map[*objectHistory]
 	deleted btree.Map[struct{}] // objects that are deleted, by the revision that did it and key
 	// complete says that no step is missing that the rules keep: it was made from
-	// the first record on, or from a checkpoint that has the pasts.
+	// the first record on, or from a checkpoint that has the histories.
 	complete bool
 }
 
-// past is what was done to one object.
-type past struct {
+// objectHistory is what was done to one object.
+type objectHistory struct {
 	steps     []step // the oldest first
 	compacted bool   // there were older ones
 }
@@ -36,12 +36,12 @@ type step struct {
 	note     *config.Note  // shared by all steps of a revision; nil: unknown
 }
 
-func noPasts(window int64) pasts {
-	return pasts{window: window, complete: true}
+func noHistories(window int64) histories {
+	return histories{window: window, complete: true}
 }
 
 // kept returns the past without the steps that are not kept as of the revision.
-func (p *past) kept(revision, window int64) *past {
+func (p *objectHistory) kept(revision, window int64) *objectHistory {
 	stale := 0
 	for stale < len(p.steps)-keptSteps && p.steps[stale].revision <= revision-window {
 		stale++
@@ -49,20 +49,20 @@ func (p *past) kept(revision, window int64) *past {
 	if stale == 0 {
 		return p
 	}
-	return &past{steps: p.steps[stale:], compacted: true}
+	return &objectHistory{steps: p.steps[stale:], compacted: true}
 }
 
 // with returns the past after one more step.
-func (p *past) with(s step, window int64) *past {
+func (p *objectHistory) with(s step, window int64) *objectHistory {
 	if p == nil {
-		return &past{steps: []step{s}}
+		return &objectHistory{steps: []step{s}}
 	}
 	kept := p.kept(s.revision, window)
-	return &past{steps: slices.Concat(kept.steps, []step{s}), compacted: kept.compacted}
+	return &objectHistory{steps: slices.Concat(kept.steps, []step{s}), compacted: kept.compacted}
 }
 
-// after returns the pasts after the record.
-func (p pasts) after(x *index) pasts {
+// after returns the histories after the record.
+func (p histories) after(x *index) histories {
 	note := brief(x.Note)
 	of, deleted := p.of.Txn(), p.deleted.Txn()
 	for i := range x.Entries {
@@ -86,7 +86,7 @@ func (p pasts) after(x *index) pasts {
 }
 
 // expire forgets objects that were deleted up to the revision.
-func expire(of *btree.Txn[*past], deleted *btree.Txn[struct{}], revision int64) {
+func expire(of *btree.Txn[*objectHistory], deleted *btree.Txn[struct{}], revision int64) {
 	var expired []string
 	deleted.Walk(func(key string, _ struct{}) bool {
 		at, _ := readDeletedKey(key)
@@ -110,7 +110,7 @@ func readDeletedKey(key string) (revision int64, object string) {
 	return int64(binary.BigEndian.Uint64([]byte(key[:8]))), key[8:]
 }
 
-func (p *past) last() int64 { return p.steps[len(p.steps)-1].revision }
+func (p *objectHistory) last() int64 { return p.steps[len(p.steps)-1].revision }
 
 // brief is what steps need of a note.
 func brief(n config.Note) *config.Note {
@@ -118,7 +118,7 @@ func brief(n config.Note) *config.Note {
 }
 
 // history is the past of an object as of the revision.
-func (p pasts) history(key federation.ObjectKey, revision int64) config.ObjectHistory {
+func (p histories) history(key federation.ObjectKey, revision int64) config.ObjectHistory {
 	found, _ := p.of.Get(treeKey(key))
 	if found == nil {
 		return config.ObjectHistory{}

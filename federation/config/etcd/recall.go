@@ -45,7 +45,7 @@ func (c *Config) firstRead(ctx context.Context) (*state, error) {
 // recall reads what was done to the objects of s: upon the newest checkpoint that
 // has it, which those of an earlier version do not, from all records that are
 // left. The objects of a record that cannot be read have a gap.
-func (r records) recall(ctx context.Context, s *state) (pasts, error) {
+func (r records) recall(ctx context.Context, s *state) (histories, error) {
 	known, from, err := r.recallCheckpoint(ctx, s.revision)
 	if err != nil {
 		return known, err
@@ -65,9 +65,9 @@ func (r records) recall(ctx context.Context, s *state) (pasts, error) {
 	return known.completed(s), err
 }
 
-// recallCheckpoint returns the pasts of the newest good checkpoint that has them,
+// recallCheckpoint returns the histories of the newest good checkpoint that has them,
 // and its revision.
-func (r records) recallCheckpoint(ctx context.Context, revision int64) (pasts, int64, error) {
+func (r records) recallCheckpoint(ctx context.Context, revision int64) (histories, int64, error) {
 	points, err := r.checkpoints(ctx, revision)
 	for i := len(points) - 1; i >= 0 && err == nil; i-- {
 		if !points[i].Pasts {
@@ -79,7 +79,7 @@ func (r records) recallCheckpoint(ctx context.Context, revision int64) (pasts, i
 		}
 		err = gap(bad)
 	}
-	return noPasts(r.window()), 0, err
+	return noHistories(r.window()), 0, err
 }
 
 // gap returns an error only if it is not about what is stored.

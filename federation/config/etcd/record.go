@@ -72,7 +72,7 @@ type entry struct {
 	Offset     int
 	Length     int
 	Digest     string      `json:",omitempty"` // of the manifest; empty: there is none
-	Past       *storedPast `json:",omitempty"` // in a checkpoint that has the pasts
+	Past       *storedPast `json:",omitempty"` // in a checkpoint that has the histories
 }
 
 // encode returns the index's JSON in parts of at most partSize bytes, and the hash of

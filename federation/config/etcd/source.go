@@ -29,7 +29,7 @@ const retryAfter = 200 * time.Millisecond
 // start.
 func (c *Config) Run(ctx context.Context, to config.Sink) error {
 	f := &watcher{
-		c: c, to: &oneAtATime{to: to}, seen: map[string]sighting{}, problems: map[string][]config.Problem{},
+		c: c, to: &oneAtATime{to: to}, seen: map[string]unreferenced{}, problems: map[string][]config.Problem{},
 		leases: map[string]int64{}, badLeases: map[string]config.Problem{}, gaps: map[int64]bool{},
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -67,7 +67,7 @@ type watcher struct {
 	first      bool                      // the full Update was given
 	leases     map[string]int64          // etcd's revision of each leased key that is shown
 	badLeases  map[string]config.Problem // by leased key
-	seen       map[string]sighting       // staged transactions, by id
+	seen       map[string]unreferenced   // staged transactions, by id
 	gaps       map[int64]bool            // revisions whose record was found missing
 	looked     view                      // in which duplicates were looked for
 	duplicates []config.Problem          // found there

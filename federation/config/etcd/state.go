@@ -17,7 +17,7 @@ type state struct {
 	hash     string // of the record of that revision
 	mod      int64  // etcd's revision of the head when it was in force, or an older one
 	objects  btree.Map[*config.Object]
-	pasts    pasts                     // what was done to them
+	pasts    histories                 // what was done to them
 	suspects btree.Map[config.Problem] // what is not used, by the object's key
 	live     int64                     // bytes of all manifests
 	base     int64                     // revision of the checkpoint that it was read from
@@ -30,7 +30,7 @@ type state struct {
 }
 
 func emptyState() *state {
-	return &state{pasts: noPasts(0), whole: true}
+	return &state{pasts: noHistories(0), whole: true}
 }
 
 // treeKey is the key of an object in trees. The store has objects for all proxies.

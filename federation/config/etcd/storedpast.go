@@ -36,7 +36,7 @@ func (d *draft) addPasts(s *state) {
 	})
 }
 
-func (d *draft) stored(p *past) *storedPast {
+func (d *draft) stored(p *objectHistory) *storedPast {
 	stored := &storedPast{Compacted: p.compacted, Steps: make([]storedStep, len(p.steps))}
 	for i, s := range p.steps {
 		stored.Steps[i] = storedStep{s.revision, s.action}
@@ -47,9 +47,9 @@ func (d *draft) stored(p *past) *storedPast {
 	return stored
 }
 
-// readPasts reads the pasts of a checkpoint; one of an earlier version has none.
-func (x *index) readPasts(window int64) pasts {
-	p := noPasts(window)
+// readPasts reads the histories of a checkpoint; one of an earlier version has none.
+func (x *index) readPasts(window int64) histories {
+	p := noHistories(window)
 	p.complete = x.Pasts
 	of, deleted := p.of.Txn(), p.deleted.Txn()
 	for i := range x.Entries {
@@ -58,7 +58,7 @@ func (x *index) readPasts(window int64) pasts {
 			continue
 		}
 		key := treeKey(e.Key)
-		found := &past{steps: make([]step, len(e.Past.Steps)), compacted: e.Past.Compacted}
+		found := &objectHistory{steps: make([]step, len(e.Past.Steps)), compacted: e.Past.Compacted}
 		for j, s := range e.Past.Steps {
 			found.steps[j] = step{s.Revision, s.Action, x.Notes[s.Revision]}
 		}
@@ -71,20 +71,20 @@ func (x *index) readPasts(window int64) pasts {
 	return p
 }
 
-// completed is what can be told where no checkpoint has the pasts: what the records
+// completed is what can be told where no checkpoint has the histories: what the records
 // that are left say, and of an object of which they say nothing, the revision
 // since which it is so.
-func (p pasts) completed(s *state) pasts {
+func (p histories) completed(s *state) histories {
 	of := p.of.Txn()
-	p.of.Walk(func(key string, found *past) bool {
+	p.of.Walk(func(key string, found *objectHistory) bool {
 		if found.steps[0].action != config.Created && !found.compacted {
-			of.Set(key, &past{steps: found.steps, compacted: true})
+			of.Set(key, &objectHistory{steps: found.steps, compacted: true})
 		}
 		return false
 	})
 	s.objects.Walk(func(key string, o *config.Object) bool {
 		if _, found := p.of.Get(key); !found {
-			of.Set(key, &past{steps: []step{{revision: o.Revision}}, compacted: true})
+			of.Set(key, &objectHistory{steps: []step{{revision: o.Revision}}, compacted: true})
 		}
 		return false
 	})

@@ -16,9 +16,9 @@ import (
 // shownUnknown is how many keys that are not ours are named one by one.
 const shownUnknown = 20
 
-// sighting is a staged transaction that nothing refers to, as it was first seen
+// unreferenced is a staged transaction that nothing refers to, as it was first seen
 // and since when, by this process's own clock.
-type sighting struct {
+type unreferenced struct {
 	root  int64 // etcd's revision of its root; 0: it has none
 	since time.Time
 }
@@ -98,7 +98,7 @@ func (f *watcher) collect(ctx context.Context, present map[string]int64) error {
 	for id, root := range present {
 		s, before := f.seen[id]
 		if !before || s.root != root {
-			s = sighting{root, now}
+			s = unreferenced{root, now}
 			f.seen[id] = s
 			if before {
 				continue
@@ -112,7 +112,7 @@ func (f *watcher) collect(ctx context.Context, present map[string]int64) error {
 			return err
 		}
 		if !staged {
-			f.seen[id] = sighting{root: root} // known, and that for ever
+			f.seen[id] = unreferenced{root: root} // known, and that for ever
 			continue
 		}
 		removed, err := f.c.write.removeStaged(ctx, id, root)

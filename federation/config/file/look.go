@@ -32,8 +32,8 @@ const maxDepth = 16
 // ConfigMap at once.
 const swapped = "..data"
 
-// sight is a file as a look found it.
-type sight struct {
+// listedFile is a file as a look found it.
+type listedFile struct {
 	stamp   string // changes when the file is replaced or written to
 	changed time.Time
 	refused *config.Problem // why it cannot be read
@@ -44,7 +44,7 @@ type listing struct {
 	root    *os.Root
 	options Options
 	self    string // which folder it is
-	files   map[string]sight
+	files   map[string]listedFile
 	unknown []string // folders that cannot be read: nothing is known of what is below
 	folders []string // that were read
 	links   map[string]string
@@ -58,7 +58,7 @@ func list(o Options) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listing{root: root, options: o, files: map[string]sight{}, links: map[string]string{}}
+	l := &listing{root: root, options: o, files: map[string]listedFile{}, links: map[string]string{}}
 	info, err := root.Stat(".")
 	if err == nil {
 		l.self = identity(info)
@@ -148,7 +148,7 @@ func (l *listing) see(name string, e os.DirEntry, above []string) error {
 	case !info.Mode().IsRegular():
 		l.refuse(name, codeNotAFile, "is not a regular file: it is not opened")
 	default: // of a file that is too large no more than that is read
-		l.files[name] = sight{stamp: stamp(info), changed: info.ModTime()}
+		l.files[name] = listedFile{stamp: stamp(info), changed: info.ModTime()}
 		l.bytes += min(info.Size(), int64(l.options.Manifest.Bytes)+1)
 		if l.bytes > l.options.Bytes {
 			return fmt.Errorf("its files have more than %d bytes together", l.options.Bytes)
@@ -158,7 +158,7 @@ func (l *listing) see(name string, e os.DirEntry, above []string) error {
 }
 
 func (l *listing) refuse(name, code, message string) {
-	l.files[name] = sight{stamp: code + " " + message, refused: &config.Problem{Code: code, Object: name, Message: message}}
+	l.files[name] = listedFile{stamp: code + " " + message, refused: &config.Problem{Code: code, Object: name, Message: message}}
 }
 
 func isManifest(name string) bool {

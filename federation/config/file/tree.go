@@ -34,7 +34,7 @@ type tree struct {
 
 // known is a file.
 type known struct {
-	sight
+	listedFile
 	since    time.Time // when it was first seen like this
 	taken    string    // stamp of what was read of it
 	good     []*config.Object
@@ -45,8 +45,8 @@ func newTree(o Options) *tree {
 	return &tree{o: o, files: map[string]*known{}, given: map[federation.ObjectKey]*config.Object{}}
 }
 
-// news is the change of a file: it is gone, or has this content.
-type news struct {
+// fileChange is the change of a file: it is gone, or has this content.
+type fileChange struct {
 	name     string
 	gone     bool
 	objects  []*config.Object
@@ -62,7 +62,7 @@ func (t *tree) replaced(l *listing) bool {
 // read compares the look with what is known and reads what changed and settled.
 // Without whole nothing is to be taken from it yet. Again reports whether some files
 // have not settled.
-func (t *tree) read(l *listing, now time.Time) (found []news, whole, again bool) {
+func (t *tree) read(l *listing, now time.Time) (found []fileChange, whole, again bool) {
 	ripe, unripe := t.compare(l, now)
 	if len(unripe) > 0 && t.waiting.IsZero() {
 		t.waiting = now
@@ -70,7 +70,7 @@ func (t *tree) read(l *listing, now time.Time) (found []news, whole, again bool)
 	if len(unripe) > 0 && now.Sub(t.waiting) < patience*t.o.Debounce {
 		return nil, false, true
 	}
-	results := make([]news, len(ripe))
+	results := make([]fileChange, len(ripe))
 	moved := make([]bool, len(ripe))
 	parallel.Each(len(ripe), func(i int) { results[i], moved[i] = t.readFile(l, ripe[i]) })
 	if !l.unmoved() {
@@ -103,7 +103,7 @@ func (t *tree) compare(l *listing, now time.Time) (ripe, unripe []string) {
 	}
 	for name, f := range t.files {
 		if _, there := l.files[name]; !there && !l.isUnknown(name) {
-			f.remember(sight{}, now)
+			f.remember(listedFile{}, now)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.files)) {
@@ -119,14 +119,14 @@ func (t *tree) compare(l *listing, now time.Time) (ripe, unripe []string) {
 	return ripe, unripe
 }
 
-func (f *known) remember(seen sight, now time.Time) {
+func (f *known) remember(seen listedFile, now time.Time) {
 	if f.since.IsZero() || f.stamp != seen.stamp {
 		f.since = now
 	}
-	f.sight = seen
+	f.listedFile = seen
 }
 
-func (t *tree) readFile(l *listing, name string) (n news, moved bool) {
+func (t *tree) readFile(l *listing, name string) (n fileChange, moved bool) {
 	n.name = name
 	switch f := t.files[name]; {
 	case f.stamp == "":
@@ -150,7 +150,7 @@ func (t *tree) readFile(l *listing, name string) (n news, moved bool) {
 
 // take makes the news part of the tree and returns what that changes, and all
 // that is wrong now. Held means that the change waits.
-func (t *tree) take(found []news, now time.Time) (events []config.Event, problems []config.Problem, held bool) {
+func (t *tree) take(found []fileChange, now time.Time) (events []config.Event, problems []config.Problem, held bool) {
 	for _, n := range found {
 		f := t.files[n.name]
 		f.taken = f.stamp

@@ -8,16 +8,16 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 )
 
-// look is a look at the Ingresses of one cluster. What it reads is noted.
-type look struct {
+// clusterLook is a look at the Ingresses of one cluster. What it reads is noted.
+type clusterLook struct {
 	cluster  federation.ClusterID
 	r        *federation.Reader
 	services *federation.Reader
 	settings settings
 }
 
-func (b *translations) look(of federation.ClusterID) look {
-	l := look{cluster: of, r: b.read.Read().For(of), services: b.services.Read()}
+func (b *translations) look(of federation.ClusterID) clusterLook {
+	l := clusterLook{cluster: of, r: b.read.Read().For(of), services: b.services.Read()}
 	if o, exists := l.r.Object(settingsKey); exists {
 		l.settings, _ = o.Spec.(settings)
 	}
@@ -56,7 +56,7 @@ func entryOf(o *federation.Object) *entry {
 }
 
 // class finds the controller of an IngressClass.
-func (l look) class(name string) (controller string, exists bool) {
+func (l clusterLook) class(name string) (controller string, exists bool) {
 	o, exists := l.r.Object(federation.ObjectKey{Group: classKind.Group, Kind: classKind.Name, Name: name, Cluster: l.cluster})
 	if exists {
 		controller, _ = o.Spec.(string)
@@ -64,14 +64,14 @@ func (l look) class(name string) (controller string, exists bool) {
 	return controller, exists
 }
 
-func (l look) serves(e *entry) bool {
+func (l clusterLook) serves(e *entry) bool {
 	served, _ := l.settings.serves(e.class, l.class)
 	return served
 }
 
 // named are the Ingresses of the name that are served, the oldest first. exists reports whether
 // there are any, served or not.
-func (l look) named(name string) (all []*entry, exists bool) {
+func (l clusterLook) named(name string) (all []*entry, exists bool) {
 	for o := range l.r.Objects().Named(ingressKind, name) {
 		exists = true
 		if e := entryOf(o); l.serves(e) {
@@ -83,7 +83,7 @@ func (l look) named(name string) (all []*entry, exists bool) {
 }
 
 // portsOf are the ports of a service of the mesh.
-func (l look) portsOf(namespace, name string) ([]federation.ServicePort, bool) {
+func (l clusterLook) portsOf(namespace, name string) ([]federation.ServicePort, bool) {
 	svc, exists := l.services.Spec(federation.ServiceKey{Hostname: federation.ResolveHost(name, namespace), Namespace: namespace})
 	if !exists {
 		return nil, false
@@ -98,7 +98,7 @@ type owner struct {
 }
 
 // owner is the oldest Ingress with a certificate for the host, and its Secret.
-func (l look) owner(host string) (o owner) {
+func (l clusterLook) owner(host string) (o owner) {
 	all, _ := l.named(tlsName(host))
 	if len(all) == 0 {
 		return o
@@ -110,7 +110,7 @@ func (l look) owner(host string) (o owner) {
 }
 
 // ofEntry are the problems of an Ingress itself.
-func (l look) ofEntry(u unit) (problems []config.Problem, exists bool) {
+func (l clusterLook) ofEntry(u unit) (problems []config.Problem, exists bool) {
 	o, exists := l.r.Object((&entry{namespace: u.namespace, name: u.name, cluster: u.cluster}).key())
 	if !exists {
 		return nil, false
@@ -137,7 +137,7 @@ func (l look) ofEntry(u unit) (problems []config.Problem, exists bool) {
 }
 
 // ofSecret is the Gateway of the hosts whose certificate is in the Secret.
-func (l look) ofSecret(key secretKey) (m made, exists bool) {
+func (l clusterLook) ofSecret(key secretKey) (m made, exists bool) {
 	all, exists := l.named(secretName(key.namespace, key.name))
 	owned := map[string]struct{}{}
 	for _, e := range all {
@@ -157,7 +157,7 @@ func (l look) ofSecret(key secretKey) (m made, exists bool) {
 
 // gateways are those at which the routes of a host are: that for plain text, and those with a
 // certificate for the host.
-func (l look) gateways(host string, ingresses []*entry) []string {
+func (l clusterLook) gateways(host string, ingresses []*entry) []string {
 	found := map[string]struct{}{}
 	add := func(at string) {
 		if o := l.owner(at); o.by != nil {

@@ -218,7 +218,7 @@ func (b *translations) translate(u unit, into *translated.Unit) (exists bool) {
 // plainText is the Gateway for plain text, which the oldest Ingress that is served dates. It notes
 // that Ingress, or any one if none is served, and not the others: datesPlainText says which of those
 // that are read have it looked at again.
-func (b *translations) plainText(l look) (m made, exists bool) {
+func (b *translations) plainText(l clusterLook) (m made, exists bool) {
 	_ = slices.Collect(l.r.Objects().Of(classKind)) // notes all: which Ingresses are served may change with each
 	var oldest, noted *entry
 	for o := range b.read.Objects().Named(ingressKind, clusterName(l.cluster)) {

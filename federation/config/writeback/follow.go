@@ -11,43 +11,43 @@ import (
 	"isthmus.dev/isthmus/federation/derive"
 )
 
-// follow finds the objects whose status may be another one after a change: from what each was
+// dependents finds the objects whose status may change after a change of the mesh: from what each was
 // computed from.
-type follow struct {
-	at    uint64 // version of the snapshot up to which changes were looked at
-	hubs  int    // that ran beside this one
-	index *derive.Index[ref]
-	notes map[ref]notes
-	open  map[ref]struct{} // that proxies have not accepted, or refuse
-	idle  map[ref]struct{} // Gateways of which no proxy has anything
+type dependents struct {
+	at     uint64 // version of the snapshot up to which changes were looked at
+	hubs   int    // that ran beside this one
+	index  *derive.Index[ref]
+	inputs map[ref]inputs
+	open   map[ref]struct{} // that proxies have not accepted, or refuse
+	idle   map[ref]struct{} // Gateways of which no proxy has anything
 }
 
-// notes are what the status of an object was computed from.
-type notes struct {
+// inputs are what the status of an object was computed from.
+type inputs struct {
 	read       federation.Deps
 	followed   []func() // functions that stop following the Secrets
 	open, idle bool
 }
 
-func newFollow() *follow {
-	return &follow{
-		index: derive.NewIndex[ref](), notes: map[ref]notes{}, open: map[ref]struct{}{}, idle: map[ref]struct{}{},
+func newDependents() *dependents {
+	return &dependents{
+		index: derive.NewIndex[ref](), inputs: map[ref]inputs{}, open: map[ref]struct{}{}, idle: map[ref]struct{}{},
 	}
 }
 
 // note notes what the status of an object was computed from.
-func (f *follow) note(at ref, key federation.ObjectKey, now notes) {
-	before := f.notes[at]
+func (f *dependents) note(at ref, key federation.ObjectKey, now inputs) {
+	before := f.inputs[at]
 	now.idle = now.idle && gatewayapi.Translates(key.Of())
 	f.index.Replace(at, before.read, now.read)
-	f.notes[at] = now
+	f.inputs[at] = now
 	before.release()
 	mark(f.open, at, now.open)
 	mark(f.idle, at, now.idle)
 }
 
 // release stops following the Secrets of the object.
-func (n notes) release() {
+func (n inputs) release() {
 	for _, done := range n.followed {
 		done()
 	}
@@ -61,24 +61,24 @@ func mark(set map[ref]struct{}, at ref, is bool) {
 }
 
 // forget is note for an object whose status is not written any more.
-func (f *follow) forget(at ref) {
-	before, known := f.notes[at]
+func (f *dependents) forget(at ref) {
+	before, known := f.inputs[at]
 	if !known {
 		return
 	}
 	f.index.Replace(at, before.read, federation.Deps{})
 	before.release()
-	delete(f.notes, at)
+	delete(f.inputs, at)
 	delete(f.open, at)
 	delete(f.idle, at)
 }
 
 // end releases the Secrets of all objects, and returns what takes its place.
-func (f *follow) end() *follow {
-	for _, n := range f.notes {
+func (f *dependents) end() *dependents {
+	for _, n := range f.inputs {
 		n.release()
 	}
-	return newFollow()
+	return newDependents()
 }
 
 // touch has the objects looked at whose status may be another one than when it was computed. Its
@@ -107,7 +107,7 @@ func (t *turn) touch() {
 }
 
 // told adds the objects that the news are about.
-func (f *follow) told(news wanted.News, to map[ref]struct{}) {
+func (f *dependents) told(news wanted.News, to map[ref]struct{}) {
 	for _, key := range news.Objects {
 		add(to, slices.Values(f.index.OfObject(key)))
 	}

@@ -10,7 +10,7 @@ import (
 // TestG53ProblemsOfSecretsNameTheirGateways: of a problem with a Secret, the objects are looked at
 // whose listeners refer to it, as long as they do.
 func TestG53ProblemsOfSecretsNameTheirGateways(t *testing.T) {
-	f, mesh := newFollow(), federation.NewAggregate(nil)
+	f, mesh := newDependents(), federation.NewAggregate(nil)
 	hub := mesh.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
 	hub.Update(federation.Edit{Status: &federation.RegistryStatus{Phase: federation.Ready}})
 	gateway := func(name string) federation.ObjectKey {
@@ -21,7 +21,7 @@ func TestG53ProblemsOfSecretsNameTheirGateways(t *testing.T) {
 		for _, secret := range append(secrets, gateway(name).Title()) {
 			federation.ReadProblems(r, federation.ProblemSubject{Cluster: "hub", Object: secret})
 		}
-		f.note(ref{"c1", gateway(name)}, gateway(name), notes{read: r.Deps()})
+		f.note(ref{"c1", gateway(name)}, gateway(name), inputs{read: r.Deps()})
 	}
 	affected := func(title string) (names []string) {
 		before := mesh.Latest().Version()

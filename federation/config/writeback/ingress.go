@@ -32,7 +32,7 @@ func (w *Writer) readClass(o *crd.Original) {
 }
 
 // ofIngress is the status of an Ingress; nil: the hub does not serve it.
-func (l look) ofIngress(o *crd.Original) *wanted.Status {
+func (l round) ofIngress(o *crd.Original) *wanted.Status {
 	namespace, name := ingress.GatewayService(l.settings)
 	if !ingress.Serves(l.settings, o.Manifest, l.classes[o.Cluster]) {
 		return nil

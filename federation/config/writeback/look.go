@@ -15,8 +15,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/writeback/wanted"
 )
 
-// look is what the statuses of one round are computed from.
-type look struct {
+// round is what the statuses of one round are computed from.
+type round struct {
 	view     *config.View
 	snapshot *federation.Snapshot
 	settings *federation.MeshSettings
@@ -26,8 +26,8 @@ type look struct {
 }
 
 // look takes the newest of everything: the view first, so that the snapshot has what it says.
-func (w *Writer) look() look {
-	l := look{view: w.parts.Views.Latest(), sources: map[federation.ClusterID]federation.ResourceSource{}}
+func (w *Writer) look() round {
+	l := round{view: w.parts.Views.Latest(), sources: map[federation.ClusterID]federation.ResourceSource{}}
 	l.snapshot = w.o.Snapshots.Latest()
 	l.settings = l.snapshot.Mesh()
 	if l.settings != nil {
@@ -46,7 +46,7 @@ func (w *Writer) look() look {
 }
 
 // at is the look for one object: what it reads and what proxies have of it is noted.
-func (l look) at(proxies Proxies, of *notes) look {
+func (l round) at(proxies Proxies, of *inputs) round {
 	l.mesh.Read = l.snapshot.Read().For(federation.AnyCluster)
 	l.mesh.Read.Mesh() // says what is covered
 	l.mesh.Findings = func(key federation.ObjectKey) []wanted.Finding { return proxies.Findings(l.snapshot, l.mesh.Read, key) }
@@ -64,7 +64,7 @@ func (l look) at(proxies Proxies, of *notes) look {
 }
 
 // covers reports whether the settings have the status of the object written.
-func (l look) covers(o *crd.Original) bool {
+func (l round) covers(o *crd.Original) bool {
 	if o.Key.Of() == ingressKind {
 		return l.settings != nil && l.settings.IngressStatus && l.settings.IngressControllerMode != "" &&
 			l.settings.IngressControllerMode != federation.IngressOff
@@ -78,13 +78,13 @@ func (l look) covers(o *crd.Original) bool {
 
 // writable reports whether the cluster is one that may be written: attached, proven, and in
 // no trouble.
-func (l look) writable(id federation.ClusterID) bool {
+func (l round) writable(id federation.ClusterID) bool {
 	c, attached := l.mesh.Read.Cluster(id)
 	return attached && c.Identity.UID != "" && c.Status.Phase == federation.Ready
 }
 
 // identity is the UID of the cluster.
-func (l look) identity(id federation.ClusterID) string {
+func (l round) identity(id federation.ClusterID) string {
 	c, attached := l.snapshot.Cluster(id)
 	if !attached {
 		return ""
@@ -92,14 +92,14 @@ func (l look) identity(id federation.ClusterID) string {
 	return c.Identity.UID
 }
 
-func (l look) attached(id federation.ClusterID) bool {
+func (l round) attached(id federation.ClusterID) bool {
 	_, attached := l.snapshot.Cluster(id)
 	return attached
 }
 
 // change is the merge patch for the status of an object; nil: none. known is false as long
 // as the hub does not know yet what the object means as it is now.
-func (l look) change(o *crd.Original, now time.Time) (patch map[string]any, known bool) {
+func (l round) change(o *crd.Original, now time.Time) (patch map[string]any, known bool) {
 	kind := o.Key.Of()
 	switch {
 	case !l.covers(o):
@@ -126,7 +126,7 @@ func (l look) change(o *crd.Original, now time.Time) (patch map[string]any, know
 }
 
 // keyOf is the key under which an object of a cluster is configuration.
-func (l look) keyOf(at ref) federation.ObjectKey {
+func (l round) keyOf(at ref) federation.ObjectKey {
 	if l.sources[at.cluster].Scope != federation.ScopeMesh {
 		at.key.Cluster = at.cluster
 	}
@@ -134,7 +134,7 @@ func (l look) keyOf(at ref) federation.ObjectKey {
 }
 
 // object is the object as configuration. It is not known if the hub has not taken it up yet.
-func (l look) object(o *crd.Original) (wanted.Object, bool) {
+func (l round) object(o *crd.Original) (wanted.Object, bool) {
 	key := l.keyOf(ref{o.Cluster, o.Key})
 	l.mesh.Read.Object(key)
 	object := wanted.Object{Cluster: o.Cluster, Key: key, Generation: o.Generation, Invalid: o.Problems}

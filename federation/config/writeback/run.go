@@ -104,7 +104,7 @@ func (w *Writer) round(ctx context.Context) time.Duration {
 // turn is one round.
 type turn struct {
 	w     *Writer
-	look  look
+	look  round
 	now   time.Time
 	jobs  map[federation.ClusterID][]job
 	pause time.Duration // guarded by mu of the writer
@@ -117,7 +117,7 @@ func (t *turn) consider(at ref) {
 		t.drop(at)
 		return
 	}
-	var n notes
+	var n inputs
 	l := t.look.at(t.w.parts.Proxies, &n)
 	t.judge(l, at, r)
 	n.read = l.mesh.Read.Deps()
@@ -136,7 +136,7 @@ func (t *turn) drop(at ref) {
 }
 
 // judge decides whether the status of an object is written, now or later.
-func (t *turn) judge(l look, at ref, r record) {
+func (t *turn) judge(l round, at ref, r record) {
 	patch, known := l.change(r.Original, t.now)
 	switch wait := t.w.waits(at, r, t.now); {
 	case !known:

@@ -97,7 +97,7 @@ type Writer struct {
 	// Of Run alone.
 	parts  Parts
 	left   []ref // of a look at all objects
-	follow *follow
+	follow *dependents
 }
 
 // ref names an object of a cluster.
@@ -130,7 +130,7 @@ func New(o Options) *Writer {
 	o.Pace, o.Pause = cmp.Or(o.Pace, time.Second), cmp.Or(o.Pause, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Writer{
-		o: o, wake: make(chan struct{}, 1), follow: newFollow(), records: map[ref]*record{}, dirty: map[ref]struct{}{},
+		o: o, wake: make(chan struct{}, 1), follow: newDependents(), records: map[ref]*record{}, dirty: map[ref]struct{}{},
 		troubled: map[ref]struct{}{},
 		clusters: map[federation.ClusterID]*target{}, classes: map[federation.ClusterID]map[string]string{},
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // Callers are the facet's proxies. What is shared by many namespaces is built by
-// the rules that everyone sees; node.ScopeOwn has what a namespace sees beside these.
+// the rules that everyone sees; node.ScopeNamespaced has what a namespace sees beside these.
 func (v *View) Callers() destinationrule.Callers {
-	if v.Facet.Has(node.OwnRules) {
+	if v.Facet.Has(node.NamespaceRules) {
 		return destinationrule.Callers{Namespace: v.Facet.Namespace, Labels: v.Facet.HasLabels}
 	}
 	return destinationrule.Everyone()

@@ -166,10 +166,10 @@ func TestRulesOfProxies(t *testing.T) {
 		want  string
 	}{
 		"shared":            {node.Facet{Scope: node.ScopePublic, Namespace: "bank"}, "v1"},
-		"of the namespace":  {node.Facet{Scope: node.ScopeOwn, Namespace: "bank"}, "v2"},
-		"of the labels":     {node.Facet{Scope: node.ScopeOwn, Namespace: "bank", Labels: "app=till"}, "v3"},
+		"of the namespace":  {node.Facet{Scope: node.ScopeNamespaced, Namespace: "bank"}, "v2"},
+		"of the labels":     {node.Facet{Scope: node.ScopeNamespaced, Namespace: "bank", Labels: "app=till"}, "v3"},
 		"of the routes":     {node.Facet{Scope: node.ScopeRoutes, Namespace: "bank"}, "v2"},
-		"another namespace": {node.Facet{Scope: node.ScopeOwn, Namespace: "till"}, "v1"},
+		"another namespace": {node.Facet{Scope: node.ScopeNamespaced, Namespace: "till"}, "v1"},
 	} {
 		v := mesh.View(t, test.facet)
 		s, _ := v.Reader.Spec(federation.ServiceKey{Hostname: "web.shop.svc.cluster.local", Namespace: "shop"})

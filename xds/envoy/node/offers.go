@@ -8,12 +8,12 @@ import (
 
 // The resources of services are in the scopes own, private and public, or own and imported.
 
-// ownFacets are those of the services for which the node's namespace has rules of its own.
-func ownFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
+// namespacedFacets are those of the services for which the node's namespace has rules of its own.
+func namespacedFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
 	if !c.own {
 		return all
 	}
-	return n.offering(all, c, t, Facet{Scope: ScopeOwn, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels})
+	return n.offering(all, c, t, Facet{Scope: ScopeNamespaced, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels})
 }
 
 func importedFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {

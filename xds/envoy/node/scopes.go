@@ -20,7 +20,7 @@ const (
 	ScopeCapture                      // the entry of captured outbound connections
 	ScopeInbound                      // the entry of inbound connections, and how they reach the workload
 	ScopeBound                        // listeners at addresses of their own for what the workload sends
-	ScopeOwn                          // services as a namespace's own rules change them
+	ScopeNamespaced                   // services as a namespace's own rules change them
 	ScopeImported                     // services that a Sidecar imports; takes the place of the next two
 	ScopePrivate                      // services that differ for this namespace
 	ScopePublic                       // services that every namespace sees
@@ -41,16 +41,16 @@ type Trait uint32
 
 // The traits.
 const (
-	Offers      Trait = 1 << iota // its resources are made of services
-	Public                        // of those that everyone sees
-	Differs                       // of those that are not as everyone has them
-	RulesDiffer                   // of those for which the namespace sees other rules than everyone
-	Prior                         // its resources come before those of scopes that more proxies have
-	OwnRules                      // it is built by the rules that a namespace sees, not by those that everyone sees
-	Inbound                       // it is about the proxies' own workload
-	Receives                      // it receives requests: callers choose the host that they name
-	ClaimRoutes                   // its requests are routed by claims of their tokens
-	Added                         // EnvoyFilters add it, so that they do not change it again
+	Offers         Trait = 1 << iota // its resources are made of services
+	Public                           // of those that everyone sees
+	Differs                          // of those that are not as everyone has them
+	RulesDiffer                      // of those for which the namespace sees other rules than everyone
+	Prior                            // its resources come before those of scopes that more proxies have
+	NamespaceRules                   // it is built by the rules that a namespace sees, not by those that everyone sees
+	Inbound                          // it is about the proxies' own workload
+	Receives                         // it receives requests: callers choose the host that they name
+	ClaimRoutes                      // its requests are routed by claims of their tokens
+	Added                            // EnvoyFilters add it, so that they do not change it again
 
 	uniform   // it is the same for every proxy
 	entry     // connections to all services go through it
@@ -81,19 +81,19 @@ var rows = [endOfScopes]row{
 	ScopeStatic:      {"static", uniform | delimits | patched, nil, staticFacets, grpcStaticFacets},
 	ScopeCapture:     {"capture", common | entry, coversImported, captureFacets, nil},
 	ScopeInbound:     {"inbound", common | Inbound | Receives, coversImported, inboundFacets, nil},
-	ScopeBound:       {"bound", common | OwnRules, coversImported, boundFacets, nil},
-	ScopeOwn:         {"own", common | Offers | OwnRules | RulesDiffer | Prior, coversImported, ownFacets, ownFacets},
+	ScopeBound:       {"bound", common | NamespaceRules, coversImported, boundFacets, nil},
+	ScopeNamespaced:  {"namespaced", common | Offers | NamespaceRules | RulesDiffer | Prior, coversImported, namespacedFacets, namespacedFacets},
 	ScopeImported:    {"imported", common | Offers, coversImported, importedFacets, importedFacets},
 	ScopePrivate:     {"private", common | Offers | Differs | Prior, coversVisible, privateFacets, privateFacets},
 	ScopePublic:      {"public", common | Offers | Public, coversPublic, publicFacets, publicFacets},
-	ScopeGateway:     {"gateway", common | OwnRules | Receives | ClaimRoutes, coversImported, gatewayFacets, nil},
+	ScopeGateway:     {"gateway", common | NamespaceRules | Receives | ClaimRoutes, coversImported, gatewayFacets, nil},
 	ScopePassed:      {"passed", delimits | patched | passes, coversInMesh, passedFacets, nil},
 	ScopeNames:       {"names", 0, coversImported, namesFacets, nil},
 	ScopePods:        {"pods", common, coversImported, podFacets, nil},
-	ScopeRoutes:      {"routes", common | OwnRules, coversImported, routeFacets, nil},
+	ScopeRoutes:      {"routes", common | NamespaceRules, coversImported, routeFacets, nil},
 	ScopeHTTPProxy:   {"httpProxy", common | entry, coversImported, httpProxyFacets, nil},
-	ScopeProxyRoutes: {"proxyRoutes", common | OwnRules | namesPort, coversImported, proxyRouteFacets, nil},
-	ScopeTargets:     {"targets", counted | delimits | patched | OwnRules, coversImported, nil, targetFacets},
+	ScopeProxyRoutes: {"proxyRoutes", common | NamespaceRules | namesPort, coversImported, proxyRouteFacets, nil},
+	ScopeTargets:     {"targets", counted | delimits | patched | NamespaceRules, coversImported, nil, targetFacets},
 	ScopePatched:     {"patched", Added, nil, patchedFacets, nil},
 }
 

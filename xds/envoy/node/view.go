@@ -65,7 +65,7 @@ func (v View) HasCredentials() bool { return v.known || !v.node.Proven }
 func (v View) Referring() map[resource.Type][]Facet {
 	var clusters []Facet
 	for _, f := range v.Facets(resource.ClusterType) {
-		if f.Balanced && v.fronted || v.node.Type == Sidecar && f.Has(OwnRules) && !f.GRPC {
+		if f.Balanced && v.fronted || v.node.Type == Sidecar && f.Has(NamespaceRules) && !f.GRPC {
 			clusters = append(clusters, f)
 		}
 	}

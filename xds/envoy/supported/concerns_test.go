@@ -36,7 +36,7 @@ func TestObjectsConcernTheProxiesThatTheySelect(t *testing.T) {
 		{authentication.PeerKind, &security.PeerAuthentication{Selector: web}, node.ScopePublic, true, true}, // of those that are called
 		{node.EnvoyFilterKind, &envoyfilters.EnvoyFilter{}, node.ScopeInbound, false, false},                 // facets name theirs
 		{node.TelemetryKind, &telemetry.Telemetry{}, node.ScopeInbound, false, false},                        // and these
-		{destinationrule.Kind, &networking.DestinationRule{}, node.ScopeOwn, true, true},
+		{destinationrule.Kind, &networking.DestinationRule{}, node.ScopeNamespaced, true, true},
 	} {
 		o := &federation.Object{
 			Key:  federation.ObjectKey{Group: c.kind.Group, Kind: c.kind.Name, Namespace: "shop", Name: "a"},
