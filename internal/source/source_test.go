@@ -55,3 +55,21 @@ func TestR12FloodOfTheLog(t *testing.T) {
 		t.Errorf("%d lines of many sources", n)
 	}
 }
+
+// TestU40InformationTakesNoLineOfAWarning: what many healthy callers provoke hides no warning.
+func TestU40InformationTakesNoLineOfAWarning(t *testing.T) {
+	var written bytes.Buffer
+	now := time.Now()
+	l := NewLog(slog.New(slog.NewTextHandler(&written, nil)))
+	l.now = func() time.Time { return now }
+	for i := range 1000 {
+		l.Info(Of(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})), "an expired token")
+	}
+	if n := strings.Count(written.String(), "level=INFO"); n != allBurst {
+		t.Errorf("%d lines, want %d", n, allBurst)
+	}
+	l.Warn(Of(netip.MustParseAddr("10.0.0.1")), "refusing")
+	if got := written.String(); !strings.Contains(got, "level=WARN msg=refusing\n") {
+		t.Errorf("the warning is missing, or counts what it does not mean: %s", got[max(0, len(got)-200):])
+	}
+}

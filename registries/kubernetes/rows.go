@@ -13,11 +13,13 @@ type row struct {
 	unnamed bool   // its objects are of no namespace
 	// identity: it says which cluster it is, and nothing of what the cluster has.
 	identity bool
-	put      func(*model, key, object) // nil: the object does not exist any more
-	kept     func(*model) map[key]string
+	// permanent: its objects exist as long as the cluster; they are not removed.
+	permanent bool
+	put       func(*model, key, object)    // nil: the object does not exist any more
+	kept      func(*model) map[key]string // versions of the objects that the model has; nil if permanent
 }
 
-// rows are those of all kinds. Without kept, the objects of a kind always exist.
+// rows are those of all kinds.
 var rows = [kinds]row{
 	kindServices: {
 		title: "Service", put: putting((*model).putService),
@@ -36,7 +38,7 @@ var rows = [kinds]row{
 		title: "Namespace", part: "defaults of ", unnamed: true, put: putting((*model).putDefaults),
 		kept: func(m *model) map[key]string { return versions(m.defaults) },
 	},
-	kindNamespace: {title: "Namespace", unnamed: true, identity: true, put: putting(putNamespace)},
+	kindNamespace: {title: "Namespace", unnamed: true, identity: true, permanent: true, put: putting(putNamespace)},
 	kindIstioNamespace: {
 		title: "Namespace", unnamed: true, identity: true, put: putting(putNamespace), kept: keptNamespace,
 	},
@@ -77,17 +79,17 @@ func (m *model) take(o object) { subject{kindOf(o), o.base().k}.put(m, o, o.base
 func (m *model) remove(kind kind, k key) {
 	at := subject{kind, k}
 	delete(m.faulty, at)
-	if rows[kind].kept != nil {
+	if !rows[kind].permanent {
 		at.put(m, nil, nil)
 	}
 }
 
 // kept are the versions of the objects of a kind that the model has.
 func (m *model) kept(kind kind) map[key]string {
-	if kept := rows[kind].kept; kept != nil {
-		return kept(m)
+	if rows[kind].permanent {
+		return nil
 	}
-	return nil
+	return rows[kind].kept(m)
 }
 
 func keptNodes(m *model) map[key]string {

@@ -24,8 +24,9 @@ type Kubeconfig struct {
 	// Claim is what the config file says about the cluster with a file of that digest.
 	Claim func(digest string) (Claim, error)
 
-	used string // digest with which the cluster was attached
-	read string // digest of the read before
+	used   string // digest with which the cluster was attached
+	read   string // digest of the read before
+	failed error  // why the newest content is not used
 }
 
 // Kubeconfigs reads the files. It must be called before the clusters are attached, so
@@ -56,13 +57,14 @@ func (r *Reconciler) FollowKubeconfigs(files []*Kubeconfig) func(context.Context
 func (r *Reconciler) reload(f *Kubeconfig) error {
 	digest, err := digestOfFile(f.Path)
 	if err != nil || !f.changed(digest) {
-		return nil // the registry keeps what it read
+		return f.failed // the registry keeps what it read
 	}
 	claim, err := f.Claim(digest)
 	if err != nil {
-		return fmt.Errorf("cluster %s: %s: %w", f.ID, f.Path, err)
+		f.failed = fmt.Errorf("cluster %s: %s: %w", f.ID, f.Path, err)
+		return f.failed
 	}
-	f.used = digest
+	f.used, f.failed = digest, nil
 	r.o.Logger.Info("a kubeconfig has changed", "cluster", f.ID, "file", f.Path)
 	r.post(func(in *Inputs) {
 		for i, c := range in.Config {
@@ -80,6 +82,9 @@ func (r *Reconciler) reload(f *Kubeconfig) error {
 func (f *Kubeconfig) changed(digest string) bool {
 	settled := digest == f.read
 	f.read = digest
+	if settled && digest == f.used {
+		f.failed = nil
+	}
 	return settled && digest != f.used
 }
 

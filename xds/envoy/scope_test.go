@@ -111,6 +111,13 @@ func TestK82ScopesAreAskedForTraits(t *testing.T) {
 				t.Errorf("%s names %s: ask for a trait of its row in node/scopes.go", files.Position(n.Pos()), name)
 			}
 		}
+		compared := func(n ast.Node, all ...ast.Expr) {
+			for _, one := range all {
+				if name, is := one.(*ast.Ident); is && file.Name.Name == "node" {
+					refuse(n, name.Name)
+				}
+			}
+		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
@@ -118,11 +125,9 @@ func TestK82ScopesAreAskedForTraits(t *testing.T) {
 					refuse(n, n.Sel.Name)
 				}
 			case *ast.BinaryExpr:
-				for _, side := range []ast.Expr{n.X, n.Y} {
-					if name, is := side.(*ast.Ident); is && file.Name.Name == "node" {
-						refuse(n, name.Name)
-					}
-				}
+				compared(n, n.X, n.Y)
+			case *ast.CaseClause:
+				compared(n, n.List...)
 			}
 			return true
 		})

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -28,9 +29,13 @@ func demands() *derive.Table[struct{}, *demand] {
 }
 
 func demandOf(r *federation.Reader) *demand {
+	return demandFor(r.For(federation.AnyCluster).Objects().Of(jwks.Kind))
+}
+
+func demandFor(objects iter.Seq[*federation.Object]) *demand {
 	fetched, refused := map[federation.KeySource]time.Duration{}, map[federation.KeySource]string{}
 	count := map[string]int{}
-	for _, o := range slices.SortedFunc(r.Objects().Of(jwks.Kind), (*federation.Object).CompareAge) {
+	for _, o := range slices.SortedFunc(objects, (*federation.Object).CompareAge) {
 		for _, rule := range jwks.Rules(o) {
 			from, remote := jwks.SourceOf(rule)
 			_, known := fetched[from]

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPropertyDemandIsAsComputedFromNothing: after each edit of a random history, the sources are those
-// that the snapshot alone tells, and they are computed again only after a change of a
+// of all its objects, those for one cluster included, and they are computed again only after a change of a
 // RequestAuthentication.
 func TestPropertyDemandIsAsComputedFromNothing(t *testing.T) {
 	kinds := []federation.Kind{jwks.Kind, {Group: "networking.istio.io", Name: "VirtualService"}}
@@ -27,7 +27,8 @@ func TestPropertyDemandIsAsComputedFromNothing(t *testing.T) {
 			kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 			key := federation.ObjectKey{
 				Group: kind.Group, Kind: kind.Name, Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"),
-				Name: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"),
+				Name:    rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"),
+				Cluster: rapid.SampledFrom([]federation.ClusterID{"", "c1"}).Draw(t, "cluster"),
 			}
 			var edit federation.Edit
 			if rapid.Bool().Draw(t, "gone") {
@@ -40,7 +41,7 @@ func TestPropertyDemandIsAsComputedFromNothing(t *testing.T) {
 			}
 			version := mesh.Latest().Version()
 			writer.Update(edit)
-			now, want := kept.Get(mesh.Latest(), struct{}{}), demandOf(mesh.Latest().Read())
+			now, want := kept.Get(mesh.Latest(), struct{}{}), demandFor(mesh.Latest().Objects().Of(jwks.Kind))
 			if !maps.Equal(now.fetched, want.fetched) || !maps.Equal(now.refused, want.refused) {
 				t.Fatalf("the sources are %+v, from nothing %+v", now, want)
 			}

@@ -51,10 +51,7 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 // passable are the names of the clusters that the server's hosts admit, sorted.
 func passable(v *facet.View, s *Server) []string {
 	var names []string
-	for svc, subsets := range destination.PassedServices(v.Facet.Namespace, v.Reader) {
-		if !s.admits(svc) {
-			continue
-		}
+	for svc, subsets := range destination.PassedServices(v.Facet.Namespace, v.Reader, s.admits) {
 		if service.IsHeadless(svc) {
 			svc, _ = v.Reader.Endpoints(svc.Key)
 			for _, p := range pods.Of(svc) {
