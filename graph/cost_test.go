@@ -2,8 +2,14 @@ package graph_test
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/formatter"
 )
 
 // TestOperationsCostWhatTheyTake: what reads the store, counts the whole mesh or looks
@@ -53,11 +59,130 @@ func TestOperationsCostWhatTheyTake(t *testing.T) {
 		"proxies in two ways": {
 			query: times(10, "clusters(first: 50) { nodes { proxies(first: 1) { totalCount } network { proxies(first: 1) { totalCount } } } }"),
 		},
+		"proxies of a network": {query: times(20, `proxies(first: 1, filter: {networkID: "n1"}) { totalCount }`)},
+		"pages of proxies of a network": {
+			query: times(20, `proxies(first: 500, filter: {networkID: "n1"}) { nodes { nodeID } }`), tooMuch: true,
+		},
+		"filtered proxies of clusters": {
+			query: `{clusters(first: 500) { nodes { proxies(first: 1, filter: {networkID: "n1"}) { totalCount } } } }`,
+		},
+		"filtered proxies of a cluster, often": {
+			query: `{cluster(clusterID: "c1") ` + times(30, `proxies(first: 1, filter: {networkID: "n1"}) { totalCount }`) + "}", tooMuch: true,
+		},
+		"filtered proxies of a network, often": {
+			query: `{network(networkID: "n1") ` + times(30, `proxies(first: 1, filter: {type: ROUTER}) { totalCount }`) + "}", tooMuch: true,
+		},
+		"filtered proxies of a service, often": {
+			query: `{service(hostname: "none") ` + times(30, `proxies(first: 1, filter: {networkID: "n1"}) { totalCount }`) + "}", tooMuch: true,
+		},
+		"clusters of ports": {
+			query: `{services(first: 500) { nodes { ports { names { cluster { clusterID } } clusters { clusterID } }
+				conflicts { clusters { clusterID } } } } }`,
+		},
+		"endpoints of the clusters of ports": {
+			query: `{service(hostname: "none") { ports { clusters { endpoints(first: 500) { nodes { address } } } } } }`, tooMuch: true,
+		},
+		"endpoints of the clusters of conflicts": {
+			query: `{service(hostname: "none") { conflicts { ...C } } }
+				fragment C on Conflict { clusters { endpoints(first: 500) { nodes { address } } } }`,
+			tooMuch: true,
+		},
+		"clusters of the networks of gateways": {
+			query: `{network(networkID: "n1") { gateways { fromNetworks { clusters(first: 500) { nodes { clusterID } } } } } }`, tooMuch: true,
+		},
+		"endpoints of shards": {
+			query: `{service(hostname: "none") { shards { cluster {
+				endpoints(first: 500) { nodes { address service { hostname } locality { zone } gateways { address } } } } } } }`, tooMuch: true,
+		},
 		"statuses of many pages": {query: times(4, "configObjects(first: 500) { nodes { status { acked } } }"), tooMuch: true},
 	} {
 		_, errs := h.ask(row.query, nil)
 		if strings.Contains(errs, "TOO_COMPLEX") != row.tooMuch {
 			t.Errorf("%s: too much should be %t, and the answer has the errors %s", name, row.tooMuch, errs)
 		}
+	}
+}
+
+// TestQueriesOfClientsAreAllowed: the queries of the typed client, which the command line uses, and of the contract fit the limit of
+// cost with all of their variables and the largest pages.
+func TestQueriesOfClientsAreAllowed(t *testing.T) {
+	h, schema := newConfigured(t, nil), publicSchema(t)
+	client, err := os.ReadFile("../client/operations.graphql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := contract(t)
+	texts["the client"] = string(client)
+	asked := 0
+	for name, text := range texts {
+		document, errs := gqlparser.LoadQuery(schema, text)
+		if len(errs) > 0 {
+			t.Fatalf("%s: %s", name, errs)
+		}
+		for _, operation := range document.Operations {
+			if operation.Operation != ast.Query {
+				continue
+			}
+			variables := map[string]any{}
+			for _, variable := range operation.VariableDefinitions {
+				if variable.Variable != "last" && variable.Variable != "before" {
+					variables[variable.Variable] = anyOf(schema, variable.Type)
+				}
+			}
+			var alone strings.Builder
+			formatter.NewFormatter(&alone).FormatQueryDocument(&ast.QueryDocument{
+				Operations: ast.OperationList{operation}, Fragments: spreadIn(nil, operation.SelectionSet),
+			})
+			asked++
+			_, errs := h.send(alone.String(), variables)
+			if strings.Contains(string(errs), "TOO_COMPLEX") || strings.Contains(string(errs), "VALIDATION_FAILED") {
+				t.Errorf("%s of %s: %s", operation.Name, name, errs)
+			}
+		}
+	}
+	if asked < 20 {
+		t.Errorf("there are %d queries", asked)
+	}
+}
+
+// spreadIn are the fragments of a selection, at any depth, beside known ones.
+func spreadIn(known ast.FragmentDefinitionList, set ast.SelectionSet) ast.FragmentDefinitionList {
+	for _, selection := range set {
+		switch selected := selection.(type) {
+		case *ast.Field:
+			known = spreadIn(known, selected.SelectionSet)
+		case *ast.InlineFragment:
+			known = spreadIn(known, selected.SelectionSet)
+		case *ast.FragmentSpread:
+			if !slices.Contains(known, selected.Definition) {
+				known = spreadIn(append(known, selected.Definition), selected.Definition.SelectionSet)
+			}
+		}
+	}
+	return known
+}
+
+// anyOf is a value of an input type: 500 of Int, which is the largest page.
+func anyOf(schema *ast.Schema, of *ast.Type) any {
+	if of.Elem != nil {
+		return []any{anyOf(schema, of.Elem)}
+	}
+	switch definition := schema.Types[of.NamedType]; {
+	case definition.Kind == ast.Enum:
+		return definition.EnumValues[0].Name
+	case definition.Kind == ast.InputObject:
+		fields := map[string]any{}
+		for _, field := range definition.Fields {
+			if field.Type.NonNull {
+				fields[field.Name] = anyOf(schema, field.Type)
+			}
+		}
+		return fields
+	case of.NamedType == "Int":
+		return 500
+	case of.NamedType == "Boolean":
+		return true
+	default:
+		return "1"
 	}
 }

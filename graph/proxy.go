@@ -31,7 +31,7 @@ func (q query) Proxies(
 	listed := func(behind fleet.Key) iter.Seq[model.Proxy] {
 		return func(yield func(model.Proxy) bool) {
 			for of := range connected(ctx).ProxiesAfter(behind) {
-				if shown, fits := fitting(snapshot(ctx), of, filter); fits && !yield(shown) {
+				if fitting(snapshot(ctx), of, filter) && !yield(model.NewProxy(snapshot(ctx), of)) {
 					return
 				}
 			}
@@ -41,8 +41,17 @@ func (q query) Proxies(
 		Name: "proxies", Key: model.Proxy.Key, Items: listed(fleet.Key{}),
 		From: func() iter.Seq[model.Proxy] { return listed(model.ProxyKey(window.After)) },
 	}
-	if filter == nil {
-		list.Count = func() int { return connected(ctx).Count() }
+	list.Count = func() int {
+		if filter == nil {
+			return connected(ctx).Count()
+		}
+		count := 0
+		for of := range connected(ctx).Proxies() {
+			if fitting(snapshot(ctx), of, filter) {
+				count++
+			}
+		}
+		return count
 	}
 	return &model.ProxyConnection{Page: model.NewPage(order.ordered(list), window)}, nil
 }
@@ -63,25 +72,14 @@ func proxyOrder(by *model.ProxyOrder) order[model.Proxy] {
 	})
 }
 
-// fitting shows a stream if it fits.
-func fitting(from *federation.Snapshot, of *fleet.Proxy, filter *model.ProxyFilter) (shown model.Proxy, fits bool) {
-	if !fitsStream(of, filter) {
-		return shown, false
-	}
-	shown = model.NewProxy(from, of)
-	return shown, fitsProxy(shown, filter)
-}
-
-// fitsStream compares what a stream itself has.
-func fitsStream(of *fleet.Proxy, filter *model.ProxyFilter) bool {
+// fitting reports whether a stream fits. What the stream itself has is compared first: the network
+// of a proxy is looked up in the snapshot.
+func fitting(from *federation.Snapshot, of *fleet.Proxy, filter *model.ProxyFilter) bool {
 	return filter == nil || fits(filter.ClusterID, string(of.Cluster)) && fits(filter.Namespace, of.Namespace) &&
+		(filter.Type == nil || *filter.Type == model.TypeOf(of)) &&
 		(filter.SyncState == nil || *filter.SyncState == model.WorstState(of)) &&
-		(filter.NodeIDContains == nil || strings.Contains(strings.ToLower(of.NodeID), strings.ToLower(*filter.NodeIDContains)))
-}
-
-// fitsProxy compares what the snapshot knows of a proxy.
-func fitsProxy(of model.Proxy, filter *model.ProxyFilter) bool {
-	return filter == nil || fits(filter.NetworkID, of.NetworkID) && (filter.Type == nil || *filter.Type == of.Type)
+		(filter.NodeIDContains == nil || strings.Contains(strings.ToLower(of.NodeID), strings.ToLower(*filter.NodeIDContains))) &&
+		(filter.NetworkID == nil || *filter.NetworkID == string(model.PlaceOf(from, of).Network))
 }
 
 // Services are those that have an endpoint at an address of the proxy.

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -316,6 +317,53 @@ func TestU32ProxiesAreFoundFromWhereTheyAre(t *testing.T) {
 	  cluster(clusterID:"c2"){proxies(first:500,filter:{namespace:"load"}){`+shown+`} none:proxies(filter:{clusterID:"c1"}){`+shown+`}}}`, nil)
 	same("the namespace of a cluster", at(load, "cluster", "proxies"), ids(at(load, "all")))
 	same("a cluster of another one", at(load, "cluster", "none"), nil)
+}
+
+// TestU32ProxiesOfAClusterHavePages: pages of a cluster's proxies, from the front and from the back, filtered or not, have the
+// proxies of the whole list in its order.
+func TestU32ProxiesOfAClusterHavePages(t *testing.T) {
+	connectedProxies := proxies()
+	connectMany(connectedProxies)
+	h := hubOver(t, bridged(t), connectedProxies)
+	for _, filter := range []string{"", `filter: {networkID: "n1", type: SIDECAR}, `} {
+		page := func(arguments string) any {
+			return at(h.answer(`{cluster(clusterID: "c1") {
+			  other: proxies(first: 1, filter: {networkID: "none"}) { totalCount }
+			  proxies(`+filter+arguments+`) { nodes { id } totalCount pageInfo { startCursor endCursor hasPreviousPage hasNextPage } } }}`, nil),
+				"cluster", "proxies")
+		}
+		all := at(page("first: 500"), "nodes").([]any)
+		if len(all) < 10 {
+			t.Fatalf("there are %d proxies", len(all))
+		}
+		for _, way := range []struct{ size, place, cursor, more, back string }{
+			{"first", "after", "endCursor", "hasNextPage", "hasPreviousPage"},
+			{"last", "before", "startCursor", "hasPreviousPage", "hasNextPage"},
+		} {
+			var walked []any
+			arguments := way.size + ": 3"
+			for more := true; more; {
+				found := page(arguments)
+				nodes := at(found, "nodes").([]any)
+				if way.size == "first" {
+					walked = append(walked, nodes...)
+				} else {
+					walked = append(slices.Clone(nodes), walked...)
+				}
+				if back := at(found, "pageInfo", way.back).(bool); back != (len(walked) > len(nodes)) {
+					t.Errorf("%s%s: %s is %t after %d proxies", filter, arguments, way.back, back, len(walked))
+				}
+				if at(found, "totalCount") != float64(len(all)) || len(walked) > len(all) {
+					t.Fatalf("%s%s: %d proxies of %v, want %d", filter, arguments, len(walked), at(found, "totalCount"), len(all))
+				}
+				more = at(found, "pageInfo", way.more).(bool)
+				arguments = fmt.Sprintf("%s: 3, %s: %q", way.size, way.place, at(found, "pageInfo", way.cursor))
+			}
+			if !reflect.DeepEqual(walked, all) {
+				t.Errorf("%spages by %s have %v, want %v", filter, way.size, walked, all)
+			}
+		}
+	}
 }
 
 // TestU32IDsHaveTheirObjects: a port and a conflict have their clusters as they have the IDs of these, and a

@@ -24,7 +24,7 @@ func NewProxy(from *federation.Snapshot, of *fleet.Proxy) Proxy {
 		is, _ = from.At(place).Locality()
 	}
 	shown := Proxy{
-		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: capital(of.Type, ProxyTypeSidecar),
+		ID: ID(KindProxy, proxyKey(of.Key())), NodeID: of.NodeID, Type: TypeOf(of),
 		RouterMode: capital(of.RouterMode, RouterModeStandard),
 		ClusterID:  nonEmpty(string(of.Cluster)), NetworkID: string(from.At(place).Network()),
 		Namespace: nonEmpty(of.Namespace), Locality: locality(is),
@@ -56,6 +56,12 @@ func PlaceOf(from *federation.Snapshot, of *fleet.Proxy) federation.Place {
 	place.Network = from.At(place).Network()
 	return place
 }
+
+// TypeOf is the type of a proxy; one that claims none is a sidecar.
+func TypeOf(of *fleet.Proxy) ProxyType { return capital(of.Type, ProxyTypeSidecar) }
+
+// KeyOf is the Key of the proxy that shows the stream.
+func KeyOf(of *fleet.Proxy) string { return proxyKey(of.Key()) }
 
 // Key orders proxies by node ID, then in the order of connecting.
 func (p Proxy) Key() string {

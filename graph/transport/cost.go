@@ -31,7 +31,7 @@ func (c *costGate) MutateOperationContext(_ context.Context, operation *graphql.
 	if operation.Operation.Operation == ast.Subscription && !oneRoot(operation.Operation.SelectionSet) {
 		return coded(ValidationFailed, "a subscription has one field at the top")
 	}
-	count := &objects{costGate: c, variables: operation.Variables, known: make(map[spread]int), once: make(map[string]int)}
+	count := &objects{costGate: c, variables: operation.Variables, known: make(map[spread]int), once: make(map[share]int)}
 	total := count.set(operation.Operation.SelectionSet, 1)
 	for _, shared := range count.once {
 		total += shared
@@ -52,12 +52,19 @@ type spread struct {
 	rows int
 }
 
+// share is work that an operation does once: for a field of the schema, or for one field of the
+// document with the argument.
+type share struct {
+	name  string
+	field *ast.Field
+}
+
 type objects struct {
 	*costGate
 	variables map[string]any
 	known     map[spread]int
-	once      map[string]int // of the fields that cost it
-	path      ast.Path       // of the field that is counted
+	once      map[share]int // what is counted once, however often its field is resolved
+	path      ast.Path      // of the field that is counted
 	fault     *gqlerror.Error
 }
 
@@ -95,22 +102,38 @@ var weights = map[string]int{
 	"Query.proxies(orderBy)": 300, "Query.explain": 100,
 	// All resources of the type are listed for a page, and each is decoded to be shown.
 	"ProxyConfig.resources": 200, "ProxyResource.sent": 8, "ProxyResource.acked": 8, "ProxyResource.causes": 1,
-	"Cluster.proxies(filter)": 20, "Network.proxies(filter)": 20, "Service.proxies(filter)": 20,
+	"Query.proxies(filter)": 600, // All proxies are visited, and the network of each is looked up.
 }
 
 // once are what fields cost beside that the first time in an operation, however often it asks for
-// them: a look at all proxies.
-var once = map[string]int{"Cluster.proxies": 100, "Network.proxies": 500, "Service.proxies": 800}
+// them: a look at all proxies. With an argument, each field of the document costs it once: every
+// group of proxies is filtered once by the same filter. A proxy is in one group, or in that of
+// each of its services.
+var once = map[string]int{
+	"Cluster.proxies": 100, "Network.proxies": 500, "Service.proxies": 800,
+	"Cluster.proxies(filter)": 600, "Network.proxies(filter)": 600, "Service.proxies(filter)": 800,
+}
+
+// listed is how many items a list without pages counts for, if they lead to a connection or to a
+// field with a weight. The weight of ProxyConfig.resources is that of all types of a proxy.
+const (
+	listed   = 10
+	allTypes = "Proxy.config"
+)
 
 // weight is what the field costs by itself.
 func (o *objects) weight(field *ast.Field) int {
 	name := field.ObjectDefinition.Name + "." + field.Name
 	cost := weights[name]
 	if shared := once[name]; shared > 0 {
-		o.once[name] = shared
+		o.once[share{name: name}] = shared
 	}
 	for _, argument := range field.Arguments {
-		cost += weights[name+"("+argument.Name+")"]
+		with := name + "(" + argument.Name + ")"
+		cost += weights[with]
+		if shared := once[with]; shared > 0 {
+			o.once[share{with, field}] = shared
+		}
 	}
 	if counted(field.SelectionSet) {
 		cost += weights[name+".totalCount"]
@@ -139,6 +162,23 @@ func counted(set ast.SelectionSet) bool {
 	return false
 }
 
+// dear reports whether a selection has a connection or a field with a weight, at any depth.
+func dear(set ast.SelectionSet) bool {
+	return slices.ContainsFunc(set, func(selection ast.Selection) bool {
+		switch selected := selection.(type) {
+		case *ast.Field:
+			return selected.Definition.Arguments.ForName("first") != nil ||
+				weights[selected.ObjectDefinition.Name+"."+selected.Name] > 0 || dear(selected.SelectionSet)
+		case *ast.InlineFragment:
+			return dear(selected.SelectionSet)
+		case *ast.FragmentSpread:
+			return dear(selected.Definition.SelectionSet)
+		default:
+			return false
+		}
+	})
+}
+
 func (o *objects) field(field *ast.Field, rows int) int {
 	if field.Name == "__schema" || field.Name == "__type" {
 		return 0
@@ -160,8 +200,11 @@ func (o *objects) objectsOf(field *ast.Field, rows int) int {
 		return min(1+o.set(field.SelectionSet, o.page(field)), many)
 	}
 	times := 1
-	if field.Name == "nodes" || field.Name == "edges" {
+	switch {
+	case field.Name == "nodes" || field.Name == "edges":
 		times = rows
+	case field.Definition.Type.Elem != nil && field.ObjectDefinition.Name+"."+field.Name != allTypes && dear(field.SelectionSet):
+		times = listed
 	}
 	return min(times*(1+o.set(field.SelectionSet, 1)), many)
 }
