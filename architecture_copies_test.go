@@ -145,12 +145,12 @@ type place struct {
 
 // copies describes each passage of that many lines or more that stands twice. It costs what
 // the lines do: each passage is looked up by its hash.
-func copies(files map[string][]codeLine, passage int) (found []string) {
+func copies(files map[string][]codeLine, least int) (found []string) {
 	seed, first := maphash.MakeSeed(), map[uint64]place{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		lines := files[name]
-		for at := 0; at+passage <= len(lines); at++ {
-			key := hashed(seed, lines[at:at+passage])
+		for at := 0; at+least <= len(lines); at++ {
+			key := hashed(seed, lines[at:at+least])
 			before, seen := first[key]
 			if !seen {
 				first[key] = place{name, at}
@@ -160,7 +160,7 @@ func copies(files map[string][]codeLine, passage int) (found []string) {
 			n := common(original, lines[at:])
 			found = append(found, fmt.Sprintf("%s:%d and %s:%d have %d lines of code in common", before.file,
 				original[0].number, name, lines[at].number, n))
-			at += n - passage // what follows is part of it
+			at += n - least // what follows is part of it
 		}
 	}
 	return found

@@ -274,7 +274,7 @@ func TestBindingTargetMissing(t *testing.T) {
 	}
 	s, _ = Next(s, Edit{Source: shardOf("c1"), Services: Delta[ServiceKey, *Shard]{Full: true}})
 	if got := problemsOf(s, "hub"); len(got) != 1 {
-		t.Errorf("problems are %v although the service went", got)
+		t.Errorf("problems are %v although the service was deleted", got)
 	}
 	s, _ = Next(s, Edit{Source: hub, Services: Delta[ServiceKey, *Shard]{Gone: []ServiceKey{boundKey}}})
 	if c, _ := s.Cluster("hub"); c.Problems != 0 || len(problemsOf(s, "hub")) != 0 {

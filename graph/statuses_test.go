@@ -44,8 +44,8 @@ func (j *judge) findings(_ *federation.Snapshot, _ *fleet.Value, key federation.
 	return []apply.Finding{{Code: "UNUSED", Severity: apply.Warning, Message: "nobody asks for it", Key: key}}
 }
 
-// judged runs a test of a hub in fake time whose objects shop/cart and shop/other a
-// judge finds fault with.
+// judged runs a test of a hub in fake time in which a judge
+// reports the objects shop/cart and shop/other.
 func judged(t *testing.T, body func(*testing.T, *judge, *fleet.Fleet, live, subscriber)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,6 +25,8 @@ var wordsOfNames = map[string]string{
 	"tollgate": "proxy", "agenda": "work queue", "rota": "round robin", "roster": "index", "onward": "egress proxy",
 	"ruling": "merged", "rulings": "merged",
 	"untell": "report as deleted", "unsaid": "unknown",
+	"crowd": "network group, what it is", "crowds": "network groups, what it is", "passage": "gateway hop", "passages": "gateway hops",
+	"divide": "page", "divides": "pages", "picture": "subscription state", "silence": "overload, what it is: no answer",
 	"surroundings": "context", "speech": "protocol", "pictures": "subscription states",
 }
 

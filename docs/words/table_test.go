@@ -35,7 +35,8 @@ var wordsOfBoth = []row{
 	{`\bwhat holds\b`, "what is in force, the value that is used"},
 	{`\b(is|are) told of\b`, "gets, sees"},
 	{`\bthere(in|of)\b`, "in it, of it"},
-	{`\b(for so long|as ever)\b`, "until …, as before"},
+	{`\b(finds?|found) (an? |the |any |no |every |all |more )?(problem|fault)s?\b`, "report, detect"},
+	{`\b(object|cluster|service|prox(y|ies)|pod|endpoint)s? (goes?|went)( away| when| or comes?|\W*$|[.,;:])`, "be deleted"},
 }
 
 // allowed are matches that are good English: "there is no …", where nothing is denied of a
@@ -52,6 +53,7 @@ func TestRowsMatchWhatTheyAreFor(t *testing.T) {
 		"Who is silent for 2.5 s": true, "it takes no argument": true, "it takes 5 s": false,
 		"a sort of policy": true, "sorts of the list": false,
 		"Only what comes behind this cursor.": true, "the objects that it concerns": true, "values lie in etcd": true, "leave it out": true,
+		"the hub finds a problem": true, "find the object": false, "when their pod goes.": true, "the object goes through": false,
 	} {
 		found := false
 		for _, p := range phrasesOf(t, wordsOfBoth) {

@@ -177,16 +177,16 @@ func staleBy(t *testing.T, recorder *registrytest.Recorder, word string) registr
 	})
 }
 
-// isSilence reports whether no answer came for seconds. A registry is right to report that
+// isUnanswered reports whether no answer came for seconds. A registry is right to report that
 // when the machine stops.
-func isSilence(s federation.RegistryStatus) bool {
+func isUnanswered(s federation.RegistryStatus) bool {
 	return s.Phase == federation.Stale && strings.Contains(s.Message, "no answer within")
 }
 
 // stopped reports whether the machine seems to have stopped for seconds: then the registry
 // reads all again.
 func stopped(recorder *registrytest.Recorder) bool {
-	return slices.ContainsFunc(recorder.Statuses(), isSilence)
+	return slices.ContainsFunc(recorder.Statuses(), isUnanswered)
 }
 
 func TestConformance(t *testing.T) {

@@ -124,7 +124,7 @@ func TestF58IndexGoesBack(t *testing.T) {
 		t.Errorf("after the index went back came %+v, want a full edit", last.Services)
 	}
 	for _, state := range recorder.Statuses() {
-		if state.Phase == federation.Stale && !isSilence(state) {
+		if state.Phase == federation.Stale && !isUnanswered(state) {
 			t.Errorf("a re-list brought STALE: %s", state.Message)
 		}
 	}
@@ -192,7 +192,7 @@ func TestBC12OddAnswersKeepTheState(t *testing.T) {
 			s, recorder := startScripted(t)
 			s.set(101, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, odd) })
 			v := recorder.Wait(t, "the problem of web", func(v registrytest.View) bool { return problemOf(v, "web", "") })
-			if !webAt("10.0.0.1")(v) || v.Status.Phase != federation.Ready && !isSilence(v.Status) {
+			if !webAt("10.0.0.1")(v) || v.Status.Phase != federation.Ready && !isUnanswered(v.Status) {
 				t.Errorf("an odd answer left %+v and %s", v.Services[webKey], v.Status.Phase)
 			}
 			for _, p := range v.Problems {
@@ -215,7 +215,7 @@ func TestBC12RedirectsAreNotFollowed(t *testing.T) {
 	s.set(101, func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, other.URL, http.StatusFound) })
 	v := recorder.Wait(t, "the problem of web, which names the redirect",
 		func(v registrytest.View) bool { return problemOf(v, "web", "redirect") })
-	if !webAt("10.0.0.1")(v) || v.Status.Phase != federation.Ready && !isSilence(v.Status) {
+	if !webAt("10.0.0.1")(v) || v.Status.Phase != federation.Ready && !isUnanswered(v.Status) {
 		t.Errorf("a redirect left %+v and %+v", v.Status, v.Services[webKey])
 	}
 	select {

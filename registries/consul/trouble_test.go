@@ -138,7 +138,7 @@ func TestP21TokenRotation(t *testing.T) {
 		recorder.Wait(t, "a change after a rotation", r.has("web-000", "version", name))
 	}
 	for _, s := range recorder.Statuses() {
-		if s.Phase != federation.Syncing && s.Phase != federation.Ready && !isSilence(s) {
+		if s.Phase != federation.Syncing && s.Phase != federation.Ready && !isUnanswered(s) {
 			t.Errorf("a rotation brought %s: %s", s.Phase, s.Message)
 		}
 	}
@@ -172,7 +172,7 @@ func TestF40SilenceOfARealConsul(t *testing.T) {
 	recorder, _ := registrytest.Start(t, r)
 	recorder.WaitPhase(t, federation.Ready)
 	recorder.Always(never(r, "web-000"))
-	for _, silence := range []struct {
+	for _, unanswered := range []struct {
 		name       string
 		begin, end func()
 	}{
@@ -180,11 +180,11 @@ func TestF40SilenceOfARealConsul(t *testing.T) {
 		{"frozen server", r.Pause, r.Resume},
 	} {
 		edits := recorder.View().Edits
-		silence.begin()
+		unanswered.begin()
 		if v := recorder.WaitPhase(t, federation.Stale); v.Edits != edits || v.Status.Message == "" {
-			t.Errorf("%s: %d edits, message %q", silence.name, v.Edits-edits, v.Status.Message)
+			t.Errorf("%s: %d edits, message %q", unanswered.name, v.Edits-edits, v.Status.Message)
 		}
-		silence.end()
+		unanswered.end()
 		recorder.WaitPhase(t, federation.Ready)
 	}
 }
@@ -296,7 +296,7 @@ func TestConsulWithFewerConnections(t *testing.T) {
 		recorder.Wait(t, name, r.has(name, "version", "v2"))
 	}
 	for _, s := range recorder.Statuses() {
-		if (s.Phase == federation.Stale || s.Phase == federation.Failed) && !isSilence(s) {
+		if (s.Phase == federation.Stale || s.Phase == federation.Failed) && !isUnanswered(s) {
 			t.Errorf("too many connections brought %s: %s", s.Phase, s.Message)
 		}
 	}

@@ -33,5 +33,5 @@ func problemsOf(kind string, k key) objectProblems { return about(kind + " " + k
 // about has a field for the count of the rest: problems are found again by it.
 func about(object string) objectProblems { return objectProblems{Object: object, Rest: "(more)"} }
 
-// problemName is the name by which the registry finds a problem again.
+// problemName is the name by which the registry recognizes a problem.
 func problemName(p federation.Problem) string { return p.Object + " " + p.Field }

@@ -46,7 +46,7 @@ func (p *playing) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	// A watch says what it has to say and lasts for two minutes more.
 	ctx, stop := context.WithTimeout(request.Context(), 2*time.Minute)
-	return answer(status, talk{io.MultiReader(strings.NewReader(body), silence{ctx.Done()}), stop}), nil
+	return answer(status, talk{io.MultiReader(strings.NewReader(body), endlessBody{ctx.Done()}), stop}), nil
 }
 
 // talk is the body of a watch; its Close ends a Read, as that of a connection does.
@@ -57,9 +57,9 @@ type talk struct {
 
 func (t talk) Close() error { t.stop(); return nil }
 
-type silence struct{ ended <-chan struct{} }
+type endlessBody struct{ ended <-chan struct{} }
 
-func (s silence) Read([]byte) (int, error) { <-s.ended; return 0, io.EOF }
+func (s endlessBody) Read([]byte) (int, error) { <-s.ended; return 0, io.EOF }
 
 func (p *playing) queries() string {
 	p.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/check"
 )
 
-// crowd is a fixture of many HTTP services on port 80 and HTTPS services on 443.
-func crowd(services int) *federation.Snapshot {
+// manyServices is a fixture of many HTTP services on port 80 and HTTPS services on 443.
+func manyServices(services int) *federation.Snapshot {
 	shards := map[federation.ServiceKey]*federation.Shard{}
 	for i := range services {
 		shards[key(federation.Hostname(fmt.Sprintf("s%d.shop.svc.cluster.local", i)))] = &federation.Shard{
@@ -37,7 +37,7 @@ func crowd(services int) *federation.Snapshot {
 func BenchmarkBuild(b *testing.B) {
 	n := envoy.Node{Type: envoy.Sidecar, Cluster: "c1", Namespace: "shop", Domain: "shop.svc.cluster.local", Capture: true}
 	for _, services := range []int{250, 4000} {
-		s := crowd(services)
+		s := manyServices(services)
 		for _, c := range []struct {
 			typ  envoy.Type
 			name string

@@ -60,7 +60,7 @@ metadata: {name: web, namespace: shop}
 spec: {selector: {matchLabels: {app: web}}, mtls: {mode: STRICT}}`
 
 // TestK26RealProxiesLog: lines come where the closest object says, for the requests that its
-// expression selects; what cannot be used is excluded alone. A connection that the proxy refuses has a line, too (K70).
+// expression selects; only what cannot be used is skipped. A connection that the proxy refuses has a line, too (K70).
 func TestK26RealProxiesLog(t *testing.T) {
 	network, authority := testbed.NewNetwork(t, "pods", "10.7.0.0/24"), testbed.NewAuthority(t, "mesh")
 	endpoint := at("10.7.0.2", 8080)

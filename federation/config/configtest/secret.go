@@ -51,7 +51,7 @@ func secrets(t *testing.T, s Store) {
 	gone.Secrets = []config.Secret{{Of: Key("a")}}
 	Must(t, s, gone)
 	if all, err := s.SecretsOf(t.Context()); err != nil || len(all) != 0 || read() != "" {
-		t.Errorf("after the object went, secrets are beside %v, %v", all, err)
+		t.Errorf("after the object was deleted, secrets are beside %v, %v", all, err)
 	}
 }
 

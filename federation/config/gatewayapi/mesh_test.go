@@ -102,7 +102,7 @@ func TestG54ServiceParents(t *testing.T) {
 	}
 }
 
-// TestG54OldestRouteGives: whichever route of a Service goes or comes, there is one VirtualService
+// TestG54OldestRouteGives: whichever route of a Service is deleted or created, there is one VirtualService
 // with the rules of those that are left.
 func TestG54OldestRouteGives(t *testing.T) {
 	w := newFixture(t)

@@ -1,5 +1,5 @@
-// Package envoyfilter applies EnvoyFilters: the last stage of a resource that is built. A patch
-// that does not fit is excluded alone, and the reason says why.
+// Package envoyfilter applies EnvoyFilters: the last stage of a resource that is built. Only a
+// patch that does not fit is skipped, and the reason says why.
 package envoyfilter
 
 import (
