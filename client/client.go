@@ -86,7 +86,7 @@ func useURL(transport *http.Transport, o Options) (string, error) {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("%q is not the address of a hub; use http://HOST:PORT, https://HOST:PORT or unix:PATH", withoutUser(o.URL))
 	case u.User != nil:
-		return "", fmt.Errorf("the server %s has a user in it; omit it, a hub knows its callers by certificates", u.Host)
+		return "", fmt.Errorf("the server %s contains a user name; remove it: the hub authenticates clients by certificate", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return "", fmt.Errorf("the server %s has more than an address; write %s://%s", u.Host, u.Scheme, u.Host)
 	case u.Scheme == "http" && o.TLS != (TLS{}):

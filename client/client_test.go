@@ -162,7 +162,7 @@ func TestBF7BadAddressesAndFilesAreRefused(t *testing.T) {
 		"no URL":         {client.Options{URL: "hub"}, "not the address of a hub"},
 		"no scheme":      {client.Options{URL: "hub.example:8080"}, "not the address of a hub"},
 		"empty":          {client.Options{}, "not the address of a hub"},
-		"password":       {client.Options{URL: "https://u:hidden-word@hub"}, "has a user"},
+		"password":       {client.Options{URL: "https://u:hidden-word@hub"}, "contains a user name"},
 		"broken":         {client.Options{URL: "https://u:hidden-word@hub:%zz"}, "not the address of a hub"},
 		"query":          {client.Options{URL: "http://hub/?a=b"}, "more than an address"},
 		"no path":        {client.Options{URL: "unix:"}, "no path"},

@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	errSilent = errors.New("the stream brought nothing for a minute")
+	errSilent = errors.New("received nothing for one minute")
 	errEnded  = errors.New("the stream ended before its end")
 )
 

@@ -188,7 +188,7 @@ func TestStartErrorsAreAsDocumented(t *testing.T) {
 		{args: []string{"--dev", "--tls-cert", "x"}, want: "--dev uses plaintext"},
 		{args: []string{"--nope"}, want: "unknown flag"},
 		{args: []string{"--dev", "--etcd-endpoints", "http://10.0.0.1:2379"}, want: "is plaintext to another machine"},
-		{args: []string{"--dev", "--data-dir", "d", "--xds-addr", "0.0.0.0:15010"}, want: "without TLS only"},
+		{args: []string{"--dev", "--data-dir", "d", "--xds-addr", "0.0.0.0:15010"}, want: "plaintext is accepted only"},
 		{args: []string{"--config", "isthmus.yaml"}, config: "graphql: {adr: x}\n", want: "unknown key"},
 		{args: []string{"--config", "isthmus.yaml"}, config: "clusters: [{id: a, provider: Foo}]\n", want: "is not known"},
 		{args: []string{"--config", "isthmus.yaml"}, config: provider, want: "is missing"},

@@ -216,7 +216,7 @@ func TestU20WorkloadsProveThemselvesByTheirDatacenter(t *testing.T) {
 		"a token for another datacenter": {consulCaller{token: elsewhere}, codes.Unauthenticated, "for no service"},
 		"a token of two workloads":       {consulCaller{token: two}, codes.Unauthenticated, "several accounts"},
 		"the token of an operator":       {consulCaller{token: w.dc1.Token}, codes.Unauthenticated, "for no service"},
-		"no token of Consul":             {consulCaller{token: "x y"}, codes.Unauthenticated, "no token of Consul"},
+		"not a token of Consul":          {consulCaller{token: "x y"}, codes.Unauthenticated, "not a token of Consul"},
 		"two tokens": {
 			consulCaller{token: web, metadata: []string{"authorization", "Bearer " + web}},
 			codes.Unauthenticated, "only one",

@@ -32,7 +32,7 @@ type instance struct {
 }
 
 // errEnded is the error of a registry that ended without being told to.
-var errEnded = errors.New("the registry ended without saying why")
+var errEnded = errors.New("the registry stopped without an error")
 
 var errPanicked = errors.New("the registry's code panicked; the log has the stack")
 

@@ -218,7 +218,7 @@ func (s *Supervisor) Held(id federation.ClusterID) bool {
 }
 
 // ErrNothingHeld is the error of a confirmation of a cluster that is not held.
-var ErrNothingHeld = errors.New("nothing of it is held")
+var ErrNothingHeld = errors.New("the cluster is not held")
 
 // Activity returns when the cluster was last heard and last read completely;
 // zero times where it never was.

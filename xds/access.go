@@ -134,7 +134,7 @@ func (c *xdsClient) admit(now time.Time) error {
 	}
 	workload, err := c.caller.Admit(c.node)
 	if err != nil {
-		c.provoke("a caller may not be the node that it says it is", slog.Any("err", err))
+		c.provoke("node identity rejected", slog.Any("err", err))
 		return status.Error(codes.PermissionDenied, printable(err.Error()))
 	}
 	c.workload = workload

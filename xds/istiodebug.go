@@ -46,7 +46,7 @@ type inquiry struct {
 func (c *xdsClient) mayInspect(ctx context.Context) error {
 	options := c.server.options
 	if options.Debug == nil || c.caller.Inspects == nil {
-		return status.Error(codes.PermissionDenied, "nobody may ask about this hub: name the clients that may (debug.clients)")
+		return status.Error(codes.PermissionDenied, "debug requests are disabled; list allowed clients in debug.clients")
 	}
 	c.caller.Admit = func(envoy.Node) (string, error) { return c.caller.Inspects() }
 	if err := c.admit(time.Now()); err != nil {

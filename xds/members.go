@@ -93,14 +93,14 @@ func (r *registration) reportHealth(c *xdsClient, q request) error {
 		err := r.join(c)
 		if err != nil && !r.unheard {
 			r.unheard = true
-			c.provoke("leaving reports about health alone: the proxy is not that of its WorkloadEntry", slog.Any("err", err))
+			c.provoke("ignoring health reports: the proxy is not that of its WorkloadEntry", slog.Any("err", err))
 		}
 	}
 	if r.member != nil {
 		r.member.Report(unhealthy)
 	} else if !r.unheard {
 		r.unheard = true
-		c.provoke("leaving reports about health alone: the proxy names neither a WorkloadGroup nor a WorkloadEntry of its own")
+		c.provoke("ignoring health reports: the proxy names neither a WorkloadGroup nor a WorkloadEntry of its own")
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func (st *stream) open(t envoy.Type) []source {
 		return []source{st.roots}
 	}
 	if !slices.Contains(pushOrder[:], t) {
-		st.client.provoke("leaving a request alone: its type is not served", slog.String("type", printable(string(t))))
+		st.client.provoke("ignoring a request: its type is not supported", slog.String("type", printable(string(t))))
 		return nil
 	}
 	return st.acquire(t, groupKeysOf(st.view, t))

@@ -61,7 +61,7 @@ func parseMessage(data []byte) (received, error) {
 	case messageComplete:
 		m.id, err = idOf(members)
 	default:
-		err = errors.New("the type of the message is none that a client sends")
+		err = errors.New("unknown message type")
 	}
 	return m, err
 }

@@ -82,7 +82,7 @@ func (consulTokens) subject(token Token) string { return string(token) }
 
 func (c consulTokens) review(ctx context.Context, uid string, token Token, _ []string) (Account, error) {
 	if uid == "" {
-		return Account{}, errors.New("it is not known yet which one it is")
+		return Account{}, errors.New("the cluster's identity is not known yet")
 	}
 	found, err := c.of.Account(ctx, uid, token)
 	found.datacenter = true

@@ -159,7 +159,7 @@ func (g *Guard) certifiesStill(presented []*x509.Certificate, w authority.Worklo
 	case err != nil:
 		return fmt.Errorf("what you proved yourself with counts no more: %w", err)
 	case proof.Workload != w || cluster != "" && !slices.Contains(proof.Clusters, cluster):
-		return fmt.Errorf("the certificate of %s does not prove any more that it is of the cluster %q", w, cluster)
+		return fmt.Errorf("the certificate of %s no longer proves membership in cluster %q", w, cluster)
 	}
 	return nil
 }

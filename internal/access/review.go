@@ -98,7 +98,7 @@ func (k kubernetesTokens) review(ctx context.Context, uid string, token Token, a
 // not authenticated yet read the reason: it has no addresses.
 func (k kubernetesTokens) proves(ctx context.Context, uid string) error {
 	if uid == "" {
-		return errors.New("it is not known yet which one it is")
+		return errors.New("the cluster's identity is not known yet")
 	}
 	err := k.cluster.Verify(ctx, k.client, uid)
 	switch {
@@ -109,9 +109,9 @@ func (k kubernetesTokens) proves(ctx context.Context, uid string) error {
 	case apierrors.IsUnauthorized(err):
 		return errors.New("its API server does not accept the hub's credentials: rotate them")
 	case errors.As(err, new(listwatch.UnprovenError)) || listwatch.Definite(err) || !errors.As(err, new(listwatch.AccessError)):
-		return errors.New("its API server does not tell which cluster it is of")
+		return errors.New("its API server does not show the UID of namespace kube-system")
 	}
-	return unanswered{"its API server does not tell which cluster it is of"}
+	return unanswered{"its API server does not show the UID of namespace kube-system"}
 }
 
 func accountOf(status authenticationv1.TokenReviewStatus, audiences []string) (Account, error) {

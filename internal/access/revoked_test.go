@@ -27,9 +27,9 @@ func TestF84CertificatesOfRootsThatAreTrustedNoMore(t *testing.T) {
 		"its root is gone": {func(w *fixture) { delete(w.proofs, "web") }, "counts no more: the client's certificate"},
 		"its root is another's now": {
 			func(w *fixture) { p := proof; p.Clusters = []federation.ClusterID{"c2"}; w.proofs["web"] = p },
-			"does not prove any more",
+			"no longer proves membership",
 		},
-		"its root is of no cluster": {func(w *fixture) { p := proof; p.Clusters = nil; w.proofs["web"] = p }, "does not prove any more"},
+		"its root is of no cluster": {func(w *fixture) { p := proof; p.Clusters = nil; w.proofs["web"] = p }, "no longer proves membership"},
 		"its cluster is detached":   {func(w *fixture) { delete(w.clusters, "c1") }, `no cluster "c1" is attached`},
 	} {
 		w := newFixture(map[federation.ClusterID]AttachState{"c1": {Attached: true}})

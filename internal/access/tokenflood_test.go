@@ -196,7 +196,7 @@ func TestR08OnlyTheKnownClusterReviewsTokens(t *testing.T) {
 			{nil, ""},
 			{func() (string, error) { return "u2", nil }, "another cluster answers"},
 			{nil, ""},
-			{func() (string, error) { return "", errors.New("no route to 192.0.2.1") }, "does not tell which cluster it is"},
+			{func() (string, error) { return "", errors.New("no route to 192.0.2.1") }, "does not show the UID of namespace kube-system"},
 			{nil, ""},
 			{func() (string, error) { return "", nil }, "does not accept the hub's credentials"},
 		} {

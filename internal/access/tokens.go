@@ -157,7 +157,7 @@ func (t *Tokens) remembered(ctx context.Context, in inquiry) (answer, error) {
 		return known, nil
 	}
 	if in.by == nil {
-		return answer{}, fmt.Errorf("the cluster %s cannot review tokens: the hub has no link to a server of it that does", in.cluster)
+		return answer{}, fmt.Errorf("the cluster %s cannot review tokens: none of its API servers that the hub can reach reviews tokens", in.cluster)
 	}
 	select {
 	case r := <-t.ask(ctx, in):

@@ -336,7 +336,7 @@ func (c *Clusters) Detach(ctx context.Context, id federation.ClusterID, author s
 	}
 	c.remember(id, "")
 	if !c.await(ctx, func(s *federation.Snapshot) bool { return c.isLeft(s, id) }) {
-		err = errors.New("the cluster is detached, and the hub has not let go of all of it yet")
+		err = errors.New("the cluster is detached; removing its data has not finished")
 	}
 	return Result{}, err
 }

@@ -63,7 +63,7 @@ func OpenCertificates(files CertificateFiles, options CertificateOptions) (*Cert
 	}
 	for _, needed := range [][2]string{{"--tls-cert", files.Cert}, {"--tls-key", files.Key}, {"--tls-client-ca", files.ClientCA}} {
 		if needed[1] == "" && (options.Issued == nil || needed[0] == "--tls-client-ca") {
-			return nil, fmt.Errorf("%s is needed: mutual TLS takes --tls-cert, --tls-key and --tls-client-ca together (or --dev without them)",
+			return nil, fmt.Errorf("%s is required: mutual TLS needs --tls-cert, --tls-key and --tls-client-ca together (or --dev without them)",
 				needed[0])
 		}
 	}

@@ -50,7 +50,7 @@ func listenTCP(ctx context.Context, addr string, options ListenOptions) (net.Lis
 	}
 	if options.LoopbackOnly && !loopback(host) {
 		return nil,
-			errors.New("without TLS only a loopback address or unix:PATH can be used; take 127.0.0.1, or give --tls-cert, --tls-key and --tls-client-ca instead of --dev")
+			errors.New("plaintext is accepted only on a loopback address or unix:PATH; use 127.0.0.1, or set --tls-cert, --tls-key and --tls-client-ca instead of --dev")
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
@@ -130,7 +130,7 @@ func clearStale(ctx context.Context, path string) error {
 		return fmt.Errorf("looking at the socket: %w", err)
 	}
 	if info.Mode()&os.ModeSocket == 0 {
-		return errors.New("a file that is not a socket is in the way; remove it or choose another path")
+		return errors.New("the path exists and is not a socket; remove it or choose another path")
 	}
 	connection, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	switch {

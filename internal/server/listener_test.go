@@ -104,7 +104,7 @@ func TestUnixSocketReplacesOnlyAStaleOne(t *testing.T) {
 	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen(t, "unix:"+path, ListenOptions{}); err == nil || !strings.Contains(err.Error(), "in the way") {
+	if _, err := listen(t, "unix:"+path, ListenOptions{}); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("a file: got %v", err)
 	}
 	if content, err := os.ReadFile(path); err != nil || string(content) != "x" {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestAChangedKubeconfigThatIsNotUsedStaysReported: until another content is used, or the used one is
-// back, the error stays; a write that goes on, or a missing file, is no recovery.
+// back, the error stays; a write that goes on, or a missing file, is not a recovery.
 func TestAChangedKubeconfigThatIsNotUsedStaysReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	write := func(text string) {

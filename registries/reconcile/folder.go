@@ -58,7 +58,7 @@ func (f folderHandler) FilesChanged(ctx context.Context, events []kube.FileEvent
 	for _, e := range events {
 		if id := federation.ClusterID(e.ID); e.Kind == kube.FileGone && id != "" && id != f.to.o.Hub {
 			if err := f.Forget(ctx, id); err != nil {
-				f.to.o.Logger.Warn("the store still knows who a detached cluster was", "cluster", id, "err", err)
+				f.to.o.Logger.Warn("the identity of a detached cluster was not deleted", "cluster", id, "err", err)
 			}
 		}
 	}

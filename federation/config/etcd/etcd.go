@@ -81,7 +81,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.epoch, err = s.readEpoch(ctx)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer within %s; check the endpoints, and that etcd runs and lets the hub in: %w", o.Patience, err)
+			err = fmt.Errorf("no answer within %s; check the endpoints, and that etcd runs and accepts the hub's credentials: %w", o.Patience, err)
 		}
 		err = fmt.Errorf("reading from etcd%s: %w", at(o.Endpoints), err)
 		return nil, errors.Join(err, s.Close())

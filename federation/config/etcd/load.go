@@ -214,7 +214,7 @@ func (c *cache) follow(ctx context.Context, s *state, e logEntry) (*state, error
 		return nil, err
 	}
 	if x.Revision != e.Revision || x.Previous != s.hash || e.Revision != s.revision+1 {
-		return nil, &damage{name, errors.New("it does not follow on the record before it")}
+		return nil, &damage{name, errors.New("the previous record does not match")}
 	}
 	misdated(outcomes, func(revision int64) bool { return revision == x.Revision })
 	return s.after(x, e.Hash, outcomes), nil

@@ -210,7 +210,7 @@ func (h *health) logRefusal(r *config.Refused) {
 	case now == limitNotWritable && h.store.inside.ended() == nil:
 		h.o.Logger.Error("changes are refused: the disk of the store is read-only", "reason", r.Message)
 	case now == "":
-		h.o.Logger.Info("the disk of the store takes changes again")
+		h.o.Logger.Info("the store's disk is writable again")
 	}
 }
 
@@ -236,7 +236,7 @@ func (h *health) storage(ctx context.Context, members []*member) []config.Proble
 			var err error
 			full, err = h.makeRoom(ctx)
 			if err != nil && !errors.Is(err, context.Canceled) {
-				h.o.Logger.Warn("making room in the store failed", "err", err)
+				h.o.Logger.Warn("store compaction failed", "err", err)
 			}
 		}
 		switch {

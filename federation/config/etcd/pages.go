@@ -50,7 +50,7 @@ func checkPages(file io.ReaderAt) error {
 		}
 	}
 	if best == nil {
-		return errors.New("neither of its two first pages is good")
+		return errors.New("both meta pages are damaged")
 	}
 	p.end = number(best, 40)
 	if _, err := file.ReadAt(make([]byte, 1), int64(p.end)*p.size-1); err != nil || p.end > maxFile/uint64(p.size) {
@@ -107,11 +107,11 @@ func (p *pages) read(id uint64) ([]byte, error) {
 	}
 	more := int64(short(head, 12))
 	if number(head, 0) != id || more*p.size > maxOverflow || id+uint64(more) >= p.end {
-		return nil, errors.New("its head is of another page")
+		return nil, errors.New("the page header has another page's number")
 	}
 	for i := id; i <= id+uint64(more); i++ {
 		if p.seen[i] {
-			return nil, errors.New("it is in the tree twice")
+			return nil, errors.New("the page occurs twice in the tree")
 		}
 		p.seen[i] = true
 	}

@@ -215,7 +215,7 @@ func (r records) watch(ctx context.Context, key string, o ...clientv3.OpOption) 
 	case w := <-begun:
 		return w, nil
 	case <-limit.C:
-		return nil, errors.New("no member begins to watch")
+		return nil, errors.New("no etcd member accepted the watch")
 	}
 }
 

@@ -194,7 +194,7 @@ func (w writer) discard(ctx context.Context, t staged) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if _, err := w.removeStaged(ctx, t.id, t.root); err != nil {
-		w.o.Logger.Debug("what was staged in vain is left to the collector", "tx", t.id, "err", err)
+		w.o.Logger.Debug("an abandoned transaction is left for garbage collection", "tx", t.id, "err", err)
 	}
 }
 

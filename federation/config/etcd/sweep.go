@@ -157,7 +157,7 @@ func (r records) checkChain(ctx context.Context) ([]logEntry, error) {
 			return err
 		}
 		if n := len(entries); n > 0 && (e.Revision != entries[n-1].Revision+1 || e.Previous != entries[n-1].Hash) {
-			return &damage{fmt.Sprintf("the record of revision %d", e.Revision), errors.New("it does not follow on the record before it")}
+			return &damage{fmt.Sprintf("the record of revision %d", e.Revision), errors.New("the previous record does not match")}
 		}
 		entries = append(entries, e)
 		return nil

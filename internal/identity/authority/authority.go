@@ -111,7 +111,7 @@ func (a *Authority) Run(ctx context.Context) error {
 			return nil
 		}
 		if text := fmt.Sprint(err); err != nil && text != warned {
-			a.o.Logger.Warn("the certificate authority cannot look after its signers; they stay as they are", slog.Any("err", err))
+			a.o.Logger.Warn("the certificate authority could not be reloaded; current signers stay in use", slog.Any("err", err))
 		}
 		warned = fmt.Sprint(err)
 	}
@@ -268,7 +268,7 @@ func (a *Authority) step(ctx context.Context, change func(state, time.Time) (sta
 			return errors.Join(failed, err)
 		}
 	}
-	return errors.New("storing the certificate authority: other replicas changed it all the time; the hub retries")
+	return errors.New("storing the certificate authority: other replicas kept changing it; the hub retries")
 }
 
 func (a *Authority) stale(s state) bool {

@@ -212,7 +212,7 @@ func TestAnAuthorityOutlivesItsStore(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if n := strings.Count(r.log.String(), "cannot look after"); n != 1 {
+		if n := strings.Count(r.log.String(), "could not be reloaded"); n != 1 {
 			t.Errorf("the log complains %d times", n)
 		}
 	})

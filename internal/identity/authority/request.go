@@ -50,7 +50,7 @@ func decodeRequest(text []byte) (*x509.CertificateRequest, error) {
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return nil, errors.New("it is not in the form of PKCS #10")
+		return nil, errors.New("not a PKCS #10 certificate request")
 	}
 	if err := checkKey(request.PublicKey); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func checkExtensions(request *x509.CertificateRequest) error {
 		case e.Id.Equal(keyUsage):
 			var usage asn1.BitString
 			if rest, err := asn1.Unmarshal(e.Value, &usage); err != nil || len(rest) > 0 || usage.At(5) != 0 || usage.At(6) != 0 {
-				return errors.New("it asks for the right to sign certificates; workloads have none")
+				return errors.New("the request is for a CA certificate; workloads must not be CAs")
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func TestCertificateSigningRequests(t *testing.T) {
 		"two names":                                 {requestPEM(t, template(web.String(), "spiffe://mesh.example/ns/kube-system/sa/x"), good), ErrOther.Error()},
 		"P-224":                                     {requestPEM(t, template(), must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))), "P-224"},
 		"authority":                                 {requestPEM(t, extension(t, basicConstraints, struct{ CA bool }{true}), good), "authority"},
-		"may sign":                                  {requestPEM(t, extension(t, keyUsage, asn1.BitString{Bytes: []byte{4}, BitLength: 8}), good), "right to sign"},
+		"may sign":                                  {requestPEM(t, extension(t, keyUsage, asn1.BitString{Bytes: []byte{4}, BitLength: 8}), good), "CA certificate"},
 		"broken":                                    {broken, ""},
 		"empty":                                     {nil, "PEM"},
 		"two blocks":                                {append(requestPEM(t, template(), good), requestPEM(t, template(), good)...), "exactly one"},

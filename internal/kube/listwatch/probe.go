@@ -74,7 +74,7 @@ func whose(ctx context.Context, client clients.Interface) (found round) {
 	case err != nil:
 		return round{err: AccessError{Verb: "list", Resource: "namespaces", Err: err}}
 	case len(list.Items) == 0 || list.Items[0].Name != metav1.NamespaceSystem || list.Items[0].UID == "":
-		return round{err: errors.New("the server answers and does not show the namespace kube-system, by which a cluster is known")}
+		return round{err: errors.New("the server does not return namespace kube-system, whose UID identifies the cluster")}
 	}
 	found.version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64)
 	found.uid = string(list.Items[0].UID)
