@@ -24,16 +24,17 @@ type member struct {
 	counted  account         // among whose members it is
 	sharing  *accountMembers // these members
 	wake     chan struct{}   // has one value when something changed
+	back     chan struct{}   // has one value when the proxy is back, and nothing was renewed while it was away
 	ended    chan struct{}   // closed when the proxy is refused
+	dropped  chan struct{}   // closed when the keeper forgets it
 
 	// What follows is guarded by the keeper's mu.
 	proxy       Proxy
 	users       int       // streams of the proxy
 	left        time.Time // when the last of them ended
-	dropped     bool
-	hasReported bool   // the agent said something about its health
-	health      health // as it said last
-	refusal     error  // why it ended
+	hasReported bool      // the agent said something about its health
+	health      health    // as it said last
+	refusal     error     // why it ended
 }
 
 // rejoin counts one more stream of the proxy; the caller holds the keeper's mu.
@@ -41,6 +42,7 @@ func (m *member) rejoin(p Proxy) {
 	m.users++
 	m.proxy = p
 	signal(m.wake)
+	signal(m.back)
 }
 
 // Membership is one stream of a registered proxy.
@@ -96,6 +98,7 @@ func (m *member) run(ctx context.Context) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.drop(m)
+		k.uncount(m)
 	}()
 	w := writer{member: m, backoff: retry.Backoff{First: pace, Longest: max(k.o.Grace/3, pace)}}
 	for ctx.Err() == nil {
@@ -118,22 +121,31 @@ func (m *member) run(ctx context.Context) {
 
 // rest waits for the pause, or until something changed; never shorter than the pace.
 func (m *member) rest(ctx context.Context, pause time.Duration) {
-	if !retry.Sleep(ctx, min(pause, pace)) {
-		return
+	if m.sleep(ctx, min(pause, pace), nil) {
+		m.sleep(ctx, max(pause-pace, 0), m.wake)
 	}
-	timer := time.NewTimer(max(pause-pace, 0))
+}
+
+// sleep ends early when there is a value. It reports false if the context ends before, or the keeper forgets the member.
+func (m *member) sleep(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-m.wake:
+	case <-early:
 	case <-timer.C:
+	case <-m.dropped:
+		return false
 	case <-ctx.Done():
+		return false
 	}
+	return ctx.Err() == nil
 }
 
 // moment is what of a member counts for a write.
 type moment struct {
 	proxy       Proxy
 	users       int
+	left        time.Time
 	hasReported bool
 	health      health
 }
@@ -144,7 +156,16 @@ func (m *member) now() (moment, bool) {
 	m.keeper.mu.Lock()
 	defer m.keeper.mu.Unlock()
 	away := m.users == 0 && time.Since(m.left) >= m.keeper.o.Grace
-	return moment{m.proxy, m.users, m.hasReported, m.health}, m.dropped || away
+	return moment{m.proxy, m.users, m.left, m.hasReported, m.health}, m.isDropped() || away
+}
+
+func (m *member) isDropped() bool {
+	select {
+	case <-m.dropped:
+		return true
+	default:
+		return false
+	}
 }
 
 // end refuses the proxy.
@@ -225,7 +246,8 @@ func (w *writer) mayHave(p Proxy, there stored) error {
 // keep renews the lease of what is written already, or writes what is due when its turn has come.
 func (w *writer) keep(ctx context.Context, record *config.Object) error {
 	if string(record.Manifest) == w.written {
-		if err := w.renew(ctx, record.Key); !errors.Is(err, config.ErrNoLease) {
+		err := w.renew(ctx, record.Key)
+		if !errors.Is(err, config.ErrNoLease) {
 			return err
 		}
 	}
@@ -245,30 +267,31 @@ func (w *writer) keep(ctx context.Context, record *config.Object) error {
 	return w.write(ctx, now.proxy, record)
 }
 
-// renew does not wait for writes.
+// renew does not wait for writes. The record of a proxy that is away is left to end.
 func (w *writer) renew(ctx context.Context, key federation.ObjectKey) error {
 	if !w.keeper.renewals.take(ctx) {
 		return ctx.Err()
 	}
 	defer w.keeper.renewals.free()
+	if now, done := w.now(); done || now.users == 0 {
+		return nil
+	}
 	_, err := w.keeper.o.Leases.Renew(ctx, key)
 	return err
 }
 
 // takeTurn waits for its turn to write. Writes of one account leave places for those of others. While it waits, what is
-// written is renewed: however many proxies connect or change, no record of a connected one ends.
+// written is renewed: however many proxies connect or change, no record of a connected one ends. The wait ends without a
+// turn when there is nothing to write any more.
 func (w *writer) takeTurn(ctx context.Context, key federation.ObjectKey) bool {
-	if w.written != "" {
-		waiting, stop := context.WithCancel(ctx)
-		var beside sync.WaitGroup
-		defer beside.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop()
+	beside.Go(func() {
 		defer stop()
-		beside.Go(func() {
-			for retry.Sleep(waiting, w.keeper.o.Grace/3) {
-				_ = w.renew(waiting, key) // what cannot be renewed is written soon
-			}
-		})
-	}
+		w.attend(ctx, key)
+	})
 	if !w.sharing.writes.take(ctx) {
 		return false
 	}
@@ -277,6 +300,28 @@ func (w *writer) takeTurn(ctx context.Context, key federation.ObjectKey) bool {
 		return false
 	}
 	return true
+}
+
+// attend renews what is written until the context ends, the keeper forgets the member, or the proxy has been away for the
+// grace period.
+func (w *writer) attend(ctx context.Context, key federation.ObjectKey) {
+	grace := w.keeper.o.Grace
+	for {
+		now, done := w.now()
+		if done {
+			return
+		}
+		pause := grace / 3
+		if now.users == 0 {
+			pause = min(pause, time.Until(now.left.Add(grace)))
+		}
+		if !w.sleep(ctx, pause, w.back) {
+			return
+		}
+		if w.written != "" {
+			_ = w.renew(ctx, key) // what cannot be renewed is written soon
+		}
+	}
 }
 
 func (w *writer) endTurn() {

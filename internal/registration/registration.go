@@ -90,9 +90,10 @@ type Keeper struct {
 	accounts map[account]*accountMembers
 }
 
-// accountMembers are the members of one account; the keeper's mu guards how many there are.
+// accountMembers are the members of one account. A member counts until its writer has ended, even if another has its
+// place before: who reconnects under other names has no more writers, nor more places, for that.
 type accountMembers struct {
-	members int
+	members int // guarded by the keeper's mu
 	writes  places
 }
 
@@ -153,7 +154,10 @@ func (k *Keeper) Join(p Proxy) (*Membership, error) {
 
 // add makes a member in place of one that has left, or of none; the caller holds mu.
 func (k *Keeper) add(p Proxy, before *member) *member {
-	m := &member{keeper: k, proxy: p, counted: p.account(), users: 1, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	m := &member{
+		keeper: k, proxy: p, counted: p.account(), users: 1,
+		wake: make(chan struct{}, 1), back: make(chan struct{}, 1), ended: make(chan struct{}), dropped: make(chan struct{}),
+	}
 	if before != nil {
 		m.replaces = before.proxy.Node
 		k.drop(before)
@@ -171,7 +175,7 @@ func (k *Keeper) add(p Proxy, before *member) *member {
 	return m
 }
 
-// countOf is how many proxies of the account are members; the caller holds mu.
+// countOf is how many members of the account count; the caller holds mu.
 func (k *Keeper) countOf(a account) int {
 	if c := k.accounts[a]; c != nil {
 		return c.members
@@ -181,19 +185,23 @@ func (k *Keeper) countOf(a account) int {
 
 // drop forgets the member; the caller holds mu.
 func (k *Keeper) drop(m *member) {
-	if m.dropped {
+	if m.isDropped() {
 		return
 	}
-	m.dropped = true
+	close(m.dropped)
 	if k.members[m.proxy.key()] == m {
 		delete(k.members, m.proxy.key())
 	}
+	k.o.Metrics.Members(-1)
+	signal(m.wake)
+}
+
+// uncount is for a member whose writer has ended; the caller holds mu.
+func (k *Keeper) uncount(m *member) {
 	m.sharing.members--
 	if m.sharing.members == 0 {
 		delete(k.accounts, m.counted)
 	}
-	k.o.Metrics.Members(-1)
-	signal(m.wake)
 }
 
 func (k *Keeper) refused(p Proxy, err error) error {

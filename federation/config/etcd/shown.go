@@ -37,6 +37,7 @@ func (f *watcher) leasedListed(kvs []*mvccpb.KeyValue) {
 		keys = append(keys, f.takeLeased(&tree, kv)...)
 	}
 	f.showLeased(view{f.shown.state, tree.Commit()}, keys)
+	f.findLeased()
 }
 
 // leasedEvery is the least time between two steps of leased objects: every stream looks at each, and many proxies may
@@ -47,15 +48,13 @@ const leasedEvery = 100 * time.Millisecond
 type burst struct {
 	events []*clientv3.Event
 	due    <-chan time.Time // nil: there are none
-	timer  *time.Timer
-	last   time.Time // of the last step
+	last   time.Time        // of the last step
 }
 
 func (b *burst) add(events []*clientv3.Event) {
 	b.events = append(b.events, events...)
 	if b.due == nil {
-		b.timer = time.NewTimer(max(leasedEvery-time.Since(b.last), 0))
-		b.due = b.timer.C
+		b.due = time.After(max(leasedEvery-time.Since(b.last), 0))
 	}
 }
 
@@ -65,17 +64,14 @@ func (b *burst) take() []*clientv3.Event {
 	return events
 }
 
-func (b *burst) stop() {
-	if b.timer != nil {
-		b.timer.Stop()
+// showMoved gives what the watch of leases said since the last step. The caller says then what is wrong with it.
+func (f *watcher) showMoved() {
+	if f.moved.due == nil {
+		return
 	}
-}
-
-// leasedMoved takes what the watch of leases says.
-func (f *watcher) leasedMoved(events []*clientv3.Event) {
 	tree := f.shown.leased.Txn()
 	var keys []federation.ObjectKey
-	for _, e := range events {
+	for _, e := range f.moved.take() {
 		if e.Type == clientv3.EventTypePut {
 			keys = append(keys, f.takeLeased(&tree, e.Kv)...)
 			continue
@@ -99,8 +95,11 @@ func (f *watcher) showLeased(next view, keys []federation.ObjectKey) {
 		f.first, f.shown = true, next
 		f.to.Update(config.Update{Revision: next.revision, Full: true, Events: next.all()})
 	}
+}
+
+func (f *watcher) findLeased() {
 	f.found(byLeased, f.leasedProblems())
-	f.found(byShadow, shadowed(next))
+	f.found(byShadow, shadowed(f.shown))
 }
 
 // takeLeased puts a leased object into the tree, or notes why not, and returns

@@ -28,10 +28,7 @@ const retryAfter = 200 * time.Millisecond
 // is not needed. It returns an error when the store holds nothing good at the
 // start.
 func (c *Config) Run(ctx context.Context, to config.Sink) error {
-	f := &watcher{
-		c: c, to: &oneAtATime{to: to}, seen: map[string]unreferenced{}, problems: map[string][]config.Problem{},
-		leases: map[string]int64{}, badLeases: map[string]config.Problem{}, gaps: map[int64]bool{},
-	}
+	f := newWatcher(c, to)
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -68,6 +65,7 @@ type watcher struct {
 	leases     map[string]int64          // etcd's revision of each leased key that is shown
 	badLeases  map[string]config.Problem // by leased key
 	seen       map[string]unreferenced   // staged transactions, by id
+	moved      burst                     // what the watch of leases said and is not shown
 	gaps       map[int64]bool            // revisions whose record was found missing
 	looked     view                      // in which duplicates were looked for
 	duplicates []config.Problem          // found there
@@ -75,6 +73,13 @@ type watcher struct {
 	finding  sync.Mutex                  // guards the rest
 	problems map[string][]config.Problem // by who found them
 	said     []config.Problem
+}
+
+func newWatcher(c *Config, to config.Sink) *watcher {
+	return &watcher{
+		c: c, to: &oneAtATime{to: to}, seen: map[string]unreferenced{}, problems: map[string][]config.Problem{},
+		leases: map[string]int64{}, badLeases: map[string]config.Problem{}, gaps: map[int64]bool{},
+	}
 }
 
 // oneAtATime is a sink for several goroutines.
@@ -153,6 +158,7 @@ func (f *watcher) lost(err error) {
 func (f *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	f.moved = burst{} // everything is listed
 	p, leased, err := f.list(ctx)
 	if err != nil {
 		return err
@@ -174,8 +180,6 @@ func (f *watcher) follow(ctx context.Context) error {
 	f.found(byLink, nil)
 	probe := time.NewTicker(f.c.o.Probe)
 	defer probe.Stop()
-	var moved burst
-	defer moved.stop()
 	for {
 		var err error
 		select {
@@ -189,10 +193,11 @@ func (f *watcher) follow(ctx context.Context) error {
 		case answer, open := <-leases:
 			err = broken(answer, open)
 			if err == nil {
-				moved.add(answer.Events)
+				f.moved.add(answer.Events)
 			}
-		case <-moved.due:
-			f.leasedMoved(moved.take())
+		case <-f.moved.due:
+			f.showMoved()
+			f.findLeased()
 		case <-f.c.states.made:
 			err = f.showMade(ctx)
 		case <-probe.C:
@@ -275,10 +280,14 @@ func (f *watcher) showMade(ctx context.Context) error {
 	return f.headMoved(ctx)
 }
 
+// show gives the commits up to the newest state. What was said of leases before is shown before.
 func (f *watcher) show(newest *state) {
+	if newest != f.shown.state {
+		f.showMoved()
+	}
 	f.publishUpTo(newest)
 	f.found(byState, suspectsOf(newest))
-	f.found(byShadow, shadowed(f.shown))
+	f.findLeased()
 	if f.c.points.due(newest) {
 		f.c.points.request(checkpointRequest{state: newest})
 	}
