@@ -55,8 +55,8 @@ func doings(page string) (all []step) {
 // of its own, with the network and the system folders of a machine of its own.
 type readersMachine struct {
 	*testbed.Namespace
-	dir, script string
-	steps       []step
+	dir   string
+	steps []step
 }
 
 func newMachine(t *testing.T) *readersMachine {

@@ -102,8 +102,8 @@ func (g *Guard) identify(ctx context.Context) (Caller, Method, error) {
 		return Caller{}, ByToken, err
 	case has && over:
 		certified.Expired = expired
-		g.log.Info(source.Of(addressOf(ctx)), "an expired token beside a certificate does not count", slog.String("address", source.Text(addressOf(ctx))),
-			slog.String("workload", certified.Workload.String()), slog.Time("expired", expired))
+		g.log.Info(source.Of(addressOf(ctx)), "an expired token beside a certificate does not count",
+			slog.String("address", source.Text(addressOf(ctx))), slog.String("workload", certified.Workload.String()), slog.Time("expired", expired))
 		return certified, ByCertificate, nil
 	case has && shown.token == "":
 		return certified, ByCertificate, nil

@@ -15,7 +15,7 @@ type row struct {
 	identity bool
 	// permanent: its objects exist as long as the cluster; they are not removed.
 	permanent bool
-	put       func(*model, key, object)    // nil: the object does not exist any more
+	put       func(*model, key, object)   // nil: the object does not exist any more
 	kept      func(*model) map[key]string // versions of the objects that the model has; nil if permanent
 }
 

@@ -30,7 +30,7 @@ func TestU46BurstsOfLeasedObjectsAreFewSteps(t *testing.T) {
 			if n := len(b.take()); n != 1 || time.Since(began) != 0 {
 				t.Errorf("%d events after %s", n, time.Since(began))
 			}
-			time.Sleep(leasedEvery)
+			time.Sleep(leasedEvery) //nolint:forbidigo // the clock is that of the test
 		}
 		ticker := time.NewTicker(time.Millisecond)
 		defer ticker.Stop()

@@ -18,7 +18,9 @@ func Passes(s *federation.Service, p federation.ServicePort) bool {
 
 // PassedServices yields the admitted services to which a router of the namespace passes connections on, each with the
 // subsets that it has for everyone: a router passes on for callers of any namespace.
-func PassedServices(namespace string, r *federation.Reader, admits func(*federation.Service) bool) iter.Seq2[*federation.Service, []string] {
+func PassedServices(
+	namespace string, r *federation.Reader, admits func(*federation.Service) bool,
+) iter.Seq2[*federation.Service, []string] {
 	_ = slices.Collect(r.Objects().Of(destinationrule.Kind)) // subsets come and go with them
 	r.Mesh()
 	apart := r.Apart() // else each service's rules are noted one by one

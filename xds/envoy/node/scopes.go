@@ -224,7 +224,7 @@ func podFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet 
 // namesFacets is that of the answers to captured DNS requests, from a listener or an agent.
 func namesFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
 	byListener := t == resource.ListenerType && n.Type == Sidecar && n.DNSCapture && !n.AgentNames
-	if !byListener && !(t == resource.NamesType && n.AgentNames) {
+	if !byListener && (t != resource.NamesType || !n.AgentNames) {
 		return all
 	}
 	return append(all, Facet{
