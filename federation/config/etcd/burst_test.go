@@ -26,7 +26,7 @@ func TestU46BurstsOfLeasedObjectsAreFewSteps(t *testing.T) {
 		for range 3 { // each after a quiet time
 			began := time.Now()
 			b.add(one)
-			<-b.due
+			<-b.due()
 			if n := len(b.take()); n != 1 || time.Since(began) != 0 {
 				t.Errorf("%d events after %s", n, time.Since(began))
 			}
@@ -40,12 +40,12 @@ func TestU46BurstsOfLeasedObjectsAreFewSteps(t *testing.T) {
 			case <-ticker.C:
 				b.add(one)
 				said++
-			case <-b.due:
+			case <-b.due():
 				steps++
 				shown += len(b.take())
 			}
 		}
-		<-b.due
+		<-b.due()
 		shown += len(b.take())
 		if steps > 11 || shown != said {
 			t.Errorf("%d events came in %d steps with %d events", said, steps, shown)

@@ -47,26 +47,37 @@ const leasedEvery = 100 * time.Millisecond
 // burst is what the watch of leases said since the last step. One event after a quiet time is not held up.
 type burst struct {
 	events []*clientv3.Event
-	due    <-chan time.Time // nil: there are none
-	last   time.Time        // of the last step
+	timer  *time.Timer // until the next step; nil: there are no events
+	last   time.Time   // of the last step
+}
+
+// due has a value when a step is due.
+func (b *burst) due() <-chan time.Time {
+	if b.timer == nil {
+		return nil
+	}
+	return b.timer.C
 }
 
 func (b *burst) add(events []*clientv3.Event) {
 	b.events = append(b.events, events...)
-	if b.due == nil {
-		b.due = time.After(max(leasedEvery-time.Since(b.last), 0))
+	if b.timer == nil {
+		b.timer = time.NewTimer(max(leasedEvery-time.Since(b.last), 0))
 	}
 }
 
 func (b *burst) take() []*clientv3.Event {
 	events := b.events
-	b.events, b.due, b.last = nil, nil, time.Now()
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	*b = burst{last: time.Now()}
 	return events
 }
 
 // showMoved gives what the watch of leases said since the last step. The caller says then what is wrong with it.
 func (f *watcher) showMoved() {
-	if f.moved.due == nil {
+	if f.moved.timer == nil {
 		return
 	}
 	tree := f.shown.leased.Txn()

@@ -158,7 +158,7 @@ func (f *watcher) lost(err error) {
 func (f *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f.moved = burst{} // everything is listed
+	f.moved.take() // everything is listed
 	p, leased, err := f.list(ctx)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (f *watcher) follow(ctx context.Context) error {
 			if err == nil {
 				f.moved.add(answer.Events)
 			}
-		case <-f.moved.due:
+		case <-f.moved.due():
 			f.showMoved()
 			f.findLeased()
 		case <-f.c.states.made:
