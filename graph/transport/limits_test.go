@@ -30,6 +30,15 @@ func introspectionBomb(levels int) string {
 	return "{__schema{types{...f0}}}" + strings.ReplaceAll(strings.TrimPrefix(bomb(levels), "{item{...f0}}"), "on Item", "on __Type")
 }
 
+// doubling has fragments that each spread the next one twice, without a field of their own.
+func doubling(levels int) string {
+	text := "{items{...f0}}"
+	for i := range levels {
+		text += fmt.Sprintf(" fragment f%d on ItemConnection{...f%d ...f%d}", i, i+1, i+1)
+	}
+	return text + fmt.Sprintf(" fragment f%d on ItemConnection{nodes{id}}", levels)
+}
+
 // everyOther has fragments that each spread all others: as many ways through
 // them as there are permutations.
 func everyOther(count int) string {
@@ -68,6 +77,7 @@ func TestHostileDocumentsAreRefusedQuickly(t *testing.T) {
 		"BG04 cycle":                    {"{item{...a}} fragment a on Item{parent{...b}} fragment b on Item{...a}", "GRAPHQL_VALIDATION_FAILED"},
 		"BG04 bomb":                     {bomb(30), "TOO_COMPLEX"},
 		"BG04 bomb below introspection": {introspectionBomb(30), "TOO_COMPLEX"},
+		"BG04 doubling":                 {doubling(40), "TOO_COMPLEX"},
 		"BG04 every other":              {everyOther(45), "GRAPHQL_VALIDATION_FAILED"},
 		"BG04 fragments":                {"{item{...f1}}" + numbered(51, "fragment f%d on Item{id}"), "TOO_COMPLEX"},
 		"BG05 same names":               {"{item{" + strings.Repeat("parent{id name} ", 2000) + "}}", "TOO_COMPLEX"},
