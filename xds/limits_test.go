@@ -87,7 +87,7 @@ func TestR12KnownCallersDoNotFillTheLog(t *testing.T) {
 	if n := v.counts.of(UnknownType); n != 100 {
 		t.Errorf("%d requests are counted", n)
 	}
-	if n := strings.Count(v.log.String(), "its type is not served"); n == 0 || n > 10 {
+	if n := strings.Count(v.log.String(), "its type is not supported"); n == 0 || n > 10 {
 		t.Errorf("100 requests wrote %d lines", n)
 	}
 }

@@ -114,7 +114,7 @@ func TestS02TokensAreReviewedInTheirOwnCluster(t *testing.T) {
 		},
 		"of a frozen cluster":   {call{token: good, cluster: "frozen"}, "is frozen", codes.Unavailable},
 		"another cluster's UID": {call{token: good, cluster: "other"}, "another cluster answers", codes.Unavailable},
-		"no link":               {call{token: good, cluster: "linkless"}, "no link", codes.Unavailable},
+		"no link":               {call{token: good, cluster: "linkless"}, "none of its API servers", codes.Unavailable},
 		"no cluster":            {call{token: good}, "clusterid is missing", codes.Unauthenticated},
 		"two clusters":          {call{token: good, cluster: "c1", more: metadata.Pairs("clusterid", "c2")}, "once", codes.Unauthenticated},
 		"other audience": {

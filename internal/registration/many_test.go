@@ -158,7 +158,7 @@ func TestU33NamesGetNoMorePlaces(t *testing.T) {
 	})
 }
 
-// TestU33OneAddressIsBounded: what hangs counts as a member until it ends, whoever has its address now.
+// TestU33OneAddressIsBounded: a write that hangs counts as a member until it ends, even if another proxy has its address now.
 func TestU33OneAddressIsBounded(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) { // three proxies of one account at most
 		w.slow.Store(int64(time.Hour))

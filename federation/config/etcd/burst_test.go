@@ -124,7 +124,7 @@ func pending(t *testing.T) (*Config, *watcher, *configtest.Recorder) {
 	return c, f, heard
 }
 
-// TestU46CommitIsShownAfterWhatCameBefore: a registration ends, and its key is applied. Nobody is told that the
+// TestU46CommitIsShownAfterWhatCameBefore: a registration ends, and its key is applied. There is no report that the
 // configuration takes precedence over a registration.
 func TestU46CommitIsShownAfterWhatCameBefore(t *testing.T) {
 	c, f, heard := pending(t)

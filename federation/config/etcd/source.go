@@ -280,7 +280,7 @@ func (f *watcher) showMade(ctx context.Context) error {
 	return f.headMoved(ctx)
 }
 
-// show gives the commits up to the newest state. What was said of leases before is shown before.
+// show gives the commits up to the newest state. What the watch of leases reported before is shown before.
 func (f *watcher) show(newest *state) {
 	if newest != f.shown.state {
 		f.showMoved()
