@@ -55,8 +55,9 @@ func doings(page string) (all []step) {
 // of its own, with the network and the system folders of a machine of its own.
 type readersMachine struct {
 	*testbed.Namespace
-	dir   string
-	steps []step
+	dir       string
+	steps     []step
+	elsewhere []func(gone <-chan struct{}) // what happens while the reader waits, in order
 }
 
 func newMachine(t *testing.T) *readersMachine {
@@ -183,6 +184,9 @@ func (m *readersMachine) do(t *testing.T, private bool, env ...string) {
 			"HOME=" + m.dir, "ISTHMUS_SERVER=", "ISTHMUS_CONFIG=", "ISTHMUS_CONTEXT=",
 		}, env...),
 	})
+	for _, happens := range m.elsewhere {
+		happens(reader.Exited())
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
 	select {
