@@ -1,6 +1,6 @@
 package federation
 
-import "isthmus.dev/isthmus/internal/few"
+import "isthmus.dev/isthmus/internal/smallmap"
 
 import "slices"
 
@@ -65,7 +65,7 @@ func (r *Reader) AliasTarget(s *Service, match func(*Service) bool) (Hostname, b
 // AliasesOf returns the services that match and are aliases of the hostname, directly
 // or over others, those of fewer steps first and in the order of keys.
 func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service {
-	few.Add(&r.deps.Hostnames, host)
+	smallmap.Add(&r.deps.Hostnames, host)
 	if r.snapshot.services.aliases.Len() == 0 {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (r *Reader) AliasesOf(host Hostname, match func(*Service) bool) []*Service 
 	for step, from := 0, []Hostname{host}; step < maxAliasSteps && len(from) > 0; step++ {
 		var next []Hostname
 		for _, target := range from {
-			few.Add(&r.deps.Hostnames, target)
+			smallmap.Add(&r.deps.Hostnames, target)
 			r.snapshot.services.aliases.WalkPrefix(string(target)+nul, func(_ string, key ServiceKey) bool {
 				svc, _ := r.snapshot.Service(key)
 				r.deps.noteService(key, ReasonSpec)

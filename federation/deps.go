@@ -3,28 +3,28 @@ package federation
 import (
 	"net/netip"
 
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // Deps are the things of a snapshot that a resource was made from: what must
 // change before it can.
 type Deps struct {
-	Services  few.Map[ServiceKey, Reason] // with the reasons that matter
-	Ports     few.Set[uint16]             // the set of services on that port
-	VIPs      few.Set[netip.Addr]         // the set of services at that VIP
-	Hostnames few.Set[Hostname]           // the set of services of that hostname, and of its other names
-	Addresses few.Set[AddressKey]
-	Anywhere  few.Set[netip.Addr] // addresses in whatever network
-	Clusters  few.Set[ClusterID]
-	Objects   few.Set[ObjectKey]
+	Services  smallmap.Map[ServiceKey, Reason] // with the reasons that matter
+	Ports     smallmap.Set[uint16]             // the set of services on that port
+	VIPs      smallmap.Set[netip.Addr]         // the set of services at that VIP
+	Hostnames smallmap.Set[Hostname]           // the set of services of that hostname, and of its other names
+	Addresses smallmap.Set[AddressKey]
+	Anywhere  smallmap.Set[netip.Addr] // addresses in whatever network
+	Clusters  smallmap.Set[ClusterID]
+	Objects   smallmap.Set[ObjectKey]
 	// Names, Hosts and Sets describe objects that may come: of a kind under a name,
 	// of a kind about a hostname, and of a kind in a namespace.
-	Names    few.Set[ObjectName]
-	Hosts    few.Set[ObjectName]
-	Sets     few.Set[ObjectSet]
-	Networks few.Set[NetworkID]
-	KeySets  few.Set[KeySource]
-	Problems few.Set[ProblemSubject]
+	Names    smallmap.Set[ObjectName]
+	Hosts    smallmap.Set[ObjectName]
+	Sets     smallmap.Set[ObjectSet]
+	Networks smallmap.Set[NetworkID]
+	KeySets  smallmap.Set[KeySource]
+	Problems smallmap.Set[ProblemSubject]
 	Settings bool
 	Labels   bool // the set of proxies' labels that decide about objects
 	AllSpecs bool // the specs of all services, of those that may come too
@@ -86,13 +86,13 @@ func raise(flag *bool, more bool) (grown bool) {
 }
 
 // unite puts what more has into a copy of the set, if that is anything.
-func unite[K comparable](set *few.Set[K], more few.Set[K]) (grown bool) {
+func unite[K comparable](set *smallmap.Set[K], more smallmap.Set[K]) (grown bool) {
 	for key := range more.All() {
 		if !set.Has(key) {
 			if !grown {
 				*set, grown = set.Clone(), true
 			}
-			few.Add(set, key)
+			smallmap.Add(set, key)
 		}
 	}
 	return grown

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/internal/btree"
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // KeySource is where the keys are by which tokens are verified: a JSON Web Key Set at a
@@ -40,7 +40,7 @@ func KeySetIn(s *Snapshot, from KeySource) (KeySet, bool) { return s.keySets.Get
 
 // ReadKeySet is KeySetIn, noted.
 func ReadKeySet(r *Reader, from KeySource) (KeySet, bool) {
-	few.Add(&r.deps.KeySets, from)
+	smallmap.Add(&r.deps.KeySets, from)
 	return KeySetIn(r.snapshot, from)
 }
 

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // DefaultGatewayPort is where gateways take the mesh's traffic unless told
@@ -112,11 +112,11 @@ func (s *Snapshot) GatewayNames() iter.Seq[Hostname] {
 // Networks is Snapshot.Networks, noted: those too that may come with a cluster or
 // an object.
 func (r *Reader) Networks() iter.Seq[*Network] {
-	few.Add(&r.deps.Clusters, AnyCluster)
-	few.Add(&r.deps.Sets, ObjectSet{Kind: NetworkKind, Namespace: AllNamespaces})
+	smallmap.Add(&r.deps.Clusters, AnyCluster)
+	smallmap.Add(&r.deps.Sets, ObjectSet{Kind: NetworkKind, Namespace: AllNamespaces})
 	return func(yield func(*Network) bool) {
 		for n := range r.snapshot.Networks() {
-			few.Add(&r.deps.Networks, n.ID)
+			smallmap.Add(&r.deps.Networks, n.ID)
 			if !yield(n) {
 				return
 			}
@@ -126,6 +126,6 @@ func (r *Reader) Networks() iter.Seq[*Network] {
 
 // Network is Snapshot.Network, noted.
 func (r *Reader) Network(id NetworkID) (*Network, bool) {
-	few.Add(&r.deps.Networks, id)
+	smallmap.Add(&r.deps.Networks, id)
 	return r.snapshot.Network(id)
 }

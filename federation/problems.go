@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // Codes of problems that several rooms report.
@@ -75,7 +75,7 @@ func problemSubjectOf(prefix string) ProblemSubject {
 
 // ReadProblems returns those of the Problems of a cluster that are about the object, noted.
 func ReadProblems(r *Reader, of ProblemSubject) (found []Problem) {
-	few.Add(&r.deps.Problems, of)
+	smallmap.Add(&r.deps.Problems, of)
 	prefix, problems := of.prefix(), &r.snapshot.clusters.problems
 	r.snapshot.clusters.about.WalkPrefix(prefix, func(k string, _ struct{}) bool {
 		if p, is := problems.Get(k[len(prefix):]); is && p.Object == of.Object { // else the text of another one begins so

@@ -3,7 +3,7 @@ package federation
 import (
 	"iter"
 
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // Reader reads a snapshot and notes what was read. It is for one goroutine.
@@ -42,7 +42,7 @@ func (r *Reader) service(key ServiceKey, reasons Reason) (*Service, bool) {
 // SpecsOnPort yields the services that have a TCP-based port of that number,
 // for a look at their specs.
 func (r *Reader) SpecsOnPort(number uint16) iter.Seq[*Service] {
-	few.Add(&r.deps.Ports, number)
+	smallmap.Add(&r.deps.Ports, number)
 	return func(yield func(*Service) bool) {
 		for svc := range r.snapshot.services.OnPort(number) {
 			r.deps.noteService(svc.Key, ReasonSpec)
@@ -62,7 +62,7 @@ func (r *Reader) Specs() iter.Seq[*Service] {
 
 // ByHostname returns the services of that hostname, for a look at their specs.
 func (r *Reader) ByHostname(host Hostname) []*Service {
-	few.Add(&r.deps.Hostnames, host)
+	smallmap.Add(&r.deps.Hostnames, host)
 	found := r.snapshot.ByHostname(host)
 	for _, svc := range found {
 		r.deps.noteService(svc.Key, ReasonSpec)
@@ -72,7 +72,7 @@ func (r *Reader) ByHostname(host Hostname) []*Service {
 
 // Cluster is Snapshot.Cluster, noted.
 func (r *Reader) Cluster(id ClusterID) (*Cluster, bool) {
-	few.Add(&r.deps.Clusters, id)
+	smallmap.Add(&r.deps.Clusters, id)
 	return r.snapshot.Cluster(id)
 }
 
@@ -97,7 +97,7 @@ func (r *Reader) sees(o *Object) bool {
 
 // Object is Snapshot.Object, noted; that for all proxies comes first.
 func (r *Reader) Object(key ObjectKey) (*Object, bool) {
-	few.Add(&r.deps.Objects, key)
+	smallmap.Add(&r.deps.Objects, key)
 	if o, found := r.snapshot.Object(key); found && r.sees(o) {
 		return o, true
 	}

@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"isthmus.dev/isthmus/internal/btree"
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // NotedObjects are Objects for a Reader: those that are read are noted, and that others
@@ -54,7 +54,7 @@ func (x NotedObjects) Select(kind Kind, match func(*Object) bool) []*Object {
 	var found []*Object
 	for o := range r.snapshot.objects.Of(kind) {
 		if r.sees(o) && match(o) {
-			few.Add(&r.deps.Objects, o.Key)
+			smallmap.Add(&r.deps.Objects, o.Key)
 			found = append(found, o)
 		}
 	}
@@ -69,23 +69,23 @@ func (x NotedObjects) ProxyLabels() []string {
 
 // HasOf is Objects.HasOf, noted.
 func (x NotedObjects) HasOf(id ClusterID) bool {
-	few.Add(&x.reader.deps.Sets, ObjectSet{Cluster: id})
+	smallmap.Add(&x.reader.deps.Sets, ObjectSet{Cluster: id})
 	return x.reader.snapshot.objects.HasOf(id)
 }
 
-func (x NotedObjects) noteName(in *few.Set[ObjectName], n ObjectName) {
-	few.Add(in, n)
+func (x NotedObjects) noteName(in *smallmap.Set[ObjectName], n ObjectName) {
+	smallmap.Add(in, n)
 	n.Cluster = x.reader.cluster
 	if n.Cluster != "" {
-		few.Add(in, n)
+		smallmap.Add(in, n)
 	}
 }
 
 func (x NotedObjects) noteSet(set ObjectSet) {
-	few.Add(&x.reader.deps.Sets, set)
+	smallmap.Add(&x.reader.deps.Sets, set)
 	set.Cluster = x.reader.cluster
 	if set.Cluster != "" {
-		few.Add(&x.reader.deps.Sets, set)
+		smallmap.Add(&x.reader.deps.Sets, set)
 	}
 }
 
@@ -107,7 +107,7 @@ func (x NotedObjects) walk(tree *btree.Map[*Object], prefix string, yield func(*
 		if !r.sees(o) {
 			return false
 		}
-		few.Add(&r.deps.Objects, o.Key)
+		smallmap.Add(&r.deps.Objects, o.Key)
 		stopped = !yield(o)
 		return stopped
 	})

@@ -1,6 +1,6 @@
 package federation
 
-import "isthmus.dev/isthmus/internal/few"
+import "isthmus.dev/isthmus/internal/smallmap"
 
 // What is derived of a proxy's own place is noted like everything else: when none
 // of what was read changed, it is what it was (R32).
@@ -14,7 +14,7 @@ type NotedSite struct {
 // At looks at the place.
 func (r *Reader) At(p Place) NotedSite { return NotedSite{reader: r, place: p} }
 
-func (a NotedSite) site() Site { return a.reader.snapshot.At(a.place) }
+func (a NotedSite) site() PlaceView { return a.reader.snapshot.At(a.place) }
 
 // Instances is Site.Instances, noted.
 func (a NotedSite) Instances() []Instance {
@@ -23,7 +23,7 @@ func (a NotedSite) Instances() []Instance {
 		a.notePlacement()
 	}
 	for _, addr := range a.place.Addresses {
-		few.Add(&deps.Addresses, AddressKey{Network: site.Network(), Addr: addr})
+		smallmap.Add(&deps.Addresses, AddressKey{Network: site.Network(), Addr: addr})
 	}
 	found := site.Instances()
 	for _, i := range found {
@@ -35,9 +35,9 @@ func (a NotedSite) Instances() []Instance {
 // Registered is Site.Registered, noted: a workload may come to one of the
 // addresses in any network.
 func (a NotedSite) Registered(name WorkloadKey) (Registration, bool) {
-	few.Add(&a.reader.deps.Clusters, a.place.Cluster)
+	smallmap.Add(&a.reader.deps.Clusters, a.place.Cluster)
 	for _, addr := range a.place.Addresses {
-		few.Add(&a.reader.deps.Anywhere, addr.Unmap())
+		smallmap.Add(&a.reader.deps.Anywhere, addr.Unmap())
 	}
 	return a.site().Registered(name)
 }
@@ -57,6 +57,6 @@ func (a NotedSite) Placed() (NetworkID, bool) {
 // notePlacement notes what decides in which network a place is: its cluster, and
 // all Network objects.
 func (a NotedSite) notePlacement() {
-	few.Add(&a.reader.deps.Clusters, a.place.Cluster)
+	smallmap.Add(&a.reader.deps.Clusters, a.place.Cluster)
 	_ = a.reader.Objects().Select(NetworkKind, func(*Object) bool { return true })
 }

@@ -17,7 +17,7 @@ type Registration struct {
 // Registered returns the registry's entry of the workload at the place, whatever
 // network the place names: the one of that name in its cluster if it lives at one
 // of the addresses, else the only one that lives at them.
-func (a Site) Registered(name WorkloadKey) (Registration, bool) {
+func (a PlaceView) Registered(name WorkloadKey) (Registration, bool) {
 	c, attached := a.snapshot.Cluster(a.place.Cluster)
 	if !attached {
 		return Registration{}, false
@@ -30,7 +30,7 @@ func (a Site) Registered(name WorkloadKey) (Registration, bool) {
 }
 
 // onlyRegistered finds the only workload at the addresses.
-func (a Site) onlyRegistered(c *Cluster) (found Registration, ok bool) {
+func (a PlaceView) onlyRegistered(c *Cluster) (found Registration, ok bool) {
 	for _, addr := range a.place.Addresses {
 		for _, w := range WorkloadsAnywhere(a.snapshot, c.ID, addr) {
 			if ok && found.Workload != w {
@@ -81,7 +81,7 @@ func inhabited(addresses btree.Map[struct{}]) iter.Seq[NetworkID] {
 // afterNul comes after all keys that begin with the same text and nul.
 const afterNul = "\x01"
 
-func (a Site) registration(c *Cluster, w *Workload) Registration {
+func (a PlaceView) registration(c *Cluster, w *Workload) Registration {
 	var at Address
 	if len(w.Addresses) > 0 {
 		at = IPAddress(w.Addresses[0])

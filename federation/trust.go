@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // DefaultTrustDomain is that of a mesh that names none.
@@ -42,7 +42,7 @@ func (r *Reader) TrustDomain(id ClusterID) string {
 
 // TrustDomains are those of the mesh, its aliases included, and of all its clusters, sorted.
 func (r *Reader) TrustDomains() []string {
-	few.Add(&r.deps.Clusters, AnyCluster)
+	smallmap.Add(&r.deps.Clusters, AnyCluster)
 	domains := r.Mesh().TrustDomains()
 	for c := range r.snapshot.Clusters() {
 		if c.Spec.TrustDomain != "" {

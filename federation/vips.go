@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // indexVIPs moves the index by VIP from the old service to the new one.
@@ -48,7 +48,7 @@ func (s *Service) SingleVIPs() []netip.Addr {
 // in the order of their keys. Ranges are not looked into. match must look at specs
 // only.
 func (r *Reader) SelectAtVIP(vip netip.Addr, match func(*Service) bool) []*Service {
-	few.Add(&r.deps.VIPs, vip)
+	smallmap.Add(&r.deps.VIPs, vip)
 	var found []*Service
 	r.snapshot.services.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
 		key := serviceKeyOf(k[vipBytes:])

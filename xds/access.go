@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"isthmus.dev/isthmus/federation"
-	origin "isthmus.dev/isthmus/internal/source"
+	origin "isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 

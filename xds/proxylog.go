@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"isthmus.dev/isthmus/federation/fleet"
-	origin "isthmus.dev/isthmus/internal/source"
+	origin "isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 

@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/federation/fleet"
-	origin "isthmus.dev/isthmus/internal/source"
+	origin "isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // Affected returns the names that may be computed differently after the changes, which
@@ -121,7 +121,7 @@ func (x *readers[N]) ofNames(found []N, o *federation.Object, cluster federation
 	return found
 }
 
-func collect[N comparable](found []N, names few.Set[N]) []N {
+func collect[N comparable](found []N, names smallmap.Set[N]) []N {
 	for name := range names.All() {
 		found = append(found, name)
 	}

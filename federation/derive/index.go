@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // Index finds what was computed from a thing of the snapshot, by name. It is safe for
@@ -22,7 +22,7 @@ type Index[N comparable] struct {
 
 // readers are the names by what they read.
 type readers[N comparable] struct {
-	services  map[federation.ServiceKey]few.Map[N, federation.Reason]
+	services  map[federation.ServiceKey]smallmap.Map[N, federation.Reason]
 	ports     sets[uint16, N]
 	vips      sets[netip.Addr, N]
 	hostnames sets[federation.Hostname, N]
@@ -36,15 +36,15 @@ type readers[N comparable] struct {
 	networks  sets[federation.NetworkID, N]
 	keySets   sets[federation.KeySource, N]
 	problems  sets[federation.ProblemSubject, N]
-	settings  few.Set[N]
-	labels    few.Set[N]
-	specs     few.Set[N] // of all services
+	settings  smallmap.Set[N]
+	labels    smallmap.Set[N]
+	specs     smallmap.Set[N] // of all services
 }
 
 // NewIndex returns an empty index.
 func NewIndex[N comparable]() *Index[N] {
 	return &Index[N]{readers: readers[N]{
-		services: map[federation.ServiceKey]few.Map[N, federation.Reason]{}, ports: sets[uint16, N]{}, vips: sets[netip.Addr, N]{},
+		services: map[federation.ServiceKey]smallmap.Map[N, federation.Reason]{}, ports: sets[uint16, N]{}, vips: sets[netip.Addr, N]{},
 		hostnames: sets[federation.Hostname, N]{}, addresses: sets[federation.AddressKey, N]{}, anywhere: sets[netip.Addr, N]{},
 		clusters: sets[federation.ClusterID, N]{}, objects: sets[federation.ObjectKey, N]{}, named: sets[federation.ObjectName, N]{},
 		hosts: sets[federation.ObjectName, N]{}, sets: sets[federation.ObjectSet, N]{}, networks: sets[federation.NetworkID, N]{},
@@ -65,16 +65,16 @@ func Within[O, N comparable](outer *Index[O], name O) *Index[N] {
 }
 
 // sets are the names by a thing that they read.
-type sets[K, N comparable] map[K]few.Set[N]
+type sets[K, N comparable] map[K]smallmap.Set[N]
 
-func (s sets[K, N]) replace(name N, old, now few.Set[K]) {
+func (s sets[K, N]) replace(name N, old, now smallmap.Set[K]) {
 	for key, read := range differences(old, now) {
 		s.put(key, name, read)
 	}
 }
 
 // differences yields what is in one of the sets only, and whether that is the new one.
-func differences[K comparable](old, now few.Set[K]) iter.Seq2[K, bool] {
+func differences[K comparable](old, now smallmap.Set[K]) iter.Seq2[K, bool] {
 	return func(yield func(K, bool) bool) {
 		for key := range old.All() {
 			if !now.Has(key) && !yield(key, false) {
@@ -99,7 +99,7 @@ func (s sets[K, N]) put(key K, name N, read bool) {
 
 func (s sets[K, N]) add(key K, name N) {
 	names, known := s[key]
-	few.Add(&names, name)
+	smallmap.Add(&names, name)
 	if !known {
 		s[key] = names
 	}
@@ -136,15 +136,15 @@ func (x *Index[N]) Replace(name N, old, now federation.Deps) {
 	replaceFlag(&x.specs, name, now.AllSpecs)
 }
 
-func replaceFlag[N comparable](names *few.Set[N], name N, now bool) {
+func replaceFlag[N comparable](names *smallmap.Set[N], name N, now bool) {
 	if now {
-		few.Add(names, name)
+		smallmap.Add(names, name)
 	} else {
 		names.Delete(name)
 	}
 }
 
-func (x *Index[N]) replaceServices(name N, old, now few.Map[federation.ServiceKey, federation.Reason]) {
+func (x *Index[N]) replaceServices(name N, old, now smallmap.Map[federation.ServiceKey, federation.Reason]) {
 	for key := range old.All() {
 		if now.Has(key) {
 			continue
@@ -165,7 +165,7 @@ func (x *Index[N]) replaceServices(name N, old, now few.Map[federation.ServiceKe
 	}
 }
 
-func (x *Index[N]) replaceObjects(name N, old, now few.Set[federation.ObjectKey]) {
+func (x *Index[N]) replaceObjects(name N, old, now smallmap.Set[federation.ObjectKey]) {
 	if x.outer == nil {
 		x.objects.replace(name, old, now)
 		return

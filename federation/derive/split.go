@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // Split parts what a value read of its own, such as services, from what is about many
@@ -23,12 +23,12 @@ func Split(d federation.Deps) (own, common federation.Deps) {
 	return own, common
 }
 
-func parted[K comparable](all few.Set[K], isCommon func(K) bool) (own, common few.Set[K]) {
+func parted[K comparable](all smallmap.Set[K], isCommon func(K) bool) (own, common smallmap.Set[K]) {
 	for key := range all.All() {
 		if isCommon(key) {
-			few.Add(&common, key)
+			smallmap.Add(&common, key)
 		} else {
-			few.Add(&own, key)
+			smallmap.Add(&own, key)
 		}
 	}
 	return own, common

@@ -9,7 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/derive"
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // TestPropertyAnOuterIndexKnowsWhatItsIndexesRead: after each of a random history of
@@ -38,7 +38,7 @@ func TestPropertyAnOuterIndexKnowsWhatItsIndexesRead(t *testing.T) {
 				now := federation.Deps{}
 				for _, o := range rapid.SliceOfDistinct(rapid.SampledFrom(objects),
 					func(o federation.ObjectKey) string { return o.Name }).Draw(t, "objects") {
-					few.Add(&now.Objects, o)
+					smallmap.Add(&now.Objects, o)
 				}
 				at := fmt.Sprint(id, name)
 				inner.Replace(name, read[at], now)

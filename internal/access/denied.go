@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"isthmus.dev/isthmus/internal/watch"
+	"isthmus.dev/isthmus/internal/filewatch"
 )
 
 // denyEvery is the time between two looks at the deny list.
@@ -97,7 +97,7 @@ func (d *Denied) Run(ctx context.Context) error {
 	if d.path == "" {
 		return nil
 	}
-	watch.Poll(ctx, d.every, d.reload, watch.Logged(d.logger,
+	filewatch.Poll(ctx, d.every, d.reload, filewatch.Logged(d.logger,
 		"the deny list cannot be read; the previous one stays in use", "the deny list can be read again"))
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/internal/identity/authority"
-	"isthmus.dev/isthmus/internal/source"
 )
 
 // Certificates tell what a certificate proves; an authority.Trust does.
@@ -44,7 +44,7 @@ type Options struct {
 // Guard tells who callers are and which nodes they may be.
 type Guard struct {
 	o   Options
-	log *source.Log // of what callers provoke before it is known who they are
+	log *clientaddr.Log // of what callers provoke before it is known who they are
 }
 
 // New makes a guard.
@@ -55,7 +55,7 @@ func New(o Options) *Guard {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Guard{o, source.NewLog(o.Logger)}
+	return &Guard{o, clientaddr.NewLog(o.Logger)}
 }
 
 // Identify tells who opened the connection of a gRPC call: by its certificate,
@@ -80,12 +80,12 @@ func (g *Guard) Identify(ctx context.Context) (Caller, error) {
 	no := refusal{}
 	if !errors.As(err, &no) {
 		g.o.Metrics.Proof(by, Unproven)
-		g.log.Warn(source.Of(addressOf(ctx)), "a caller cannot be authenticated now", slog.String("address", source.Text(addressOf(ctx))),
+		g.log.Warn(clientaddr.Of(addressOf(ctx)), "a caller cannot be authenticated now", slog.String("address", clientaddr.Text(addressOf(ctx))),
 			slog.Any("err", err))
 		return Caller{}, status.Error(codes.Unavailable, err.Error())
 	}
 	g.o.Metrics.Proof(by, Refused)
-	g.log.Warn(source.Of(addressOf(ctx)), "refusing a caller", slog.String("address", source.Text(addressOf(ctx))),
+	g.log.Warn(clientaddr.Of(addressOf(ctx)), "refusing a caller", slog.String("address", clientaddr.Text(addressOf(ctx))),
 		slog.String("method", string(by)), slog.Any("err", err))
 	return Caller{}, status.Error(codes.Unauthenticated, err.Error())
 }
@@ -102,8 +102,8 @@ func (g *Guard) identify(ctx context.Context) (Caller, Method, error) {
 		return Caller{}, ByToken, err
 	case has && over:
 		certified.Expired = expired
-		g.log.Info(source.Of(addressOf(ctx)), "an expired token beside a certificate does not count",
-			slog.String("address", source.Text(addressOf(ctx))), slog.String("workload", certified.Workload.String()), slog.Time("expired", expired))
+		g.log.Info(clientaddr.Of(addressOf(ctx)), "an expired token beside a certificate does not count",
+			slog.String("address", clientaddr.Text(addressOf(ctx))), slog.String("workload", certified.Workload.String()), slog.Time("expired", expired))
 		return certified, ByCertificate, nil
 	case has && shown.token == "":
 		return certified, ByCertificate, nil

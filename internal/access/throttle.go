@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/clientaddr"
 )
 
 // Refused tokens are counted twice: by the workload that the token claims to be of, at its source, so that one pod with a
@@ -27,9 +27,9 @@ type suspect struct {
 // suspectOf is whom a token of the subject is counted for. One that claims nothing is as all such of its source.
 func suspectOf(from netip.Addr, cluster federation.ClusterID, subject string) suspect {
 	if subject == "" {
-		return suspect{from: source.Of(from)}
+		return suspect{from: clientaddr.Of(from)}
 	}
-	return suspect{source.Of(from), ask(cluster, Token(subject))}
+	return suspect{clientaddr.Of(from), ask(cluster, Token(subject))}
 }
 
 // throttle is for one goroutine at a time.

@@ -20,10 +20,13 @@ import (
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
+	"isthmus.dev/isthmus/internal/clientaddr"
+	"isthmus.dev/isthmus/internal/drainclock"
+	gatewaynames "isthmus.dev/isthmus/internal/gatewaydns"
 	"isthmus.dev/isthmus/internal/hub/clusters"
+	"isthmus.dev/isthmus/internal/hub/collectors"
 	"isthmus.dev/isthmus/internal/hub/identities"
 	"isthmus.dev/isthmus/internal/hub/listeners"
-	"isthmus.dev/isthmus/internal/hub/measures"
 	"isthmus.dev/isthmus/internal/hub/memory"
 	"isthmus.dev/isthmus/internal/hub/mesh"
 	"isthmus.dev/isthmus/internal/hub/proxies"
@@ -31,16 +34,13 @@ import (
 	"isthmus.dev/isthmus/internal/hub/status"
 	"isthmus.dev/isthmus/internal/hub/web"
 	"isthmus.dev/isthmus/internal/jwks/fetch"
+	"isthmus.dev/isthmus/internal/leaderelection"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/probe"
 	"isthmus.dev/isthmus/internal/probe/healthstore"
-	"isthmus.dev/isthmus/internal/ramp"
 	"isthmus.dev/isthmus/internal/registration"
-	gatewaynames "isthmus.dev/isthmus/internal/resolve"
 	"isthmus.dev/isthmus/internal/seal"
 	"isthmus.dev/isthmus/internal/server"
-	"isthmus.dev/isthmus/internal/source"
-	"isthmus.dev/isthmus/internal/tenure"
 	"isthmus.dev/isthmus/internal/version"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/istiodebug"
@@ -54,7 +54,7 @@ type rooms struct {
 	store     *etcd.Store
 	keys      *seal.Keys
 	metrics   *metrics.Metrics
-	callers   *source.Log
+	callers   *clientaddr.Log
 	limited   listeners.Listeners
 	snapshots *federation.Aggregate
 
@@ -63,7 +63,7 @@ type rooms struct {
 	clusters   *clusters.Clusters
 	mesh       *mesh.Mesh
 	attaching  clusters.Attaching
-	writer     *tenure.Tenure // of the status of objects in clusters
+	writer     *leaderelection.Elector // of the status of objects in clusters
 
 	fleet    *fleet.Fleet
 	presence mesh.Presence
@@ -79,8 +79,8 @@ func (h *Hub) join(ctx context.Context, store *etcd.Store, keys *seal.Keys) (*as
 	counts, logger := metrics.New(), h.log.Logger
 	counts.Build(version.Version, version.Revision(), runtime.Version())
 	r := &rooms{
-		Hub: h, logger: logger, store: store, keys: keys, metrics: counts, callers: source.NewLog(logger),
-		snapshots: federation.NewAggregate(measures.Snapshots{Metrics: counts}), fleet: fleet.New(),
+		Hub: h, logger: logger, store: store, keys: keys, metrics: counts, callers: clientaddr.NewLog(logger),
+		snapshots: federation.NewAggregate(collectors.Snapshots{Metrics: counts}), fleet: fleet.New(),
 	}
 	r.limited = h.doors.Limited(h.settings.Connections, counts.Server, r.callers)
 	for _, step := range []func(context.Context) error{r.openIdentities, r.openMesh, r.openClusters, r.openProxies} {
@@ -125,7 +125,7 @@ func (r *rooms) openClusters(context.Context) (err error) {
 	r.clusters, err = clusters.New(clusters.Options{
 		Settings: r.settings, Policy: policy, Dir: r.dir.LastKnownGood(), Snapshots: r.snapshots, Identities: r.identities,
 		Known:   func(id federation.ClusterID) clusters.Record { return r.store.Shared(sharedKnown + string(id)) },
-		Secrets: r.secrets.Kept, Sources: r.mesh.Readers, Owner: r.writer, Ready: func() <-chan struct{} { return r.ready.synced },
+		Secrets: r.secrets.Kept, Sources: r.mesh.Readers, Leader: r.writer, Ready: func() <-chan struct{} { return r.ready.synced },
 		Metrics: r.metrics, Logger: r.logger,
 	})
 	if err != nil {
@@ -138,18 +138,18 @@ func (r *rooms) openClusters(context.Context) (err error) {
 
 // openMesh joins the configuration.
 func (r *rooms) openMesh(context.Context) (err error) {
-	owner := tenure.Options{What: "the status of objects in clusters", Logger: r.logger}
-	owner.Hub, err = r.dir.Replica()
+	leader := leaderelection.Options{What: "the status of objects in clusters", Logger: r.logger}
+	leader.Hub, err = r.dir.Replica()
 	if err != nil {
 		return err
 	}
 	if len(r.settings.Etcd.Endpoints) > 0 {
-		owner.Record = r.store.Shared(sharedStatus)
+		leader.Record = r.store.Shared(sharedStatus)
 	}
-	r.writer = tenure.New(owner)
+	r.writer = leaderelection.New(leader)
 	r.mesh, err = mesh.New(mesh.Options{
 		Store: r.store, Snapshots: r.snapshots, Hub: r.settings.ClusterID, Sources: r.settings.Sources, Kept: r.dir.Sources,
-		Limits: r.settings.Limits, Owner: r.writer, Logger: r.logger, Metrics: r.metrics.Config,
+		Limits: r.settings.Limits, Leader: r.writer, Logger: r.logger, Metrics: r.metrics.Config,
 	})
 	return err
 }
@@ -228,11 +228,11 @@ func (r *rooms) assemble() (*assembly, error) {
 		Config: r.mesh.Graph(status.Delivery{Server: r.proxies, Fleet: r.fleet}, objects, r.presence, web.CallerOf),
 		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Clusters: r.attaching, Authority: r.identities,
 	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema, Trust: r.trust})
-	faults := measures.Quarantine{
+	faults := collectors.Quarantine{
 		Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies,
 		Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots,
 	}
-	drains := measures.Drains{Snapshots: r.snapshots, Counts: r.metrics.Drains}
+	drains := collectors.Drains{Snapshots: r.snapshots, Counts: r.metrics.Drains}
 	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure, drains.Measure, r.measureStore))
 	web.Inspect(health, web.Forwarded(r.debug.Handler(func(q *http.Request) error { return web.FromHere(q, s.Debug.PortForward) })))
 	inspectors := proxies.Inspectors(s.Debug.Clients)
@@ -277,7 +277,7 @@ func (r *rooms) core() map[string]func(context.Context) error {
 		"readiness":     r.ready.run,
 		"memory":        memory.Release,
 		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: r.snapshots, To: resolver, Logger: r.logger}).Run,
-		"drains":        ramp.New(ramp.Options{Snapshots: r.snapshots, To: clock, Logger: r.logger}).Run,
+		"drains":        drainclock.New(drainclock.Options{Snapshots: r.snapshots, To: clock, Logger: r.logger}).Run,
 		"jwks":          fetch.New(keys).Run,
 	}
 	if r.certificates != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/watch"
+	"isthmus.dev/isthmus/internal/filewatch"
 )
 
 // FolderOptions are rarely set. Zero values have the defaults named here.
@@ -32,7 +32,7 @@ type Folder struct {
 	dir     string
 	options FolderOptions
 	cache   *secretCache
-	looks   watch.Looks     // at NAMESPACE/NAME
+	looks   filewatch.Looks // at NAMESPACE/NAME
 	flat    map[string]bool // folders that hold a secret where that of a namespace is expected
 }
 
@@ -63,7 +63,7 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 // Run follows the folder until the context ends and then returns nil.
 func (f *Folder) Run(ctx context.Context) error {
-	folders := watch.Open(watch.Options{Dir: f.dir, Debounce: f.options.Debounce, Poll: f.options.Poll, Logger: f.options.Logger})
+	folders := filewatch.Open(filewatch.Options{Dir: f.dir, Debounce: f.options.Debounce, Poll: f.options.Poll, Logger: f.options.Logger})
 	defer folders.Close()
 	for again := true; ctx.Err() == nil; again = f.reload() {
 		folders.Follow(f.folders()...)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"isthmus.dev/isthmus/internal/watch"
+	"isthmus.dev/isthmus/internal/filewatch"
 )
 
 // FileKind says what happened to the file of a cluster.
@@ -43,7 +43,7 @@ type listed struct {
 // folder is what is known of a watched folder. Its step is pure but for the receiver.
 type folder struct {
 	check func(content []byte) error // nil: any content is good
-	looks watch.Looks
+	looks filewatch.Looks
 	told  map[string]notification // by ID: what the handler knows
 }
 

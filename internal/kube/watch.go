@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"isthmus.dev/isthmus/internal/watch"
+	"isthmus.dev/isthmus/internal/filewatch"
 )
 
 // FileHandler gets the changes of a watched folder. Each call holds the changes of one look, in the order of their IDs;
@@ -46,7 +46,7 @@ func WatchDir(dir string, options WatchOptions) *Folder {
 // Run watches until the context ends and then returns its error. A folder that cannot be read is a Problem with an empty
 // ID, never the absence of its files: Run retries, and Ready with an empty ID means that it can be read again.
 func (f *Folder) Run(ctx context.Context, handler FileHandler) error {
-	folders := watch.Open(watch.Options{Dir: f.dir, Debounce: f.options.Debounce, Poll: f.options.Poll, Logger: f.options.Logger})
+	folders := filewatch.Open(filewatch.Options{Dir: f.dir, Debounce: f.options.Debounce, Poll: f.options.Poll, Logger: f.options.Logger})
 	defer folders.Close()
 	looker := &poller{folder: f, state: newFolder(f.options.Check)}
 	var held []FileEvent

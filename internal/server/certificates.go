@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"isthmus.dev/isthmus/internal/filewatch"
 	"isthmus.dev/isthmus/internal/keyfile"
 	"isthmus.dev/isthmus/internal/pemtext"
-	"isthmus.dev/isthmus/internal/watch"
 )
 
 // CertificateFiles are the three files of mutual TLS. All are needed; with CertificateOptions.Issued,
@@ -134,7 +134,7 @@ func (l *loaded) ends(chain []*x509.Certificate, now time.Time) bool {
 // Run follows changes of the files until the context ends and then returns nil. While the files are broken or half
 // replaced, the last good ones stay and a warning is logged once for each new state of them.
 func (c *Certificates) Run(ctx context.Context) error {
-	watch.Poll(ctx, c.options.Poll, c.reload, watch.Logged(c.options.Logger,
+	filewatch.Poll(ctx, c.options.Poll, c.reload, filewatch.Logged(c.options.Logger,
 		"the TLS files cannot be used now; what was read before stays in use", "the TLS files can be used again"))
 	return nil
 }

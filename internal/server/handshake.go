@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
-	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/internal/text"
 )
 
@@ -41,7 +41,7 @@ type HandshakeMetrics interface {
 type HandshakeOptions struct {
 	Listener string // in metrics and log
 	Metrics  HandshakeMetrics
-	Log      *source.Log
+	Log      *clientaddr.Log
 }
 
 // reportingCredentials report handshakes that fail. gRPC itself says nothing of them.
@@ -70,7 +70,7 @@ func (o HandshakeOptions) failed(address net.Addr, err error) {
 	if why == HandshakeClosed {
 		return // health checks of load balancers do this all the time
 	}
-	from := source.OfNet(address)
+	from := clientaddr.OfNet(address)
 	o.Log.Warn(from, "TLS handshake failed", slog.String("listener", o.Listener), slog.String("prefix", from.String()),
 		slog.String("reason", string(why)), slog.String("err", text.Cut(err.Error(), maxHandshakeError)))
 }

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/clientaddr"
 )
 
 // run starts a server and returns its address, a function that ends it, and its result.
@@ -263,7 +263,7 @@ func TestGRPCDrainEndsStreams(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	listener, err := Listen(t.Context(), "127.0.0.1:0", ListenOptions{AnyPort: true})
 	must(t, err)
-	partial := NewPartialMessages(1<<20, LimitOptions{Name: "xds", Metrics: refusals{}, Log: source.NewLog(slog.New(slog.DiscardHandler))})
+	partial := NewPartialMessages(1<<20, LimitOptions{Name: "xds", Metrics: refusals{}, Log: clientaddr.NewLog(slog.New(slog.DiscardHandler))})
 	server := grpc.NewServer(GRPC{Idle: DefaultGRPCIdle, Partial: partial}.Options()...)
 	service := staying{entered: make(chan struct{}, 100)}
 	healthpb.RegisterHealthServer(server, service)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"syscall"
 
-	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/clientaddr"
 )
 
 // ConnectionLimits bound the connections of a listener. They hold before TLS, so that a refused connection costs
@@ -54,7 +54,7 @@ type LimitOptions struct {
 	// Brief: requests take no time, so that every connection may be closed for a new one, whatever it does.
 	Brief   bool
 	Metrics ConnectionMetrics
-	Log     *source.Log
+	Log     *clientaddr.Log
 }
 
 // Limit bounds the connections of the listener. At a limit, a connection that is not established makes room for the new
@@ -94,7 +94,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &limitedConn{Conn: connection, listener: l, from: source.OfNet(connection.RemoteAddr())}
+		c := &limitedConn{Conn: connection, listener: l, from: clientaddr.OfNet(connection.RemoteAddr())}
 		why, closed := l.enter(c)
 		if closed != nil {
 			_ = closed.Conn.Close() // its reader closes it again

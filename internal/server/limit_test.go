@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/clientaddr"
 )
 
 type refusals map[string]int
@@ -32,7 +32,7 @@ func limitedTo(t *testing.T, limits ConnectionLimits) *limitedServer {
 	s := &limitedServer{refused: refusals{}}
 	s.Listener = Limit(listener, LimitOptions{
 		Name: "graphql", Limits: limits, Metrics: s.refused,
-		Log: source.NewLog(slog.New(slog.DiscardHandler)),
+		Log: clientaddr.NewLog(slog.New(slog.DiscardHandler)),
 	})
 	return s
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/clientaddr"
 )
 
 // TooMuchOfMessages is the reason of connections that a PartialMessages closed.
@@ -23,7 +23,7 @@ type PartialMessages struct {
 	name    string // of the listener
 	limit   int    // bytes
 	metrics ConnectionMetrics
-	log     *source.Log
+	log     *clientaddr.Log
 
 	mu     sync.Mutex
 	bytes  int
@@ -52,7 +52,7 @@ func (p *PartialMessages) account(c *countedConn, cost int) {
 	for _, closing := range over {
 		_ = closing.raw.Close() // without the farewell of TLS, which waits for the client
 		p.metrics.ConnectionRefused(p.name, string(TooMuchOfMessages))
-		p.log.Warn(source.OfNet(closing.RemoteAddr()), "closing a connection: messages that have arrived in part take too much memory",
+		p.log.Warn(clientaddr.OfNet(closing.RemoteAddr()), "closing a connection: messages that have arrived in part take too much memory",
 			slog.String("listener", p.name), slog.String("reason", string(TooMuchOfMessages)), slog.String("address", closing.RemoteAddr().String()))
 	}
 }

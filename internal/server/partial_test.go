@@ -6,7 +6,7 @@ import (
 	"net"
 	"testing"
 
-	"isthmus.dev/isthmus/internal/source"
+	"isthmus.dev/isthmus/internal/clientaddr"
 )
 
 func frameOf(kind, flags byte, stream uint32, payload string) string {
@@ -26,7 +26,7 @@ func TestR07PartialMessages(t *testing.T) {
 	const kept = 128
 	whole := messageOf(100)
 	for _, size := range []int{1, 7, 1 << 20} {
-		p := NewPartialMessages(1<<20, LimitOptions{Name: "xds", Metrics: refusals{}, Log: source.NewLog(slog.New(slog.DiscardHandler))})
+		p := NewPartialMessages(1<<20, LimitOptions{Name: "xds", Metrics: refusals{}, Log: clientaddr.NewLog(slog.New(slog.DiscardHandler))})
 		client, hub := net.Pipe()
 		c := newCountedConn(hub, hub, p)
 		for n, step := range []struct {
@@ -82,7 +82,7 @@ func (c *countedConn) pass(t *testing.T, client net.Conn, in, out string, size i
 // closed, whether it has few bytes or many; one whose messages were whole in between is not the oldest.
 func TestR07OldestPartialMessages(t *testing.T) {
 	counted := refusals{}
-	p := NewPartialMessages(1000, LimitOptions{Name: "xds", Metrics: counted, Log: source.NewLog(slog.New(slog.DiscardHandler))})
+	p := NewPartialMessages(1000, LimitOptions{Name: "xds", Metrics: counted, Log: clientaddr.NewLog(slog.New(slog.DiscardHandler))})
 	var all []*countedConn
 	var clients []net.Conn
 	for range 3 {

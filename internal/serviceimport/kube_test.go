@@ -115,14 +115,14 @@ func (r *rig) defineServiceImports() {
 }
 
 // hub is one of several that may write.
-type hub struct{ owns atomic.Bool }
+type hub struct{ leads atomic.Bool }
 
-func (h *hub) Owns() bool { return h.owns.Load() }
+func (h *hub) Leads() bool { return h.leads.Load() }
 
 // follow runs a writer until the test ends.
-func (r *rig) follow(owner *hub, ready <-chan struct{}) {
+func (r *rig) follow(leader *hub, ready <-chan struct{}) {
 	w := New(Options{
-		Snapshots: r.mesh, Ready: ready, Owner: owner, Meter: &r.counts, Grace: time.Millisecond,
+		Snapshots: r.mesh, Ready: ready, Leader: leader, Meter: &r.counts, Grace: time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -197,10 +197,10 @@ func TestG70ServiceImportsFollowTheExports(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, asShipped)
 	r.others("theirs")
-	owner, ready := &hub{}, make(chan struct{})
+	leader, ready := &hub{}, make(chan struct{})
 	close(ready)
-	owner.owns.Store(true)
-	r.follow(owner, ready)
+	leader.leads.Store(true)
+	r.follow(leader, ready)
 	r.export("c1", 80, "web", "theirs", "later")
 	r.await("web", "ClusterSetIP http/80 c1")
 	r.export("c2", 80, "web")
@@ -226,7 +226,7 @@ func TestG70ServiceImportsFollowTheExports(t *testing.T) {
 }
 
 // TestG71OneHubWrites, when it may and when it knows what is exported: what another hub wrote
-// before stays until then, and a hub that is not the owner writes nothing.
+// before stays until then, and a hub that is not the leader writes nothing.
 func TestG71OneHubWrites(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(manifest string) string {
@@ -236,7 +236,7 @@ func TestG71OneHubWrites(t *testing.T) {
 	first, second := &hub{}, &hub{}
 	known, unknown := make(chan struct{}), make(chan struct{})
 	close(known)
-	first.owns.Store(true)
+	first.leads.Store(true)
 	r.follow(first, known)
 	testbed.WaitFor(t, limit, "the log of a write that is refused", func() error {
 		if !r.log.has("cannot be written") {
@@ -250,9 +250,9 @@ func TestG71OneHubWrites(t *testing.T) {
 	r.kube.Apply(r.manifest(rights))
 	r.await("last", "ClusterSetIP http/80 c1")
 	r.await("web", "ClusterSetIP http/80 c1")
-	first.owns.Store(false)
+	first.leads.Store(false)
 	r.export("c1", 80)
-	second.owns.Store(true)
+	second.leads.Store(true)
 	r.follow(second, unknown)
 	r.export("c2", 80, "web")
 	if got := r.is("last"); got != "ClusterSetIP http/80 c1" {

@@ -19,8 +19,8 @@ type Snapshots interface {
 	Latest() *federation.Snapshot
 }
 
-// Owner says whether this hub is the one of several that writes.
-type Owner interface{ Owns() bool }
+// Leader says whether this hub is the one of several that writes.
+type Leader interface{ Leads() bool }
 
 // Meter counts writes.
 type Meter interface {
@@ -35,7 +35,7 @@ const (
 	firstPause, longestPause = time.Second, 10 * time.Minute
 	// patience is how long one write may take.
 	patience = 10 * time.Second
-	// again is how often a hub looks whether it is the owner now.
+	// again is how often a hub looks whether it is the leader now.
 	again = 5 * time.Second
 	// grace is how long a service must not be exported before its imports are deleted.
 	grace = 30 * time.Second
@@ -50,7 +50,7 @@ type Options struct {
 	// Ready is closed when the snapshot has the clusters and the configuration. Before, a
 	// service that it lacks may be exported.
 	Ready  <-chan struct{}
-	Owner  Owner         // nil: this hub writes
+	Leader Leader        // nil: this hub writes
 	Meter  Meter         // nil: nothing is counted
 	Grace  time.Duration // 0: 30 s
 	Logger *slog.Logger  // nil: slog's default

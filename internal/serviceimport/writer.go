@@ -129,7 +129,7 @@ func (f *importWriter) work(ctx context.Context) time.Duration {
 		switch {
 		case ctx.Err() != nil:
 			return 0
-		case f.options.Owner != nil && !f.options.Owner.Owns():
+		case f.options.Leader != nil && !f.options.Leader.Leads():
 			return again
 		}
 		f.reconcile(ctx, key)

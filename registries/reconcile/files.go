@@ -10,7 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube"
-	"isthmus.dev/isthmus/internal/watch"
+	"isthmus.dev/isthmus/internal/filewatch"
 )
 
 // fileInterval is the time between two reads of the kubeconfigs that the config file
@@ -43,13 +43,13 @@ func Kubeconfigs(files []*Kubeconfig) []*Kubeconfig {
 // changed; the supervisor keeps the old registry until the new one is in sync.
 func (r *Reconciler) FollowKubeconfigs(files []*Kubeconfig) func(context.Context) error {
 	return func(ctx context.Context) error {
-		watch.Poll(ctx, fileInterval, func() error {
+		filewatch.Poll(ctx, fileInterval, func() error {
 			var failed []error
 			for _, f := range files {
 				failed = append(failed, r.reload(f))
 			}
 			return errors.Join(failed...)
-		}, watch.Logged(r.o.Logger, "a changed kubeconfig is not used", "changed kubeconfigs are used again"))
+		}, filewatch.Logged(r.o.Logger, "a changed kubeconfig is not used", "changed kubeconfigs are used again"))
 		return nil
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/manifest"
 	"isthmus.dev/isthmus/federation/config/schema"
-	"isthmus.dev/isthmus/internal/watch"
+	"isthmus.dev/isthmus/internal/filewatch"
 )
 
 // Schema knows the kinds and validates objects; a schema.Set does. It is used by
@@ -74,7 +74,7 @@ func (s *Source) Kinds() []federation.Kind { return s.o.Kinds }
 // Run is part of config.Source. It runs once at a time; what was good in the run
 // before stays. The first Update waits until the folder can be read.
 func (s *Source) Run(ctx context.Context, to config.Sink) error {
-	folders := watch.Open(watch.Options{Dir: s.o.Dir, Debounce: s.o.Debounce, Poll: s.o.Poll, Logger: s.o.Logger})
+	folders := filewatch.Open(filewatch.Options{Dir: s.o.Dir, Debounce: s.o.Debounce, Poll: s.o.Poll, Logger: s.o.Logger})
 	defer folders.Close()
 	first := true
 	s.tree.said = nil
@@ -86,7 +86,7 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 }
 
 // reload reads the folder once. It reports whether it has to be read again soon.
-func (s *Source) reload(to config.Sink, folders *watch.Folders, first *bool) (again bool) {
+func (s *Source) reload(to config.Sink, folders *filewatch.Folders, first *bool) (again bool) {
 	l, err := list(s.o)
 	if err != nil {
 		s.tree.complain(to, []config.Problem{unreadable(s.o.Dir, err)})

@@ -63,7 +63,7 @@ func newMany(ctx context.Context, t *testing.T, count int, ended *sync.WaitGroup
 	quiet, snapshots := slog.New(slog.DiscardHandler), federation.NewAggregate(nil)
 	m := &many{t: t, counting: &counting{asked: map[string]int{}}}
 	m.changed, m.store = make(chan struct{}), memory.New(federation.MeshSettingsKind, virtualServiceKind)
-	m.writer = writeback.New(writeback.Options{Snapshots: snapshots, Owner: &owner{owns: true, changed: make(chan struct{})}, Logger: quiet})
+	m.writer = writeback.New(writeback.Options{Snapshots: snapshots, Leader: &leader{leads: true, changed: make(chan struct{})}, Logger: quiet})
 	snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID,
 		federation.ClusterSpec]{
 		Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}},

@@ -34,33 +34,33 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var loaded = sync.OnceValues(func() (*schema.Set, error) { return schema.Load(kind.Expressions) })
 
-// owner says whether a hub writes.
-type owner struct {
+// leader says whether a hub writes.
+type leader struct {
 	mu      sync.Mutex
-	owns    bool
+	leads   bool
 	asked   int
 	changed chan struct{}
 }
 
-func (o *owner) Owns() bool {
+func (o *leader) Leads() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.asked++
-	return o.owns
+	return o.leads
 }
 
-func (o *owner) asks() int {
+func (o *leader) asks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.asked
 }
 
-func (o *owner) Changed() <-chan struct{} { return o.changed }
+func (o *leader) Changed() <-chan struct{} { return o.changed }
 
-func (o *owner) set(owns bool) {
+func (o *leader) set(leads bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.owns = owns
+	o.leads = leads
 	select {
 	case o.changed <- struct{}{}:
 	default:
@@ -165,7 +165,7 @@ type rig struct {
 	views     *config.Aggregate
 	settings  *memory.Store
 	revision  int64
-	owner     *owner
+	leader    *leader
 	proxies   *proxies
 	counts    *counts
 	operator  *federation.Writer
@@ -179,15 +179,15 @@ type rig struct {
 }
 
 // newRig starts a hub that reads and writes the cluster c1.
-func newRig(t *testing.T, access testbed.Access, owns bool) *rig {
+func newRig(t *testing.T, access testbed.Access, leads bool) *rig {
 	t.Helper()
-	o := &owner{owns: owns, changed: make(chan struct{}, 1)}
+	o := &leader{leads: leads, changed: make(chan struct{}, 1)}
 	r := startRig(t, access, o)
-	r.owner = o
+	r.leader = o
 	return r
 }
 
-func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
+func startRig(t *testing.T, access testbed.Access, leader writeback.Leader) *rig {
 	t.Helper()
 	set, err := loaded()
 	if err != nil {
@@ -201,7 +201,7 @@ func startRig(t *testing.T, access testbed.Access, owner writeback.Owner) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.ctx = ctx
 	writer := writeback.New(writeback.Options{
-		Snapshots: r.snapshots, Owner: owner, Meter: r.counts, Pace: 20 * time.Millisecond,
+		Snapshots: r.snapshots, Leader: leader, Meter: r.counts, Pace: 20 * time.Millisecond,
 		Pause: 20 * time.Millisecond, Logger: quiet,
 	})
 	custom := crd.New(crd.Options{
@@ -281,13 +281,13 @@ func (r *rig) service(namespace, name string, labels map[string]string, external
 }
 
 // wrote is how many statuses were written. The server has a status before the hub counts it: the
-// hub writes one after the other into a cluster, and asks who the owner is in between.
+// hub writes one after the other into a cluster, and asks who the leader is in between.
 func (r *rig) wrote() int {
 	r.t.Helper()
-	asked := r.owner.asks()
-	r.owner.set(true)
+	asked := r.leader.asks()
+	r.leader.set(true)
 	testbed.WaitFor(r.t, 5*time.Minute, "the hub to come to its next write", func() error {
-		if r.owner.asks() == asked {
+		if r.leader.asks() == asked {
 			return errors.New("it has not")
 		}
 		return nil

@@ -35,7 +35,7 @@ func (w *Writer) Run(ctx context.Context, parts Parts) error {
 		case <-view.Superseded():
 		case <-snapshot.Superseded():
 		case <-proxies:
-		case <-w.o.Owner.Changed():
+		case <-w.o.Leader.Changed():
 			w.all()
 		case <-w.wake:
 		case <-again:
@@ -82,7 +82,7 @@ func (w *Writer) next() []ref {
 // round looks at some objects and writes what differs. It returns when to come again for
 // what was put off; 0: nothing was.
 func (w *Writer) round(ctx context.Context) time.Duration {
-	if !w.o.Owner.Owns() {
+	if !w.o.Leader.Leads() {
 		w.left = nil // all are looked at once it does
 		w.follow = w.follow.end()
 		return 0

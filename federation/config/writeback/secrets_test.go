@@ -35,9 +35,9 @@ func secretsOfStatus(t *testing.T, server *testbed.Kube) {
 	r.read(written)
 	const path = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/mutual"
 	says(t, server, path, `"reason":"NoResources"`, `"reason":"InvalidClientCertificateRef"`, "the Secret shop/lost: no source has it")
-	r.owner.set(false)
+	r.leader.set(false)
 	follows("lost", 0)
-	r.owner.set(true)
+	r.leader.set(true)
 	follows("lost", 1)
 	server.Apply(fmt.Sprintf(mutualGateway, "kept"))
 	says(t, server, path, `"observedGeneration":2,"reason":"ResolvedRefs"`)

@@ -13,7 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation/config/etcd"
-	"isthmus.dev/isthmus/internal/tenure"
+	"isthmus.dev/isthmus/internal/leaderelection"
 )
 
 const services = "/apis/networking.istio.io/v1/namespaces/shop/virtualservices/"
@@ -89,9 +89,9 @@ func refusedObject(t *testing.T, server *testbed.Kube) {
 
 // cut is the store of a hub that can be cut off.
 type cut struct {
-	tenure.Record
+	leaderelection.Record
 	off  atomic.Bool
-	took atomic.Bool // the hub was the owner once
+	took atomic.Bool // the hub was the leader once
 }
 
 var errCut = errors.New("the hub is gone")
@@ -114,9 +114,9 @@ func (c *cut) Save(ctx context.Context, value []byte, revision int64) (bool, err
 // member is a hub of several over a real etcd.
 type member struct {
 	*rig
-	record *cut
-	tenure *tenure.Tenure
-	leave  func()
+	record  *cut
+	elector *leaderelection.Elector
+	leave   func()
 }
 
 func newMember(t *testing.T, server *testbed.Kube, store *testbed.Etcd, name string) *member {
@@ -127,27 +127,27 @@ func newMember(t *testing.T, server *testbed.Kube, store *testbed.Etcd, name str
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	m := &member{record: &cut{Record: s.Shared("status")}}
-	m.tenure = tenure.New(tenure.Options{Hub: name, What: "status", Record: m.record, TTL: 2 * time.Second})
+	m.elector = leaderelection.New(leaderelection.Options{Hub: name, What: "status", Record: m.record, TTL: 2 * time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
-	ended.Go(func() { _ = m.tenure.Run(ctx) })
+	ended.Go(func() { _ = m.elector.Run(ctx) })
 	m.leave = func() { cancel(); ended.Wait() }
 	t.Cleanup(m.leave)
-	m.rig = startRig(t, server.Admin, m.tenure)
+	m.rig = startRig(t, server.Admin, m.elector)
 	m.read(`{"sources":[{"cluster":"c1","namespaces":["kept"],"status":true}]}`)
 	return m
 }
 
-// killedOwner (G66): another hub writes on; nothing is written that is there already, and the
+// killedLeader (G66): another hub writes on; nothing is written that is there already, and the
 // hubs do not write against each other. They see a namespace of their own: what other tests
 // left may be written by either.
-func killedOwner(t *testing.T, server *testbed.Kube) {
+func killedLeader(t *testing.T, server *testbed.Kube) {
 	const kept = "/apis/networking.istio.io/v1/namespaces/kept/virtualservices/"
 	store := testbed.StartEtcd(t, testbed.EtcdOptions{})
 	server.Apply(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kept"}}`, serviceIn("kept", "owned", "a"))
 	first := newMember(t, server, store, "one")
-	testbed.WaitFor(t, 5*time.Minute, "the owner", func() error {
-		if !first.tenure.Owns() {
+	testbed.WaitFor(t, 5*time.Minute, "the leader", func() error {
+		if !first.elector.Leads() {
 			return errors.New("nobody is")
 		}
 		return nil
@@ -160,7 +160,7 @@ func killedOwner(t *testing.T, server *testbed.Kube) {
 	first.leave()
 	// On a machine that stops for seconds, the other one takes over while the first lives.
 	if wrote, failed := second.counts.now(); wrote+failed != 0 && !second.record.took.Load() {
-		t.Errorf("beside the owner, a hub wrote %d times and failed %d times", wrote, failed)
+		t.Errorf("beside the leader, a hub wrote %d times and failed %d times", wrote, failed)
 	}
 	server.Apply(serviceIn("kept", "owned", "b"))
 	says(t, server, kept+"owned", `"observedGeneration":2`)

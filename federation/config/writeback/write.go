@@ -42,7 +42,7 @@ func (w *Writer) write(ctx context.Context, id federation.ClusterID, uid string,
 	defer cancel()
 	err := cluster.Write(ctx, func(ctx context.Context, client dynamic.Interface) error {
 		for _, j := range batch {
-			if !w.o.Owner.Owns() || !limit.Allow() {
+			if !w.o.Leader.Leads() || !limit.Allow() {
 				return nil
 			}
 			if w.waits(j.at, j.r, time.Now()) > 0 {

@@ -20,9 +20,9 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// Owner says whether this hub is the one that writes.
-type Owner interface {
-	Owns() bool
+// Leader says whether this hub is the one that writes.
+type Leader interface {
+	Leads() bool
 	Changed() <-chan struct{}
 }
 
@@ -40,7 +40,7 @@ type Reporter interface {
 // Options say what status is computed from. Zero values have the defaults named here.
 type Options struct {
 	Snapshots interface{ Latest() *federation.Snapshot }
-	Owner     Owner
+	Leader    Leader
 	Meter     Meter
 	Pace      time.Duration // the least time between two rounds; 0: 1 s
 	Pause     time.Duration // the first of those that double, after a failure and between writes of one object; 0: 1 s

@@ -73,7 +73,7 @@ func TestStatusOfOneServer(t *testing.T) {
 	t.Run("G62FurtherKinds", func(t *testing.T) { furtherKinds(t, server) })
 	t.Run("G63Contested", func(t *testing.T) { contestedStatus(t, server) })
 	t.Run("G64RefusedObject", func(t *testing.T) { refusedObject(t, server) })
-	t.Run("G66KilledOwner", func(t *testing.T) { killedOwner(t, server) })
+	t.Run("G66KilledLeader", func(t *testing.T) { killedLeader(t, server) })
 	t.Run("G83SecretsOfAStatus", func(t *testing.T) { secretsOfStatus(t, server) })
 	t.Run("G36StatusIsRemoved", func(t *testing.T) { removed(t, server) })
 }
@@ -143,7 +143,7 @@ func otherWriters(t *testing.T, server *testbed.Kube) {
 	}
 }
 
-// twoHubs (G33): the one that is not the owner writes nothing, until it is.
+// twoHubs (G33): the one that is not the leader writes nothing, until it is.
 func twoHubs(t *testing.T, server *testbed.Kube) {
 	first, second := newRig(t, server.Admin, true), newRig(t, server.Admin, false)
 	first.read(written)
@@ -153,13 +153,13 @@ func twoHubs(t *testing.T, server *testbed.Kube) {
 	if wrote, failed := second.counts.now(); wrote+failed != 0 {
 		t.Errorf("the second hub wrote %d statuses and failed %d times", wrote, failed)
 	}
-	first.owner.set(false)
+	first.leader.set(false)
 	before, _ := first.counts.now()
 	server.Apply(virtualService("v4"))
-	second.owner.set(true)
+	second.leader.set(true)
 	says(t, server, policyPath, `"observedGeneration":4`)
 	if wrote, _ := first.counts.now(); wrote > before+1 { // one may have been under way
-		t.Error("a hub that is not the owner any more wrote")
+		t.Error("a hub that is not the leader any more wrote")
 	}
 }
 

@@ -32,7 +32,7 @@ type Options struct {
 	Identities *identities.Identities
 	Secrets    *identity.Secrets
 	Sources    []sources.ClusterReader // of objects that are configuration
-	Owner      serviceimport.Owner     // of several hubs, the one that writes into clusters
+	Leader     serviceimport.Leader    // of several hubs, the one that writes into clusters
 	Ready      func() <-chan struct{}  // closed when clusters and configuration are there
 	Metrics    *metrics.Metrics
 	Logger     *slog.Logger

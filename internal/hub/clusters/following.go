@@ -54,7 +54,7 @@ func (f following) WriteRoots(ctx context.Context, id federation.ClusterID, clus
 // WriteImports is part of kubernetes.Following.
 func (f following) WriteImports(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster) {
 	serviceimport.New(serviceimport.Options{
-		Snapshots: f.Snapshots, Ready: f.Ready(), Owner: f.Owner, Meter: f.Metrics.Clusters, Logger: f.Logger,
+		Snapshots: f.Snapshots, Ready: f.Ready(), Leader: f.Leader, Meter: f.Metrics.Clusters, Logger: f.Logger,
 	}).Follow(ctx, id, cluster)
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/internal/attach"
+	"isthmus.dev/isthmus/internal/filewatch"
 	"isthmus.dev/isthmus/internal/seal"
-	"isthmus.dev/isthmus/internal/watch"
 )
 
 // sealing follows the key file: what was sealed with an older key is resealed.
@@ -22,13 +22,13 @@ const keyEvery = 2 * time.Second
 
 func (s *sealing) run(ctx context.Context) error {
 	done := s.reseal(ctx)
-	watch.Poll(ctx, keyEvery, func() error {
+	filewatch.Poll(ctx, keyEvery, func() error {
 		changed, err := s.keys.Reload()
 		if changed || !done {
 			done = s.reseal(ctx)
 		}
 		return err
-	}, watch.Logged(s.logger, "the key file cannot be read; the keys that were read stay in use", "the key file can be read again"))
+	}, filewatch.Logged(s.logger, "the key file cannot be read; the keys that were read stay in use", "the key file can be read again"))
 	return nil
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/internal/metrics"
 	"isthmus.dev/isthmus/internal/server"
-	"isthmus.dev/isthmus/internal/source"
 )
 
 // Address is one address to listen on and the flag that names it.
@@ -74,7 +74,7 @@ func (l Listeners) Policy(dev bool) federation.AddressPolicy {
 }
 
 // Limited bounds the connections of the listeners.
-func (l Listeners) Limited(s Limits, to server.ConnectionMetrics, log *source.Log) Listeners {
+func (l Listeners) Limited(s Limits, to server.ConnectionMetrics, log *clientaddr.Log) Listeners {
 	bound := func(listener net.Listener, name string, limits server.ConnectionLimits) net.Listener {
 		return server.Limit(listener, server.LimitOptions{Name: name, Limits: limits, Brief: name == "health", Metrics: to, Log: log})
 	}
@@ -84,7 +84,7 @@ func (l Listeners) Limited(s Limits, to server.ConnectionMetrics, log *source.Lo
 }
 
 // GRPC is how xDS is reached.
-func (s Limits) GRPC(config *tls.Config, to *metrics.Server, log *source.Log) server.GRPC {
+func (s Limits) GRPC(config *tls.Config, to *metrics.Server, log *clientaddr.Log) server.GRPC {
 	partial := server.NewPartialMessages(s.PartialMessages, server.LimitOptions{Name: "xds", Metrics: to, Log: log})
 	return server.GRPC{
 		TLS: config, Idle: s.XDSIdle, Partial: partial, Handshakes: server.HandshakeOptions{Listener: "xds", Metrics: to, Log: log},

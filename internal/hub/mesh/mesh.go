@@ -46,7 +46,7 @@ type Options struct {
 	Sources   sources.Settings
 	Kept      func(source string) string // the folder of what a source gave last
 	Limits    federation.Limits          // of the custom resources of one cluster, and of its Ingresses
-	Owner     writeback.Owner            // of the status of objects in clusters
+	Leader    writeback.Leader           // of the status of objects in clusters
 	Logger    *slog.Logger
 	Metrics   *metrics.Config
 }
@@ -65,7 +65,7 @@ func New(o Options) (*Mesh, error) {
 	read := apply.NewValidated(stored, set, o.Logger)
 	in := config.Options{Hub: o.Hub, Logger: o.Logger}
 	writer := o.Snapshots.Open(config.NewState(in).Source())
-	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Owner: o.Owner, Meter: o.Metrics, Logger: o.Logger})
+	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Leader: o.Leader, Meter: o.Metrics, Logger: o.Logger})
 	others := open(o, set, written)
 	views := config.NewAggregate(in, writer, o.Logger, others.named(config.Named{Name: "ETCD", Source: read})...)
 	others.learn(views)

@@ -19,7 +19,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/watch"
+	"isthmus.dev/isthmus/internal/filewatch"
 )
 
 // BundleFile is a file of roots, PEM, that are trusted for one trust domain.
@@ -120,7 +120,7 @@ func (t *Trust) Run(ctx context.Context) error {
 	var files sync.WaitGroup
 	for i, f := range t.o.Files {
 		files.Go(func() {
-			watch.Poll(ctx, t.o.Poll, func() error { return t.reload(i) }, watch.Logged(t.o.Logger,
+			filewatch.Poll(ctx, t.o.Poll, func() error { return t.reload(i) }, filewatch.Logged(t.o.Logger,
 				"a trust bundle cannot be read; what was read before stays in use", "a trust bundle can be read again",
 				slog.String("trustDomain", f.TrustDomain)))
 		})

@@ -17,9 +17,9 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/access"
+	"isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/internal/identity/authority"
 	"isthmus.dev/isthmus/internal/pemtext"
-	"isthmus.dev/isthmus/internal/source"
 )
 
 // Callers tell who calls; an access.Guard does.
@@ -74,7 +74,7 @@ type Options struct {
 type Service struct {
 	o       Options
 	limits  *limits
-	refused *source.Log
+	refused *clientaddr.Log
 }
 
 // New makes a service.
@@ -88,7 +88,7 @@ func New(o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Service{o: o, limits: newLimits(o.Limits), refused: source.NewLog(o.Logger)}
+	return &Service{o: o, limits: newLimits(o.Limits), refused: clientaddr.NewLog(o.Logger)}
 }
 
 // impersonates is the key with which Istio's node proxies ask for certificates of
@@ -181,7 +181,7 @@ func from(ctx context.Context) string {
 
 func sourceOf(ctx context.Context) netip.Prefix {
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		return source.OfNet(p.Addr)
+		return clientaddr.OfNet(p.Addr)
 	}
 	return netip.Prefix{}
 }

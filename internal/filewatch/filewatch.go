@@ -1,6 +1,6 @@
-// Package watch reports that files may have changed: when the file system notifies it, and
+// Package filewatch reports that files may have changed: when the file system notifies it, and
 // at regular intervals otherwise. The caller reads the files to find out what changed.
-package watch
+package filewatch
 
 import (
 	"context"

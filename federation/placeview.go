@@ -16,14 +16,16 @@ type Place struct {
 }
 
 // Site is what a snapshot has at a place.
-type Site struct {
+type PlaceView struct {
 	snapshot *Snapshot
 	place    Place
 	network  NetworkID
 }
 
 // At looks at the place.
-func (s *Snapshot) At(p Place) Site { return Site{snapshot: s, place: p, network: networkAt(s, p)} }
+func (s *Snapshot) At(p Place) PlaceView {
+	return PlaceView{snapshot: s, place: p, network: networkAt(s, p)}
+}
 
 // networkAt is the network of the place: its own, unless that is the one that
 // its cluster gives to what names none; else where Network objects put it, else
@@ -39,10 +41,10 @@ func networkAt(s *Snapshot, p Place) NetworkID {
 
 // Network is the network of the place: what it says itself, else where Network objects
 // put it, else that of its cluster.
-func (a Site) Network() NetworkID { return a.network }
+func (a PlaceView) Network() NetworkID { return a.network }
 
 // Placed is the network of the place if Network objects put it there.
-func (a Site) Placed() (NetworkID, bool) {
+func (a PlaceView) Placed() (NetworkID, bool) {
 	if a.snapshot.networks.empty() {
 		return "", false
 	}
@@ -53,7 +55,7 @@ func (a Site) Placed() (NetworkID, bool) {
 // Instances returns the instances that live at the place's addresses, those
 // of every address (seed 11). What runs in other clusters is excluded where the
 // place's cluster is known.
-func (a Site) Instances() []Instance {
+func (a PlaceView) Instances() []Instance {
 	var found []Instance
 	for r := range a.owners(ownerEndpoint) {
 		svc, _ := a.snapshot.Service(r.service)
@@ -69,7 +71,7 @@ func (a Site) Instances() []Instance {
 }
 
 // owners yields each owner of the place's addresses once, of those that the letter says.
-func (a Site) owners(letter string) iter.Seq[addressOwner] {
+func (a PlaceView) owners(letter string) iter.Seq[addressOwner] {
 	return func(yield func(addressOwner) bool) {
 		var before map[addressOwner]bool // at the addresses before
 		for n, addr := range a.place.Addresses {
@@ -93,7 +95,7 @@ func (a Site) owners(letter string) iter.Seq[addressOwner] {
 
 // Workloads returns the workloads that live at the place's addresses: those of its cluster
 // alone where that is known.
-func (a Site) Workloads() []*Workload {
+func (a PlaceView) Workloads() []*Workload {
 	var found []*Workload
 	for r := range a.owners(ownerWorkload) {
 		if a.place.Cluster != "" && r.shard.Cluster != a.place.Cluster {
@@ -108,7 +110,7 @@ func (a Site) Workloads() []*Workload {
 
 // Labels returns the labels of the place's workloads; those of endpoints
 // where no workload is known.
-func (a Site) Labels() []map[string]string {
+func (a PlaceView) Labels() []map[string]string {
 	var found []map[string]string
 	for _, w := range a.Workloads() {
 		found = append(found, w.Labels)
@@ -125,7 +127,7 @@ func (a Site) Labels() []map[string]string {
 }
 
 // Locality returns where the place's workloads run, if a registry knows.
-func (a Site) Locality() (Locality, bool) {
+func (a PlaceView) Locality() (Locality, bool) {
 	for _, w := range a.Workloads() {
 		if w.Locality != (Locality{}) {
 			return w.Locality, true
@@ -141,7 +143,7 @@ func (a Site) Locality() (Locality, bool) {
 
 // ManagementPorts returns the ports that only the platform uses: a probe may
 // as well ask on the port of a service, which stays that of the service.
-func (a Site) ManagementPorts() []Port {
+func (a PlaceView) ManagementPorts() []Port {
 	var found []Port
 	for _, w := range a.Workloads() {
 		found = append(found, w.ManagementPorts...)
@@ -153,7 +155,7 @@ func (a Site) ManagementPorts() []Port {
 }
 
 // Probes returns the health checks of the place's workloads.
-func (a Site) Probes() []Probe {
+func (a PlaceView) Probes() []Probe {
 	var found []Probe
 	for _, w := range a.Workloads() {
 		found = append(found, w.Probes...)

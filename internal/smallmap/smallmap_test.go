@@ -1,4 +1,4 @@
-package few_test
+package smallmap_test
 
 import (
 	"maps"
@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"isthmus.dev/isthmus/internal/few"
+	"isthmus.dev/isthmus/internal/smallmap"
 )
 
 // TestPropertyAMapIsAMap: after any history, a map has what a map of Go has, however many keys
@@ -14,7 +14,7 @@ import (
 func TestPropertyAMapIsAMap(t *testing.T) {
 	keys := rapid.IntRange(0, 40)
 	rapid.Check(t, func(t *rapid.T) {
-		var m, clone few.Map[int, string]
+		var m, clone smallmap.Map[int, string]
 		want, cloned := map[int]string{}, map[int]string{}
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
 			key := keys.Draw(t, "key")
@@ -41,7 +41,7 @@ func TestPropertyAMapIsAMap(t *testing.T) {
 	})
 }
 
-func same(t *rapid.T, m few.Map[int, string], want map[int]string) {
+func same(t *rapid.T, m smallmap.Map[int, string], want map[int]string) {
 	if got := maps.Collect(m.All()); !maps.Equal(got, want) || m.Len() != len(want) {
 		t.Fatalf("%d keys, %v, want %v", m.Len(), got, want)
 	}
@@ -56,9 +56,9 @@ func same(t *rapid.T, m few.Map[int, string], want map[int]string) {
 // TestAllStopsWhenItIsTold, in a row and in a map.
 func TestAllStopsWhenItIsTold(t *testing.T) {
 	for _, keys := range []int{3, 30} {
-		var set few.Set[int]
+		var set smallmap.Set[int]
 		for i := range keys {
-			few.Add(&set, i)
+			smallmap.Add(&set, i)
 		}
 		seen := 0
 		for range set.All() {
@@ -75,12 +75,12 @@ func TestAllStopsWhenItIsTold(t *testing.T) {
 
 // TestFewKeysTakeFewBytes: a set of one key takes two allocations, and one that exists none.
 func TestFewKeysTakeFewBytes(t *testing.T) {
-	if n := testing.AllocsPerRun(100, func() { few.Add(new(few.Set[string]), "a") }); n > 3 {
+	if n := testing.AllocsPerRun(100, func() { smallmap.Add(new(smallmap.Set[string]), "a") }); n > 3 {
 		t.Errorf("a set of one key takes %v allocations", n)
 	}
-	var set few.Set[string]
-	few.Add(&set, "a")
-	if n := testing.AllocsPerRun(100, func() { few.Add(&set, "a") }); n != 0 {
+	var set smallmap.Set[string]
+	smallmap.Add(&set, "a")
+	if n := testing.AllocsPerRun(100, func() { smallmap.Add(&set, "a") }); n != 0 {
 		t.Errorf("a key that is there takes %v allocations", n)
 	}
 }

@@ -1,4 +1,4 @@
-package tenure_test
+package leaderelection_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"isthmus.dev/isthmus/internal/tenure"
+	"isthmus.dev/isthmus/internal/leaderelection"
 )
 
 // record is a value in memory.
@@ -57,17 +57,17 @@ func (c *cut) Load(ctx context.Context) ([]byte, int64, error) {
 	return c.record.Load(ctx)
 }
 
-func start(hub string, to tenure.Record) (t *tenure.Tenure, stop func()) {
-	t = tenure.New(tenure.Options{Hub: hub, What: "a test", Record: to, TTL: 10 * time.Second})
+func start(hub string, to leaderelection.Record) (t *leaderelection.Elector, stop func()) {
+	t = leaderelection.New(leaderelection.Options{Hub: hub, What: "a test", Record: to, TTL: 10 * time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = t.Run(ctx) })
 	return t, func() { cancel(); running.Wait() }
 }
 
-// TestG33OneHubIsTheOwner: of two hubs one is the owner, and never both; the other takes over
+// TestG33OneHubLeads: of two hubs one is the leader, and never both; the other takes over
 // at once when it stops, and after the TTL when it is cut off.
-func TestG33OneHubIsTheOwner(t *testing.T) {
+func TestG33OneHubLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &record{}
 		link := &cut{record: store, open: true}
@@ -77,18 +77,18 @@ func TestG33OneHubIsTheOwner(t *testing.T) {
 		defer stopSecond()
 		for range 100 {
 			pass(time.Second)
-			if !first.Owns() || second.Owns() {
-				t.Fatalf("the first is the owner: %v, the second: %v", first.Owns(), second.Owns())
+			if !first.Leads() || second.Leads() {
+				t.Fatalf("the first is the leader: %v, the second: %v", first.Leads(), second.Leads())
 			}
 		}
 		link.mu.Lock()
 		link.open = false
 		link.mu.Unlock()
 		took := time.Now()
-		for !second.Owns() {
+		for !second.Leads() {
 			pass(100 * time.Millisecond)
-			if first.Owns() && second.Owns() {
-				t.Fatal("both are the owner")
+			if first.Leads() && second.Leads() {
+				t.Fatal("both are the leader")
 			}
 		}
 		if d := time.Since(took); d < 8*time.Second || d > 16*time.Second {
@@ -99,15 +99,15 @@ func TestG33OneHubIsTheOwner(t *testing.T) {
 		defer stopThird()
 		stopSecond()
 		pass(3 * time.Second) // it looks every 2 s
-		if !third.Owns() {
+		if !third.Leads() {
 			t.Error("nobody took over from a hub that stopped")
 		}
 	})
 }
 
-// TestG33ALoneHubIsTheOwner at once, without a store.
-func TestG33ALoneHubIsTheOwner(t *testing.T) {
-	if !tenure.New(tenure.Options{Hub: "a"}).Owns() {
+// TestG33ALoneHubLeads at once, without a store.
+func TestG33ALoneHubLeads(t *testing.T) {
+	if !leaderelection.New(leaderelection.Options{Hub: "a"}).Leads() {
 		t.Error("it is not")
 	}
 }

@@ -1,5 +1,5 @@
-// Package source groups callers by their address, and limits their log lines.
-package source
+// Package clientaddr groups callers by their address, and limits their log lines.
+package clientaddr
 
 import (
 	"net"

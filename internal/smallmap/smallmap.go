@@ -1,7 +1,7 @@
-// Package few has maps and sets that nearly always have few keys. A map of Go takes several
+// Package smallmap has maps and sets that nearly always have few keys. A map of Go takes several
 // hundred bytes for its first key; these take little more than their keys, and are searched
 // in a row. With many keys they are maps of Go.
-package few
+package smallmap
 
 import (
 	"iter"

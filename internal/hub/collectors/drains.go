@@ -1,4 +1,4 @@
-package measures
+package collectors
 
 import (
 	"cmp"

@@ -1,5 +1,5 @@
-// Package tenure decides which of several hubs over one store does what only one may do.
-package tenure
+// Package leaderelection decides which of several hubs over one store does what only one may do.
+package leaderelection
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ type Record interface {
 	Save(ctx context.Context, value []byte, revision int64) (saved bool, err error)
 }
 
-// Options say who the hub is. Record is nil for a hub that is alone: it is the owner.
+// Options say who the hub is. Record is nil for a hub that is alone: it is the leader.
 type Options struct {
 	Hub    string // of several over one store
 	What   string // only one does, for the log
@@ -29,29 +29,29 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Tenure is whether this hub is the owner. It needs no clock that hubs share: each measures
+// Elector is whether this hub is the leader. It needs no clock that hubs share: each measures
 // how long it saw the same entry.
-type Tenure struct {
+type Elector struct {
 	o       Options
 	changed chan struct{}
 
 	mu    sync.Mutex
-	until time.Time // this hub is the owner before it
+	until time.Time // this hub is the leader before it
 }
 
-// New makes a Tenure that Run keeps.
-func New(o Options) *Tenure {
+// New makes a Elector that Run keeps.
+func New(o Options) *Elector {
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Tenure{o: o, changed: make(chan struct{}, 1)}
+	return &Elector{o: o, changed: make(chan struct{}, 1)}
 }
 
-// Changed has a value after Owns may have changed, for one reader.
-func (t *Tenure) Changed() <-chan struct{} { return t.changed }
+// Changed has a value after Leads may have changed, for one reader.
+func (t *Elector) Changed() <-chan struct{} { return t.changed }
 
-// Owns reports whether this hub is the owner now. An owner that cannot renew its entry stops
+// Leads reports whether this hub is the leader now. An leader that cannot renew its entry stops
 // before another one may take over.
-func (t *Tenure) Owns() bool {
+func (t *Elector) Leads() bool {
 	if t.o.Record == nil {
 		return true
 	}
@@ -63,7 +63,7 @@ func (t *Tenure) Owns() bool {
 // entry is what the record says. Each renewal is another value.
 type entry struct {
 	Hub  string `json:"hub"`
-	Term int64  `json:"term"` // grows with each renewal; 0: nobody is the owner
+	Term int64  `json:"term"` // grows with each renewal; 0: nobody is the leader
 }
 
 // firstSeen is the entry as it was seen first.
@@ -73,8 +73,8 @@ type firstSeen struct {
 	since    time.Time
 }
 
-// Run keeps the tenure until the context ends. Then it lets another hub have it.
-func (t *Tenure) Run(ctx context.Context) error {
+// Run takes part in the election until the context ends. Then it lets another hub have it.
+func (t *Elector) Run(ctx context.Context) error {
 	if t.o.Record == nil {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (t *Tenure) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := t.turn(ctx, &seen)
 		if err != nil && ctx.Err() == nil && !failed {
-			t.o.Logger.Warn("the store does not say which hub is the owner", slog.String("task", t.o.What), slog.Any("err", err))
+			t.o.Logger.Warn("the store does not say which hub is the leader", slog.String("task", t.o.What), slog.Any("err", err))
 		}
 		failed = err != nil
 		retry.Sleep(ctx, t.o.TTL/5)
@@ -92,8 +92,8 @@ func (t *Tenure) Run(ctx context.Context) error {
 	return nil
 }
 
-// turn renews the entry, or takes it over where its owner was silent for the TTL.
-func (t *Tenure) turn(ctx context.Context, seen *firstSeen) error {
+// turn renews the entry, or takes it over where its leader was silent for the TTL.
+func (t *Elector) turn(ctx context.Context, seen *firstSeen) error {
 	asked := time.Now()
 	value, revision, err := t.o.Record.Load(ctx)
 	if err != nil {
@@ -101,10 +101,10 @@ func (t *Tenure) turn(ctx context.Context, seen *firstSeen) error {
 	}
 	if revision != seen.revision || seen.since.IsZero() {
 		*seen = firstSeen{revision: revision, since: asked}
-		_ = json.Unmarshal(value, &seen.entry) // what cannot be read has no owner
+		_ = json.Unmarshal(value, &seen.entry) // what cannot be read has no leader
 	}
 	if seen.Hub != t.o.Hub && seen.Term > 0 && asked.Sub(seen.since) < t.o.TTL {
-		t.own(time.Time{}, seen.Hub)
+		t.lead(time.Time{}, seen.Hub)
 		return nil
 	}
 	next, err := json.Marshal(entry{t.o.Hub, seen.Term + 1})
@@ -117,18 +117,18 @@ func (t *Tenure) turn(ctx context.Context, seen *firstSeen) error {
 		return err
 	}
 	seen.Hub, seen.Term, seen.since = t.o.Hub, seen.Term+1, time.Time{}
-	t.own(asked.Add(t.o.TTL*4/5), t.o.Hub)
+	t.lead(asked.Add(t.o.TTL*4/5), t.o.Hub)
 	return nil
 }
 
-// own notes until when this hub is the owner.
-func (t *Tenure) own(until time.Time, owner string) {
+// lead notes until when this hub is the leader.
+func (t *Elector) lead(until time.Time, leader string) {
 	t.mu.Lock()
 	was := time.Now().Before(t.until)
 	t.until = until
 	t.mu.Unlock()
 	if is := !until.IsZero(); was != is {
-		t.o.Logger.Info("the owner changed", slog.String("task", t.o.What), slog.String("hub", owner), slog.Bool("owned", is))
+		t.o.Logger.Info("the leader changed", slog.String("task", t.o.What), slog.String("hub", leader), slog.Bool("leads", is))
 		select {
 		case t.changed <- struct{}{}:
 		default:
@@ -139,11 +139,11 @@ func (t *Tenure) own(until time.Time, owner string) {
 // goodbye is how long a hub that stops tries to let another one take over at once.
 const goodbye = 500 * time.Millisecond
 
-func (t *Tenure) release(ctx context.Context) {
-	if !t.Owns() {
+func (t *Elector) release(ctx context.Context) {
+	if !t.Leads() {
 		return
 	}
-	t.own(time.Time{}, "")
+	t.lead(time.Time{}, "")
 	ctx, cancel := context.WithTimeout(ctx, goodbye)
 	defer cancel()
 	value, revision, err := t.o.Record.Load(ctx)

@@ -1,5 +1,5 @@
-// Package ramp moves the clock of snapshots while Drains ramp, and logs what they do.
-package ramp
+// Package drainclock moves the clock of snapshots while Drains ramp, and logs what they do.
+package drainclock
 
 import (
 	"context"

@@ -1,5 +1,5 @@
-// Package measures counts what the hub has, for its metrics.
-package measures
+// Package collectors counts what the hub has, for its metrics.
+package collectors
 
 import (
 	"time"

@@ -1,5 +1,5 @@
-// Package resolve resolves the names of networks' gateways and keeps the answers.
-package resolve
+// Package gatewaydns resolves the names of networks' gateways and keeps the answers.
+package gatewaydns
 
 import (
 	"cmp"
