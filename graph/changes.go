@@ -71,20 +71,11 @@ func (f *changeFeed) wait(ctx context.Context, what following) (more bool) {
 	if what.status || what.proxies {
 		fleetMoved = f.fleet.Superseded()
 	}
-	var due <-chan time.Time
+	due := retry.Forever
 	if !f.again.IsZero() {
-		timer := time.NewTimer(time.Until(f.again))
-		defer timer.Stop()
-		due, fleetMoved = timer.C, nil
+		due, fleetMoved = time.Until(f.again), nil
 	}
-	select {
-	case <-f.has.snapshot.Superseded():
-	case <-fleetMoved:
-	case <-due:
-	case <-ctx.Done():
-		return false
-	}
-	return true
+	return retry.Await(ctx, due, f.has.snapshot.Superseded(), fleetMoved)
 }
 
 // resume goes on behind the cursor, if it is known or nothing has changed since.

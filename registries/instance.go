@@ -52,18 +52,7 @@ func (i *instance) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		i.pause(ctx, r.ended(err, pauses))
-	}
-}
-
-// pause waits, at most until a release.
-func (i *instance) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-i.kick:
-	case <-ctx.Done():
+		retry.Await(ctx, r.ended(err, pauses), i.kick)
 	}
 }
 

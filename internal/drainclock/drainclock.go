@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // longest is how long the machine's clock is not looked at during a ramp: somebody may set it.
@@ -65,17 +66,18 @@ func (k *Keeper) Run(ctx context.Context) error {
 			continue // with the snapshot that has it
 		}
 		k.log(s)
-		awaitNext(ctx, s, wait)
+		retry.Await(ctx, wait, s.Superseded())
 	}
 	return nil
 }
 
 // due reports whether a Drain does something else now than at the time of the snapshot, and how
-// long until that may be; 0: as long as there is no other snapshot.
+// long until that may be, as long as there is no other snapshot.
 func due(s *federation.Snapshot, now time.Time) (moved bool, wait time.Duration) {
 	if now.Before(federation.ClockOf(s)) {
 		now = federation.ClockOf(s) // the machine's clock was set back: the snapshot's waits for it
 	}
+	wait = retry.Forever
 	for o := range s.Objects().Of(federation.DrainKind) {
 		r := federation.RampOf(o)
 		if r.At(now) != r.At(federation.ClockOf(s)) {
@@ -85,27 +87,9 @@ func due(s *federation.Snapshot, now time.Time) (moved bool, wait time.Duration)
 		if !more {
 			continue
 		}
-		until := min(max(next.Sub(now), time.Millisecond), longest)
-		if wait == 0 || until < wait {
-			wait = until
-		}
+		wait = min(wait, max(next.Sub(now), time.Millisecond), longest)
 	}
 	return false, wait
-}
-
-// awaitNext waits for another snapshot, for the time and for the end of the context.
-func awaitNext(ctx context.Context, s *federation.Snapshot, wait time.Duration) {
-	var after <-chan time.Time
-	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		after = timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-s.Superseded():
-	case <-after:
-	}
 }
 
 // log tells what is new about Drains: one that begins or changes, a step, the last step, and

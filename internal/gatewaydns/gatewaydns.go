@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 const (
@@ -86,13 +87,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		if len(edit.Resolved.Set) > 0 || len(edit.Resolved.Gone) > 0 {
 			k.options.To.Update(edit)
 		}
-		timer := time.NewTimer(time.Until(next))
-		select {
-		case <-ctx.Done():
-		case <-s.Superseded():
-		case <-timer.C:
-		}
-		timer.Stop()
+		retry.Await(ctx, time.Until(next), s.Superseded())
 	}
 	return nil
 }

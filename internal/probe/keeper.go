@@ -141,17 +141,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 func (k *Keeper) wait(ctx context.Context, until time.Time) {
-	var due <-chan time.Time
+	pause := retry.Forever
 	if !until.IsZero() {
-		timer := time.NewTimer(max(0, until.Sub(k.o.Now())))
-		defer timer.Stop()
-		due = timer.C
+		pause = until.Sub(k.o.Now())
 	}
-	select {
-	case <-ctx.Done():
-	case <-k.wake:
-	case <-due:
-	}
+	retry.Await(ctx, pause, k.wake)
 }
 
 // verdicts are those of the gateways that there are.

@@ -128,17 +128,7 @@ func (m *member) rest(ctx context.Context, pause time.Duration) {
 
 // sleep ends early when there is a value. It reports false if the context ends before, or the keeper forgets the member.
 func (m *member) sleep(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-early:
-	case <-timer.C:
-	case <-m.dropped:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-	return ctx.Err() == nil
+	return retry.Await(ctx, d, early, m.dropped) && !m.isDropped()
 }
 
 // moment is what of a member counts for a write.

@@ -4,6 +4,8 @@ package retry
 
 import (
 	"context"
+	"math"
+	"reflect"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -58,13 +60,23 @@ func (b *Backoff) Until(ctx context.Context, try func() error, failed func(err e
 }
 
 // Sleep waits. It returns false if the context ended first.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+func Sleep(ctx context.Context, d time.Duration) bool { return Await(ctx, d) }
+
+// Forever is a pause that only news or the context end.
+const Forever time.Duration = math.MaxInt64
+
+// Await waits until the pause is over or one of the channels has a value or is closed; a nil
+// channel never is. It returns false if the context ended.
+func Await(ctx context.Context, pause time.Duration, news ...<-chan struct{}) bool {
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
+	cases := []reflect.SelectCase{
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
 	}
+	for _, c := range news {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
+	}
+	reflect.Select(cases)
+	return ctx.Err() == nil
 }

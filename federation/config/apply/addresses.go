@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // addressPause is how long a store that did not take addresses is left alone.
@@ -32,19 +33,11 @@ func (e *Engine) Run(ctx context.Context) error {
 // awaitNext waits for another view, after a failure not for long; false: the
 // context has ended.
 func (e *Engine) awaitNext(ctx context.Context, v *config.View, failed bool) bool {
-	var pause <-chan time.Time
+	pause := retry.Forever
 	if failed {
-		timer := time.NewTimer(addressPause)
-		defer timer.Stop()
-		pause = timer.C
+		pause = addressPause
 	}
-	select {
-	case <-v.Superseded():
-	case <-pause:
-	case <-ctx.Done():
-		return false
-	}
-	return true
+	return retry.Await(ctx, pause, v.Superseded())
 }
 
 // addresses are the allocations that are wanted now, and those whose services have

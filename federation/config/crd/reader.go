@@ -59,7 +59,7 @@ func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 	defer cancel()
 	for ctx.Err() == nil {
 		w, changed := s.selectionOf(id)
-		f.await(ctx, f.round(ctx, w), changed)
+		retry.Await(ctx, f.round(ctx, w), changed, f.relook)
 	}
 }
 
@@ -81,29 +81,12 @@ func (s *Source) selectionOf(id federation.ClusterID) (w *selection, changed <-c
 	return w, s.changed
 }
 
-// await waits until the settings or the clusters change, a kind seems to be gone, or the
-// pause is over; 0: there is none.
-func (f *clusterReader) await(ctx context.Context, pause time.Duration, changed <-chan struct{}) {
-	var over <-chan time.Time
-	if pause > 0 {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-changed:
-	case <-over:
-	case <-f.relook:
-	}
-}
-
 // round looks at what the cluster serves, and reads of it what is wanted. It returns the
-// pause until the next round.
+// pause until the next round, which begins earlier when the settings or the clusters change, or a kind seems to be gone.
 func (f *clusterReader) round(ctx context.Context, w *selection) time.Duration {
 	if w == nil {
 		f.keepOnly(nil)
-		return 0
+		return retry.Forever
 	}
 	found, err := f.discover(ctx, w)
 	if ctx.Err() != nil {

@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // Run is part of config.Source.
@@ -35,18 +36,11 @@ func (s *Store) Run(ctx context.Context, to config.Sink) error {
 // wait waits for a change or for the next lease's end; it reports whether the
 // context still lives.
 func wait(ctx context.Context, moved <-chan struct{}, next time.Time) bool {
-	var end <-chan time.Time
+	end := retry.Forever
 	if !next.IsZero() {
-		t := time.NewTimer(time.Until(next))
-		defer t.Stop()
-		end = t.C
+		end = time.Until(next)
 	}
-	select {
-	case <-moved:
-	case <-end:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
+	return retry.Await(ctx, end, moved)
 }
 
 // feed is one Run: what it gave so far.

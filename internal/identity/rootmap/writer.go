@@ -93,14 +93,7 @@ func (f *rootWriter) run(ctx context.Context) {
 		}
 		f.work(ctx, content)
 		f.measure(content)
-		timer := time.NewTimer(f.pauses.Wait(time.Now()))
-		select {
-		case <-f.wake:
-		case <-changed:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		retry.Await(ctx, f.pauses.Wait(time.Now()), f.wake, changed)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/clients"
+	"isthmus.dev/isthmus/internal/retry"
 )
 
 // Run probes until the context ends and reports the end of every round: the UID of the
@@ -26,13 +27,7 @@ func (c *Cluster) Run(ctx context.Context, report func(uid string, trouble error
 			return
 		}
 		report(c.end(round))
-		pause := time.NewTimer(c.pause())
-		select {
-		case <-ctx.Done():
-		case <-c.wake:
-		case <-pause.C:
-		}
-		pause.Stop()
+		retry.Await(ctx, c.pause(), c.wake)
 	}
 }
 
