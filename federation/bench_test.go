@@ -91,3 +91,27 @@ func benchmarkWorkload(b *testing.B, s *Snapshot, k WorkloadKey, want int) {
 		}
 	}
 }
+
+// BenchmarkPublishBesideGateways is BenchmarkPublishEndpointChange in a mesh of a hundred
+// networks with labelled gateways: none of these is made again for it.
+func BenchmarkPublishBesideGateways(b *testing.B) {
+	s := snapshotOf(1000)
+	for i := range 100 {
+		network := fmt.Sprint("n", i)
+		id := fmt.Sprint("gw", i)
+		s, _ = Next(s, attach(ClusterID(id), NetworkID(network)))
+		s, _ = Next(s, set(shardOf(id), map[ServiceKey]*Shard{gatewayService: eastWest(network, fmt.Sprint("192.0.2.", i+1))}))
+	}
+	k := key("s7.ns.svc.cluster.local", "ns")
+	turns := [2]*Shard{tenEndpoints(7, 1), tenEndpoints(7, 2)}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i++
+		var c ChangeSet
+		s, c = Next(s, set(shardOf("c1"), map[ServiceKey]*Shard{k: turns[i%2]}))
+		if len(c.Networks) > 0 {
+			b.Fatalf("networks %v changed", c.Networks)
+		}
+	}
+}

@@ -98,14 +98,11 @@ func (s *Snapshot) Networks() iter.Seq[*Network] {
 // sorted. An Edit has their addresses.
 func (s *Snapshot) GatewayNames() iter.Seq[Hostname] {
 	return func(yield func(Hostname) bool) {
-		last := Hostname("")
-		s.networks.uses.WalkPrefix(string(useOfName), func(k string, use gatewayUse) bool {
-			if Hostname(use.of) == last {
-				return false
+		for name := range s.networks.notes.Groups(readNames.Name) {
+			if !yield(Hostname(name)) {
+				return
 			}
-			last = Hostname(use.of)
-			return !yield(last)
-		})
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // add makes the address an entry, unless the address policy refuses it.
 func (m *networkMaker) add(g Gateway, ip netip.Addr, port uint16) {
 	at := netip.AddrPortFrom(ip.Unmap(), port)
-	if why := m.of.policy.Refuse(at.Addr(), port); why != "" {
+	if why := m.read.policy().Refuse(at.Addr(), port); why != "" {
 		m.refuse(at.String(), why, g.Cause)
 		return
 	}
@@ -20,8 +20,7 @@ func (m *networkMaker) add(g Gateway, ip netip.Addr, port uint16) {
 		return
 	}
 	m.byAddress[at] = true
-	m.use(useOfGateway, at.String())
-	g.Address, g.Verdicts = at, verdictsOf(&m.of.networks.verdicts, at)
+	g.Address, g.Verdicts = at, m.read.verdicts(at)
 	m.network.Gateways = append(m.network.Gateways, g)
 }
 
@@ -31,13 +30,12 @@ func (m *networkMaker) refuse(what, why string, cause GatewayCause) {
 
 // byName adds the addresses to which the name resolves now.
 func (m *networkMaker) byName(g Gateway, name Hostname, port uint16) {
-	if why := m.of.policy.RefuseHost(string(name)); why != "" {
+	if why := m.read.policy().RefuseHost(string(name)); why != "" {
 		m.refuse(string(name), why, g.Cause)
 		return
 	}
-	m.use(useOfName, string(name))
-	addresses, known := m.of.networks.resolved.Get(string(name))
-	if !known || len(addresses) == 0 {
+	addresses := m.read.addresses(name)
+	if len(addresses) == 0 {
 		m.refuse(string(name), "has no address: it was not resolved yet", g.Cause)
 	}
 	for _, ip := range addresses {
@@ -48,7 +46,6 @@ func (m *networkMaker) byName(g Gateway, name Hostname, port uint16) {
 // byService adds the addresses from outside of a service in the clusters of this
 // network; where a cluster names none, the service's endpoints in this network.
 func (m *networkMaker) byService(g Gateway, spec NetworkGateway) {
-	m.use(useOfService, string(spec.Service.Hostname))
 	svc, why := m.serviceNamed(spec.Service.Hostname, spec.Service.Namespace)
 	if svc == nil {
 		m.refuse(string(spec.Service.Hostname), why, g.Cause)
@@ -57,9 +54,8 @@ func (m *networkMaker) byService(g Gateway, spec NetworkGateway) {
 	found := false
 	for _, group := range svc.Endpoints {
 		entry, shard := g, svc.Shards.Of(group.Shard)
-		cluster, _ := m.of.clusters.Get(string(group.Shard.Cluster))
 		port := cmp.Or(spec.Port, shard.gatewayPort())
-		if len(shard.External) > 0 && cluster.Network() == m.network.ID {
+		if len(shard.External) > 0 && m.read.home(group.Shard.Cluster) == m.network.ID {
 			if entry.Locality == (Locality{}) {
 				entry.Locality = svc.commonLocality(group.Shard)
 			}
@@ -76,17 +72,13 @@ func (m *networkMaker) byService(g Gateway, spec NetworkGateway) {
 
 func (m *networkMaker) serviceNamed(host Hostname, namespace string) (*Service, string) {
 	if namespace != "" {
-		svc, ok := m.of.services.Get(ServiceKey{Hostname: host, Namespace: namespace}.sortKey())
+		svc, ok := m.read.service(ServiceKey{Hostname: host, Namespace: namespace})
 		if !ok {
 			return nil, fmt.Sprintf("is not a service in namespace %q", namespace)
 		}
 		return svc, ""
 	}
-	var found []*Service
-	m.of.services.WalkPrefix(string(host)+nul, func(_ string, svc *Service) bool {
-		found = append(found, svc)
-		return false
-	})
+	found := m.read.byHostname(host)
 	switch len(found) {
 	case 0:
 		return nil, "is not a service"
@@ -108,21 +100,12 @@ func (m *networkMaker) external(g Gateway, shard *Shard, port uint16) {
 		if !ok {
 			continue
 		}
-		m.use(useOfAddress, ip.String())
-		if owner, taken := m.of.services.ownerAt(ip); taken {
+		if owner, taken := m.read.ownerAt(ip); taken {
 			m.refuse(ip.String(), "is the VIP of service "+owner.String(), g.Cause)
 			continue
 		}
 		m.add(g, ip, port)
 	}
-}
-
-func (x *servicesTxn) ownerAt(vip netip.Addr) (owner ServiceKey, found bool) {
-	x.vips.WalkPrefix(vipPrefix(vip), func(k string, _ struct{}) bool {
-		owner, found = serviceKeyOf(k[vipBytes:]), true
-		return true
-	})
-	return owner, found
 }
 
 // endpoints adds those endpoints of the group that are in this network.
@@ -172,11 +155,6 @@ func (s *Service) commonLocality(shard ShardKey) Locality {
 		}
 	}
 	return common
-}
-
-func (m *networkMaker) finish() *Network {
-	slices.SortFunc(m.network.Gateways, func(a, b Gateway) int { return a.Address.Compare(b.Address) })
-	return m.network
 }
 
 // parseLocality reads REGION/ZONE/SUBZONE; what is missing is empty.

@@ -4,26 +4,22 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"isthmus.dev/isthmus/internal/btree"
+	"isthmus.dev/isthmus/internal/noted"
 )
 
-// networkIndex holds the networks and what they are made of.
+// networkIndex holds the networks, and what is kept only because they are made from it.
 type networkIndex struct {
 	byID     btree.Map[*Network]
-	claims   btree.Map[claim]        // network, service, shard: services whose labels make them gateways
-	uses     btree.Map[gatewayUse]   // kind, thing, network: what networks looked at for their gateways
-	origins  btree.Map[origin]       // network
-	resolved btree.Map[[]netip.Addr] // name
-	verdicts btree.Map[Verdict]      // gateway, observer
+	notes    noted.Notes                 // what each network was made from
+	refused  btree.Map[[]RefusedGateway] // network, known or not: gateways that are not used
+	members  btree.Map[struct{}]         // network, cluster
+	homes    btree.Map[NetworkID]        // cluster
+	claims   btree.Map[claim]            // network, service, shard: services whose labels make them gateways
+	resolved btree.Map[[]netip.Addr]     // name
+	verdicts btree.Map[Verdict]          // gateway, observer
 	placement
-}
-
-// origin is what a network was made of, known or not.
-type origin struct {
-	uses    map[string]gatewayUse // by key
-	refused []RefusedGateway
 }
 
 // claim is a service whose labels make it the entry of a network.
@@ -31,23 +27,6 @@ type claim struct {
 	service ServiceKey
 	shard   ShardKey
 }
-
-// gatewayUse means that the network must be recomputed when the thing changes.
-type gatewayUse struct {
-	of      string
-	network NetworkID
-}
-
-type useKind string
-
-const (
-	useOfName    useKind = "n" // a name that is resolved
-	useOfService useKind = "s" // services of a hostname
-	useOfAddress useKind = "a" // an address that may be the VIP of a service
-	useOfGateway useKind = "g" // a gateway that may be probed
-)
-
-func (k useKind) prefix(of string) string { return string(k) + of + nul }
 
 func (x networkIndex) known(id NetworkID) (*Network, bool) {
 	n, ok := x.byID.Get(string(id))
@@ -60,100 +39,58 @@ func (x networkIndex) known(id NetworkID) (*Network, bool) {
 // networksTxn is a networkIndex in the making.
 type networksTxn struct {
 	byID     btree.Txn[*Network]
+	notes    noted.Txn
+	refused  btree.Txn[[]RefusedGateway]
+	members  btree.Txn[struct{}]
+	homes    btree.Txn[NetworkID]
 	claims   btree.Txn[claim]
-	uses     btree.Txn[gatewayUse]
-	origins  btree.Txn[origin]
 	resolved btree.Txn[[]netip.Addr]
 	verdicts btree.Txn[Verdict]
 	placement
-	dirty   map[NetworkID]bool // to be recomputed
-	all     bool               // every network is dirty
-	zonesAt bool               // a Network object changed, and with it the placement
+	zonesAt bool // a Network object changed, and with it the placement
 	changes *changes
 }
 
 func (x networkIndex) txn() networksTxn {
 	return networksTxn{
-		byID: x.byID.Txn(), claims: x.claims.Txn(), uses: x.uses.Txn(), origins: x.origins.Txn(), resolved: x.resolved.Txn(),
-		verdicts:  x.verdicts.Txn(),
-		placement: x.placement,
-		dirty:     map[NetworkID]bool{},
+		byID: x.byID.Txn(), notes: x.notes.Txn(), refused: x.refused.Txn(), members: x.members.Txn(), homes: x.homes.Txn(),
+		claims: x.claims.Txn(), resolved: x.resolved.Txn(), verdicts: x.verdicts.Txn(), placement: x.placement,
 	}
 }
 
 func (x *networksTxn) commit() networkIndex {
 	return networkIndex{
-		byID: x.byID.Commit(), claims: x.claims.Commit(), uses: x.uses.Commit(), origins: x.origins.Commit(), resolved: x.resolved.Commit(),
-		verdicts:  x.verdicts.Commit(),
-		placement: x.placement,
+		byID: x.byID.Commit(), notes: x.notes.Commit(), refused: x.refused.Commit(), members: x.members.Commit(), homes: x.homes.Commit(),
+		claims: x.claims.Commit(), resolved: x.resolved.Commit(), verdicts: x.verdicts.Commit(), placement: x.placement,
 	}
 }
 
-// used marks the networks that looked at the thing.
-func (x *networksTxn) used(kind useKind, of string) {
-	x.uses.WalkPrefix(kind.prefix(of), func(_ string, use gatewayUse) bool {
-		x.dirty[use.network] = true
-		return false
-	})
-}
+// noteObject notes that an object changed which may place endpoints.
+func (x *networksTxn) noteObject(key ObjectKey) { x.zonesAt = x.zonesAt || key.Of() == NetworkKind }
 
-// claimed marks the networks whose entry the services of the cluster claim to be:
-// whether a claim counts depends on the cluster's own network.
-func (x *networksTxn) claimed(by ClusterID) {
-	x.claims.Walk(func(k string, c claim) bool {
-		if id, _, _ := strings.Cut(k, nul); c.shard.Cluster == by {
-			x.dirty[NetworkID(id)] = true
-		}
-		return false
-	})
-}
-
-// noteObject notes that an object changed which may decide about
-// networks.
-func (x *networksTxn) noteObject(key ObjectKey) {
-	switch {
-	case key.Of() == NetworkKind:
-		x.dirty[NetworkID(key.Name)] = true
-		x.zonesAt = true
-	case key == MeshSettingsKey:
-		x.all = true
+// move puts the cluster into another network; empty: it is in none.
+func (x *networksTxn) move(id ClusterID, from, to NetworkID) {
+	if from != "" {
+		x.members.Delete(string(from) + nul + string(id))
+		x.homes.Delete(string(id))
+	}
+	if to != "" {
+		x.members.Set(string(to)+nul+string(id), struct{}{})
+		x.homes.Set(string(id), to)
 	}
 }
 
-// noteService notes that the service changed.
-func (x *networksTxn) noteService(key ServiceKey, old, now *Service) {
-	x.used(useOfService, string(key.Hostname))
-	before, after := old.SingleVIPs(), now.SingleVIPs()
-	for _, list := range [...][]netip.Addr{before, after} {
-		for _, vip := range list {
-			x.used(useOfAddress, vip.String())
-		}
-	}
-	for _, svc := range [...]*Service{old, now} {
-		if svc == nil {
-			continue
-		}
-		for _, shard := range svc.Shards.All() {
-			if id := shard.claims(); id != "" {
-				x.dirty[id] = true
-			}
-		}
-	}
-}
-
-// noteClaim moves the index of gateways by label from the old shard to the new.
-func (x *networksTxn) noteClaim(source ShardKey, key ServiceKey, old, now *Shard) {
+// indexClaim moves the index of gateways by label from the old shard to the new.
+func (x *networksTxn) indexClaim(source ShardKey, key ServiceKey, old, now *Shard) {
 	at := func(id NetworkID) string {
 		return string(id) + nul + key.sortKey() + nul + source.prefix()
 	}
 	before, after := old.claims(), now.claims()
 	if before != after && before != "" {
 		x.claims.Delete(at(before))
-		x.dirty[before] = true
 	}
 	if after != "" {
 		x.claims.Set(at(after), claim{service: key, shard: source})
-		x.dirty[after] = true
 	}
 }
 
@@ -161,7 +98,6 @@ func (x *networksTxn) noteClaim(source ShardKey, key ServiceKey, old, now *Shard
 func (x *networksTxn) applyResolved(delta Delta[Hostname, []netip.Addr]) {
 	for _, name := range delta.removed(x.resolvedNames()) {
 		if _, had := x.resolved.Delete(string(name)); had {
-			x.used(useOfName, string(name))
 			x.changes.any = true
 		}
 	}
@@ -171,7 +107,6 @@ func (x *networksTxn) applyResolved(delta Delta[Hostname, []netip.Addr]) {
 			continue
 		}
 		x.resolved.Set(string(name), to)
-		x.used(useOfName, string(name))
 		x.changes.any = true
 	}
 }

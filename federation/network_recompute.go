@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"isthmus.dev/isthmus/internal/noted"
 )
 
 // The labels with which a Service of a cluster says that it is the entry of a
@@ -39,40 +41,31 @@ func (s *Shard) gatewayPort() uint16 {
 
 // networking makes the networks.
 type networking struct {
-	objects  *objectsTxn
 	networks *networksTxn
 	clusters *clustersTxn
-	services *servicesTxn
 	changes  *changes
-	policy   *AddressPolicy
 }
 
-// recompute recomputes the networks of which anything changed. Its cost is that of
-// these, and of the number of clusters.
-func (n networking) recompute() {
-	if n.networks.all {
-		n.networks.origins.Walk(func(id string, _ origin) bool { n.networks.dirty[NetworkID(id)] = true; return false })
-	}
-	for id := range n.networks.dirty {
-		n.recomputeNetwork(id)
+// recompute makes those networks again that were made from something that changed.
+// Its cost is that of these, and of what changed.
+func (n networking) recompute(from *networkSources, notes noted.Notes) {
+	for id := range from.affected(notes) {
+		n.replace(makeNetwork(from, id))
 	}
 }
 
-func (n networking) recomputeNetwork(id NetworkID) {
+// replace replaces the network by what was made.
+func (n networking) replace(made networkMaker) {
+	id, now := made.network.ID, made.network
+	n.replaceRefused(id, now.Refused)
 	old, had := n.networks.byID.Get(string(id))
-	m := networkMaker{
-		of: n, network: &Network{ID: id, Clusters: n.clusters.inNetwork(id)}, byAddress: map[netip.AddrPort]bool{},
-		uses: map[string]gatewayUse{},
+	known := made.isDeclared || len(now.Clusters) > 0
+	if !known && len(now.Refused) == 0 {
+		made.read.Reader = noted.Reader{} // what speaks of it will have it made again
 	}
-	o, declared := n.objects.byKey.Get(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)}.SortKey())
-	if declared {
-		m.declared(o)
-	}
-	m.labelled()
-	now := m.finish()
-	n.replaceOrigin(id, origin{uses: m.uses, refused: now.Refused}, declared || len(now.Clusters) > 0)
+	n.networks.notes.Replace(string(id), made.read.Reader)
 	switch {
-	case !declared && len(now.Clusters) == 0:
+	case !known:
 		if !had {
 			return
 		}
@@ -88,14 +81,24 @@ func (n networking) recomputeNetwork(id NetworkID) {
 
 // networkMaker makes one network.
 type networkMaker struct {
-	of        networking
-	network   *Network
-	byAddress map[netip.AddrPort]bool
-	uses      map[string]gatewayUse // by key
+	read       networkReader
+	network    *Network
+	isDeclared bool // it has an object
+	byAddress  map[netip.AddrPort]bool
 }
 
-func (m *networkMaker) use(kind useKind, of string) {
-	m.uses[kind.prefix(of)+string(m.network.ID)] = gatewayUse{of: of, network: m.network.ID}
+// makeNetwork makes the network. It depends on nothing but what is read.
+func makeNetwork(from *networkSources, id NetworkID) networkMaker {
+	m := networkMaker{read: networkReader{from: from}, network: &Network{ID: id}, byAddress: map[netip.AddrPort]bool{}}
+	m.network.Clusters = m.read.clusters(id)
+	o, declared := m.read.object(ObjectKey{Group: MeshGroup, Kind: NetworkKind.Name, Name: string(id)})
+	if declared {
+		m.isDeclared = true
+		m.declared(o)
+	}
+	m.labelled()
+	slices.SortFunc(m.network.Gateways, func(a, b Gateway) int { return a.Address.Compare(b.Address) })
+	return m
 }
 
 // declared takes what the network's object says.
@@ -130,17 +133,12 @@ func (m *networkMaker) declared(o *Object) {
 
 // labelled takes the services whose labels make them gateways.
 func (m *networkMaker) labelled() {
-	var claims []claim
-	m.of.networks.claims.WalkPrefix(string(m.network.ID)+nul, func(_ string, c claim) bool {
-		claims = append(claims, c)
-		return false
-	})
-	for _, c := range claims {
-		svc, ok := m.of.services.Get(c.service.sortKey())
+	for _, c := range m.read.claims(m.network.ID) {
+		svc, ok := m.read.service(c.service)
 		if !ok || svc.Shards.Of(c.shard) == nil {
 			continue
 		}
-		if why := m.of.refuseClaim(m.network.ID, c); why != "" {
+		if why := m.refuseClaim(c); why != "" {
 			m.refuse(c.service.String(), why, c.cause())
 			continue
 		}
@@ -152,14 +150,14 @@ func (m *networkMaker) labelled() {
 // refuseClaim tells why a label does not make the service a gateway: a user who
 // may write Services in some namespace of some cluster must not be able to receive the
 // traffic of a network.
-func (n networking) refuseClaim(id NetworkID, c claim) string {
-	mesh := meshOf(n.objects.byKey.Get(MeshSettingsKey.SortKey()))
+func (m *networkMaker) refuseClaim(c claim) string {
+	mesh := meshOf(m.read.object(MeshSettingsKey))
 	if !mesh.AllowsGateways(c.service.Namespace) {
 		return fmt.Sprintf("has the label %s, but gateways may not be in namespace %q; list it in gatewayNamespaces of MeshSettings, or name the service in the Network", labelGatewayNetwork, c.service.Namespace)
 	}
-	if cluster, _ := n.clusters.Get(string(c.shard.Cluster)); cluster.Network() != id {
-		return fmt.Sprintf("has the label %s=%s, but its cluster %s is in network %s", labelGatewayNetwork, id,
-			c.shard.Cluster, cluster.Network())
+	if home := m.read.home(c.shard.Cluster); home != m.network.ID {
+		return fmt.Sprintf("has the label %s=%s, but its cluster %s is in network %s", labelGatewayNetwork, m.network.ID,
+			c.shard.Cluster, home)
 	}
 	return ""
 }
@@ -172,36 +170,27 @@ func (c claim) cause() GatewayCause {
 // problemOfGateway marks problems of labels.
 const problemOfGateway = "g"
 
-// replaceOrigin follows what the network was made of: what it looked at, and
-// which services of clusters are not taken for gateways, or not at all of their
-// addresses.
-func (n networking) replaceOrigin(id NetworkID, now origin, known bool) {
-	old, _ := n.networks.origins.Get(string(id))
-	for k := range old.uses {
-		if _, stays := now.uses[k]; !stays {
-			n.networks.uses.Delete(k)
-		}
-	}
-	for k, use := range now.uses {
-		n.networks.uses.Set(k, use)
-	}
-	for _, r := range old.refused {
-		if r.Cause.Shard != (ShardKey{}) && !slices.Contains(now.refused, r) {
+// replaceRefused follows which services of clusters are not taken for gateways, or not at
+// all of their addresses.
+func (n networking) replaceRefused(id NetworkID, now []RefusedGateway) {
+	old, _ := n.networks.refused.Get(string(id))
+	for _, r := range old {
+		if r.Cause.Shard != (ShardKey{}) && !slices.Contains(now, r) {
 			n.clusters.setProblem(r.Cause.Shard, problemOfGateway, r.name(id), nil)
 		}
 	}
-	for _, r := range now.refused {
+	for _, r := range now {
 		if r.Cause.Shard != (ShardKey{}) {
 			n.clusters.setProblem(r.Cause.Shard, problemOfGateway, r.name(id), &Problem{
 				Code: "GATEWAY_REFUSED", Object: r.Cause.Object.Title(), Field: "metadata.labels", Message: r.Gateway + " " + r.Why,
 			})
 		}
 	}
-	if !known && len(now.uses) == 0 && len(now.refused) == 0 {
-		n.networks.origins.Delete(string(id))
+	if len(now) == 0 {
+		n.networks.refused.Delete(string(id))
 		return
 	}
-	n.networks.origins.Set(string(id), now)
+	n.networks.refused.Set(string(id), now)
 }
 
 func (r RefusedGateway) name(id NetworkID) string {

@@ -11,7 +11,7 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	d := newDraft(s)
 	d.applyClock(e.Clock)
 	in, ex := d.intake(), d.exporting()
-	m, n := d.merging(), d.networking()
+	m := d.merging()
 	d.applySettings(e.Settings)
 	d.objects.apply(e.Objects, d.networks.noteObject, ex.noteObject, m.noteObject)
 	m.tick(s.clock)
@@ -29,7 +29,7 @@ func Next(s *Snapshot, e Edit) (*Snapshot, ChangeSet) {
 	in.apply(e)
 	ex.recompute()
 	m.recompute()
-	n.recompute()
+	d.networking().recompute(d.networkSources(), s.networks.notes)
 	d.clusters.applyProblems(e.Source, e.Problems)
 	d.applyRevision(e.Revision)
 	if !d.changes.any {
@@ -114,10 +114,7 @@ func (d *draft) contributed() contributed {
 }
 
 func (d *draft) networking() networking {
-	return networking{
-		objects: &d.objects, networks: &d.networks, clusters: &d.clusters, services: &d.services, changes: &d.changes,
-		policy: &d.settings.Addresses,
-	}
+	return networking{networks: &d.networks, clusters: &d.clusters, changes: &d.changes}
 }
 
 func (d *draft) commit() *Snapshot {
@@ -166,6 +163,5 @@ func (d *draft) applySettings(now *Settings) {
 	}
 	d.settings = *now
 	d.changes.record(settingEntry, "")
-	d.networks.all = true
 	d.contributions.markAll()
 }

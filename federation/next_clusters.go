@@ -36,36 +36,23 @@ func (x *clustersTxn) ids() iter.Seq[ClusterID] {
 	}
 }
 
-func (x *clustersTxn) inNetwork(id NetworkID) []ClusterID {
-	var found []ClusterID
-	x.Walk(func(_ string, c *Cluster) bool {
-		if c.Network() == id {
-			found = append(found, c.ID)
-		}
-		return false
-	})
-	return found
-}
-
 func (x *clustersTxn) precedence(id ClusterID) int {
 	c, _ := x.Get(string(id))
 	return c.precedence()
 }
 
-// store puts the cluster into the tree and notes the networks that gain or lose it.
+// store puts the cluster into the tree and into its network.
 // Where its network may change, it is for placing to call it.
 func (x *clustersTxn) store(now *Cluster) {
 	now.Declared = x.networks.clusters[now.ID]
 	old, had := x.Get(string(now.ID))
 	x.Set(string(now.ID), now)
-	if had && old.Network() == now.Network() {
-		return
+	switch {
+	case !had:
+		x.networks.move(now.ID, "", now.Network())
+	case old.Network() != now.Network():
+		x.networks.move(now.ID, old.Network(), now.Network())
 	}
-	x.networks.dirty[now.Network()] = true
-	if had {
-		x.networks.dirty[old.Network()] = true
-	}
-	x.networks.claimed(now.ID)
 }
 
 // declare follows the Network objects, which list clusters.
@@ -86,7 +73,7 @@ func (x *clustersTxn) declare() {
 func (x *clustersTxn) remove(gone []ClusterID) {
 	for _, id := range gone {
 		if old, had := x.Delete(string(id)); had {
-			x.networks.dirty[old.Network()] = true
+			x.networks.move(id, old.Network(), "")
 			x.renamed = x.renamed || old.Spec.Aliases != ""
 			x.changes.record(clusterEntry, string(id))
 		}

@@ -147,7 +147,7 @@ func (in *intake) setShard(source ShardKey, key ServiceKey, shard *Shard) {
 	in.workloads.indexSelector(source, key, was, shard)
 	in.bindings.index(source, key, was, shard)
 	in.services.indexNames(source, key, was, shard)
-	in.networks.noteClaim(source, key, was, shard)
+	in.networks.indexClaim(source, key, was, shard)
 }
 
 func (in *intake) applyWorkloads(source ShardKey, delta Delta[WorkloadKey, *Workload]) {

@@ -93,7 +93,6 @@ func (m *merging) merge(key ServiceKey, circle map[ServiceKey]bool) bool {
 	m.changes.record(serviceEntry, key.sortKey())
 	m.services.replace(key, old, now)
 	m.moveEndpoints(key, old, now)
-	m.networks.noteService(key, old, now)
 	return true
 }
 

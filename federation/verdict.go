@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"isthmus.dev/isthmus/internal/btree"
 )
 
 // VerdictKey names a way: from the gateways of one network to a gateway of
@@ -98,20 +96,13 @@ func verdictKey(gateway netip.AddrPort, observer NetworkID) string {
 	return string(binary.BigEndian.AppendUint16(at[:], gateway.Port())) + string(observer)
 }
 
-func verdictsOf(verdicts *btree.Txn[Verdict], gateway netip.AddrPort) (all []Verdict) {
-	verdicts.WalkPrefix(verdictKey(gateway, ""), func(_ string, v Verdict) bool {
-		all = append(all, v)
-		return false
-	})
-	return all
-}
+// gatewayOfVerdict is what the keys of all verdicts of a gateway begin with.
+func gatewayOfVerdict(key string) string { return key[:18] }
 
-// applyVerdicts follows what was found of gateways. Only the networks that have
-// them are recomputed.
+// applyVerdicts follows what was found of gateways.
 func (x *networksTxn) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
 	for _, key := range delta.removed(x.probed()) {
 		if _, had := x.verdicts.Delete(verdictKey(key.Gateway, key.Observer)); had {
-			x.used(useOfGateway, key.Gateway.String())
 			x.changes.any = true
 		}
 	}
@@ -122,7 +113,6 @@ func (x *networksTxn) applyVerdicts(delta Delta[VerdictKey, Verdict]) {
 			continue
 		}
 		x.verdicts.Set(verdictKey(at, key.Observer), now)
-		x.used(useOfGateway, at.String())
 		x.changes.any = true
 	}
 }

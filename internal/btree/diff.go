@@ -1,5 +1,7 @@
 package btree
 
+import "slices"
+
 // Diff visits the keys that only one of the maps has, or for which they may have different
 // values, in the order of keys. A value is nil where its map lacks the key. What the maps share
 // is not looked at: with few changes between them, the cost does not depend on their size.
@@ -74,6 +76,7 @@ func (c *cursor[V]) drop() {
 func (c *cursor[V]) expand() {
 	n := c.top()
 	c.pop()
+	c.stack = slices.Grow(c.stack, len(n.kids))
 	for i := len(n.kids) - 1; i >= 0; i-- {
 		c.stack = append(c.stack, n.kids[i])
 	}
