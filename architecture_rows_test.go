@@ -5,55 +5,152 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestK83ProvidersAreAskedForTraits refuses code that compares a provider with a certain kind of registry, where a new
-// kind would have to be added.
-func TestK83ProvidersAreAskedForTraits(t *testing.T) {
-	t.Parallel()
+// source is a file of the product.
+type source struct {
+	path  string
+	file  *ast.File
+	files *token.FileSet
+}
+
+// sources calls back with each file that is neither generated nor for tests alone.
+func sources(t *testing.T, each func(source)) {
+	t.Helper()
 	files := token.NewFileSet()
-	isKind := func(e ast.Expr) bool {
-		s, is := e.(*ast.SelectorExpr)
-		if !is {
-			return false
-		}
-		room, is := s.X.(*ast.Ident)
-		return is && room.Name == "federation" && slices.Contains([]string{"Kubernetes", "Consul", "Mock"}, s.Sel.Name)
-	}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != ".":
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "." || strings.HasSuffix(entry.Name(), "test")):
 			return filepath.SkipDir
-		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".generated.go"):
 			return nil
 		}
 		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+		if err == nil {
+			each(source{filepath.ToSlash(path), file, files})
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			var compared []ast.Expr
-			switch n := n.(type) {
-			case *ast.BinaryExpr:
-				compared = []ast.Expr{n.X, n.Y}
-			case *ast.CaseClause:
-				compared = n.List
-			}
-			if slices.ContainsFunc(compared, isKind) {
-				t.Errorf("%s compares a provider with a kind of registry: ask for a trait of federation.Provider or of provider.Kind",
-					files.Position(n.Pos()))
-			}
-			return true
-		})
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// room is the folder of the file.
+func (s source) room() string { return path.Dir(s.path) }
+
+// names reports whether the expression is one of the names of a room, whatever the file calls it.
+func (s source) names(e ast.Expr, room string, names []string) bool {
+	if of, is := e.(*ast.Ident); is {
+		return s.room() == room && slices.Contains(names, of.Name)
+	}
+	of, is := e.(*ast.SelectorExpr)
+	if !is || !slices.Contains(names, of.Sel.Name) {
+		return false
+	}
+	by, is := of.X.(*ast.Ident)
+	return is && slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool {
+		imported, _ := strconv.Unquote(i.Path.Value)
+		called := path.Base(imported)
+		if i.Name != nil {
+			called = i.Name.Name
+		}
+		return called == by.Name && imported == "isthmus.dev/isthmus/"+room
+	})
+}
+
+// compared are what is compared with something in the node.
+func compared(n ast.Node) []ast.Expr {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		return []ast.Expr{n.X, n.Y}
+	case *ast.CaseClause:
+		return n.List
+	}
+	return nil
+}
+
+// TestK83ProvidersAreAskedForTraits refuses code that compares a provider with a certain kind of registry, where a new
+// kind would have to be added. The traits themselves are methods of the provider.
+func TestK83ProvidersAreAskedForTraits(t *testing.T) {
+	t.Parallel()
+	sources(t, func(s source) {
+		isKind := func(e ast.Expr) bool { return s.names(e, "federation", []string{"Kubernetes", "Consul", "Mock"}) }
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if of, is := n.(*ast.FuncDecl); is && of.Recv != nil && s.names(of.Recv.List[0].Type, "federation", []string{"Provider"}) {
+				return false
+			}
+			if slices.ContainsFunc(compared(n), isKind) {
+				t.Errorf("%s compares a provider with a kind of registry: ask for a trait of federation.Provider or of provider.Kind",
+					s.files.Position(n.Pos()))
+			}
+			return true
+		})
+	})
+}
+
+// typeRoom has the table of xDS types.
+const typeRoom = "xds/envoy/resource"
+
+// TestK84TypesAreAskedForTraits refuses code that compares a type of xDS with a certain one, lists some, or writes the URL
+// of one: a new type would have to be added there. What depends on a type asks for a trait of its row, or has a row for
+// each type itself (a map by type).
+func TestK84TypesAreAskedForTraits(t *testing.T) {
+	t.Parallel()
+	var names, urls []string
+	sources(t, func(s source) {
+		if s.path != typeRoom+"/type.go" {
+			return
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			spec, is := n.(*ast.ValueSpec)
+			if !is {
+				return true
+			}
+			if of, is := spec.Type.(*ast.Ident); is && of.Name == "Type" {
+				url, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				names, urls = append(names, spec.Names[0].Name), append(urls, url)
+			}
+			return true
+		})
+	})
+	if len(names) < 8 || !slices.Contains(names, "ClusterType") {
+		t.Fatalf("the types of xDS are not found: %v", names)
+	}
+	sources(t, func(s source) {
+		if s.room() == typeRoom {
+			return
+		}
+		isType := func(e ast.Expr) bool { return s.names(e, typeRoom, names) || s.names(e, "xds/envoy", names) }
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			at := func(problem string) {
+				t.Errorf("%s %s: ask for a trait of resource.Type, or have a row for each type", s.files.Position(n.Pos()), problem)
+			}
+			if slices.ContainsFunc(compared(n), isType) {
+				at("compares a type of xDS with a certain one")
+			}
+			switch n := n.(type) {
+			case *ast.CompositeLit:
+				if of, is := n.Type.(*ast.ArrayType); is && slices.ContainsFunc(n.Elts, isType) {
+					if s.names(of.Elt, typeRoom, []string{"Type"}) || s.names(of.Elt, "xds/envoy", []string{"Type"}) {
+						at("lists types of xDS")
+					}
+				}
+			case *ast.BasicLit:
+				text, _ := strconv.Unquote(n.Value)
+				if n.Kind == token.STRING && slices.ContainsFunc(urls, func(url string) bool { return strings.Contains(text, url) }) {
+					at("writes the URL of a type of xDS")
+				}
+			}
+			return true
+		})
+	})
 }

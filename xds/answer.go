@@ -58,7 +58,7 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flig
 	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.client.slots.get(r.name).acked == r })
 	suspects := suspectsAmong(fresh, text)
 	whole := suspects
-	if envoy.HasParts(s.kind) {
+	if s.kind.Has(envoy.InParts) {
 		whole = s.nacks.search(suspects, s.sync.LastError, s.client.slots)
 		if len(whole) == 0 {
 			for _, r := range suspects {

@@ -15,7 +15,7 @@ import (
 func (g *group) prepare(names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.kind == envoy.RouteType {
+	if g.kind.Has(envoy.BuiltInParts) {
 		return // the builds share parts
 	}
 	var missing []string
@@ -107,7 +107,7 @@ func (g *group) buildOne(name string, reader *federation.Reader) (r *resource, r
 			r, reasons, err = nil, nil, fmt.Errorf("building %s %q: panic: %v\n%s", g.kind, name, p, debug.Stack())
 		}
 	}()
-	if g.kind == envoy.RouteType {
+	if g.kind.Has(envoy.BuiltInParts) {
 		return g.assembleOne(name, reader)
 	}
 	m, reasons, err := g.message(name, reader)

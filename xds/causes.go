@@ -40,7 +40,7 @@ func (m madeFrom) causes(of *group, name string, latest *federation.Snapshot) []
 			found = append(found, key)
 		}
 	}
-	if of.kind == envoy.ClusterType || of.kind == envoy.EndpointType {
+	if of.kind.Has(envoy.Destinations) {
 		for _, key := range m.services[name] {
 			if svc, exists := latest.Service(key); exists && envoy.StandsFor(name, of.facet, svc, latest) {
 				found = append(found, federation.ObjectsBehind(latest, svc)...)

@@ -140,10 +140,10 @@ func (s *streamState) chunk(sub *subscription, b *batch) {
 	if sub.whole() {
 		return
 	}
-	size := 0
+	size, apart := 0, sub.kind.Has(envoy.Confidential)
 	for i, r := range b.changed {
 		size += r.size()
-		if i > 0 && (size > maxChunk || sub.kind == envoy.SecretType) {
+		if i > 0 && (size > maxChunk || apart) {
 			for _, later := range b.changed[i:] {
 				sub.queue.enqueue(later.name, trigger{urgent: true})
 			}
@@ -163,7 +163,7 @@ func (s *streamState) guard(sub *subscription, b *batch, now time.Time) {
 			gone += sent.weight()
 		}
 	}
-	if !sub.kind.Row().Rooted || b.since.IsZero() || gone == 0 || slices.ContainsFunc(b.changed, stays) || sub.client.live > gone {
+	if !sub.kind.Has(envoy.Rooted) || b.since.IsZero() || gone == 0 || slices.ContainsFunc(b.changed, stays) || sub.client.live > gone {
 		sub.empty = emptiness{}
 		return
 	}
@@ -218,9 +218,6 @@ func (s *streamState) send(sub *subscription, b batch, now time.Time) *response 
 // for them without a word.
 func (s *streamState) parents(sub *subscription, changed []*resource, now time.Time) {
 	eds, rds, sds := s.subs[envoy.EndpointType], s.subs[envoy.RouteType], s.subs[envoy.SecretType]
-	if eds == nil && sub.kind == envoy.ClusterType && len(s.warming) == 0 {
-		s.warming = make(map[string]struct{}, len(changed))
-	}
 	for _, r := range changed {
 		for _, name := range r.refs.secrets {
 			if sds != nil && sds.includes(name) {
@@ -230,6 +227,9 @@ func (s *streamState) parents(sub *subscription, changed []*resource, now time.T
 		for _, name := range r.refs.assignments {
 			switch {
 			case eds == nil:
+				if len(s.warming) == 0 {
+					s.warming = make(map[string]struct{}, len(changed))
+				}
 				s.warming[name] = struct{}{}
 			case eds.includes(name):
 				eds.queue.enqueue(name, trigger{since: now, urgent: true, resend: true})

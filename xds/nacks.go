@@ -90,7 +90,7 @@ func newForms(kind envoy.Type, r, acked *resource) []envoy.Form {
 // permitted is the resource as the client may get it: r itself, or r with other
 // forms of the parts that it refuses; nil: neither.
 func (n *nacks) permitted(r *resource, has *slots, from source) *resource {
-	if n.repair.idle() || !envoy.HasParts(n.kind) {
+	if n.repair.idle() || !n.kind.Has(envoy.InParts) {
 		return r
 	}
 	accepted := has.get(r.name).acked
@@ -131,5 +131,5 @@ func (n *nacks) blamed(name string, forms []envoy.Form, from source) []fleet.Ref
 // refusedWhole is the rejection of a resource of which no part is known to be at fault.
 // Many objects share a resource with parts: then none of them is blamed.
 func refusedWhole(kind envoy.Type, name, text string) rejection {
-	return rejection{parts: []fleet.RefusedPart{{Title: envoy.PartTitle(kind, name, ""), Error: text, Whole: !envoy.HasParts(kind)}}}
+	return rejection{parts: []fleet.RefusedPart{{Title: envoy.PartTitle(kind, name, ""), Error: text, Whole: !kind.Has(envoy.InParts)}}}
 }

@@ -41,7 +41,7 @@ func (n *nameSet) reset(s *federation.Snapshot, r *federation.Reader) {
 	n.counts, n.contributions = make(map[string]int, len(before)), make(map[federation.ServiceKey][]string, len(contributed))
 	n.read, n.fixed = derive.NewByHost(), nil
 	n.refix(s, r)
-	if n.of.make.contributed(n.of.facet) {
+	if n.of.make.contributed(n.of.kind, n.of.facet) {
 		var names []string
 		reader := s.Read()
 		for services := range byHostname(s) {
@@ -93,7 +93,7 @@ func (n *nameSet) follow(c federation.ChangeSet, before, after *federation.Snaps
 // affected are the hostnames whose services may contribute other names after the changes,
 // each once.
 func (n *nameSet) affected(c federation.ChangeSet, before, after *federation.Snapshot) []federation.Hostname {
-	if !n.of.make.contributed(n.of.facet) {
+	if !n.of.make.contributed(n.of.kind, n.of.facet) {
 		return nil
 	}
 	hosts := n.read.Affected(c, before, after)

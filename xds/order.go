@@ -25,7 +25,7 @@ func (s *streamState) judge(sub *subscription, name string, w trigger) verdict {
 	if e.sent == nil {
 		return verdict{remove: w.tell && sub.delta}
 	}
-	if !sub.delta && !sub.kind.Row().Rooted { // the protocol has no word for it
+	if !sub.delta && !sub.kind.Has(envoy.Rooted) { // the protocol has no word for it
 		sub.client.sent(name, nil)
 		sub.client.slots.set(name, entry{})
 		return verdict{}
@@ -62,7 +62,7 @@ func (s *streamState) judgePresent(sub *subscription, target *resource, e entry,
 // client has not accepted yet, but is going to get.
 func (s *streamState) needsNewCluster(sub *subscription, r *resource) bool {
 	cds := s.subs[envoy.ClusterType]
-	if cds == nil || sub.kind != envoy.ListenerType && sub.kind != envoy.RouteType {
+	if cds == nil || !sub.kind.Has(envoy.Refers) {
 		return false
 	}
 	return slices.ContainsFunc(r.refs.clusters, func(name string) bool {
@@ -82,10 +82,12 @@ func (s *streamState) needsNewCluster(sub *subscription, r *resource) bool {
 // for now: a cluster while the client may still use it, endpoints while their
 // cluster stays.
 func (s *streamState) stillNeeded(sub *subscription, r *resource, w trigger) (held bool, until time.Time) {
-	switch sub.kind {
-	case envoy.ClusterType:
+	switch {
+	case sub.kind.Has(envoy.Assigned):
+		return s.retains(r.name), time.Time{}
+	case sub.kind.Has(envoy.Referred):
 		until = w.since.Add(s.timing.removal)
-		for _, kind := range []envoy.Type{envoy.ListenerType, envoy.RouteType} {
+		for _, kind := range referringTypes {
 			referrer := s.subs[kind]
 			if referrer == nil || !s.usage(referrer).has(r.name) {
 				continue
@@ -96,8 +98,6 @@ func (s *streamState) stillNeeded(sub *subscription, r *resource, w trigger) (he
 			}
 		}
 		return held, until
-	case envoy.EndpointType:
-		return s.retains(r.name), time.Time{}
 	}
 	return false, time.Time{}
 }

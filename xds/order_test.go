@@ -176,3 +176,12 @@ func TestClusterStaysAfterARefusal(t *testing.T) {
 		}
 	})
 }
+
+// A type is built from snapshots, or streams know where its resources come from.
+func TestK84EveryTypeHasASupply(t *testing.T) {
+	for _, row := range envoy.Types() {
+		if of, supplied := supplies[row.Type]; supplied == row.Has(envoy.Built) || supplied && of.open == nil {
+			t.Errorf("%s is built: %t; it has a supply: %t", row.Type, row.Has(envoy.Built), supplied)
+		}
+	}
+}

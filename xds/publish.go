@@ -49,7 +49,7 @@ func (s *subscription) delivery() *fleet.Delivery {
 		d.Refused = s.refusedAt
 	}
 	d.Open, d.Bulk = s.open()
-	if s.kind == envoy.SecretType {
+	if s.kind.Has(envoy.Confidential) {
 		d.RefusedSecrets = slices.Sorted(maps.Keys(s.nacks.barred))
 	}
 	return d

@@ -15,7 +15,7 @@ type builder struct {
 	view  func(envoy.Node, *federation.Reader) envoy.View
 	fixed func(envoy.Type, envoy.Facet, *federation.Reader) []string
 	// contributed reports whether services contribute names at all.
-	contributed func(envoy.Facet) bool
+	contributed func(envoy.Type, envoy.Facet) bool
 	contributes func(envoy.Type, envoy.Facet, *federation.Service, *federation.Reader) []string
 	build       func(envoy.Type, string, envoy.Facet, *federation.Reader) (proto.Message, []envoy.Reason, error)
 	validate    func(proto.Message) error

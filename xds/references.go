@@ -193,17 +193,21 @@ func nameOf(m proto.Message) string {
 
 // pushOrder is the order in which changes of the types that are built from
 // snapshots are pushed.
-var pushOrder = typesThat(func(r envoy.TypeRow) bool { return r.Built })
+var pushOrder = envoy.TypesWith(envoy.Built)
 
 // servedTypes are all types, in the order in which changes are pushed.
-var servedTypes = typesThat(func(envoy.TypeRow) bool { return true })
+var servedTypes = typesOf(envoy.Types())
 
-func typesThat(hold func(envoy.TypeRow) bool) []envoy.Type {
+// renewedTypes are those whose resources change whatever the snapshot.
+var renewedTypes = slices.DeleteFunc(typesOf(envoy.Types()), func(t envoy.Type) bool { return t.Has(envoy.Built) })
+
+// referringTypes are those whose resources refer to clusters.
+var referringTypes = envoy.TypesWith(envoy.Refers)
+
+func typesOf(rows []envoy.TypeRow) []envoy.Type {
 	var types []envoy.Type
-	for _, r := range envoy.Types() {
-		if hold(r) {
-			types = append(types, r.Type)
-		}
+	for _, r := range rows {
+		types = append(types, r.Type)
 	}
 	return types
 }

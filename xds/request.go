@@ -79,7 +79,7 @@ func (s *subscription) readSotW(r request, now time.Time) bool {
 	}
 	names, all := withoutWildcard(r.names)
 	s.named = s.named || len(r.names) > 0
-	all = s.kind.Row().Rooted && (all || !s.named)
+	all = s.kind.Has(envoy.Rooted) && (all || !s.named)
 	changed := s.subscribe(names, without(s.client.slots, names), all, now)
 	switch {
 	case first:
@@ -167,9 +167,9 @@ func (s *subscription) readDelta(r request, now time.Time) {
 	all := s.wildcard && !noWildcard
 	s.named = s.named || len(r.names) > 0
 	if wildcard {
-		all = s.kind.Row().Rooted
+		all = s.kind.Has(envoy.Rooted)
 	}
-	if first && s.kind.Row().Rooted && !s.named && len(r.unsubscribe) == 0 {
+	if first && s.kind.Has(envoy.Rooted) && !s.named && len(r.unsubscribe) == 0 {
 		all = true
 	}
 	s.subscribe(names, gone, all, now)

@@ -46,6 +46,14 @@ func newRootSource(c *xdsClient) *rootSource {
 	return s
 }
 
+// openRoots returns the trust bundles of the stream.
+func openRoots(st *stream) []source {
+	if st.roots == nil {
+		st.roots = newRootSource(&st.client)
+	}
+	return []source{st.roots}
+}
+
 // sync reads the bundles again if they may have changed.
 func (s *rootSource) sync(*federation.Snapshot) uint64 {
 	if !s.recheck || s.secrets == nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"log/slog"
+	"slices"
 	"time"
 
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -83,6 +84,14 @@ func (st *stream) openSecrets() []source {
 	return []source{st.secrets}
 }
 
+// reopenSecrets is openSecrets if they may differ from those of the stream, else nil.
+func reopenSecrets(st *stream) []source {
+	if slices.Equal(groupKeysOf(st.view, envoy.SecretType), st.held[envoy.SecretType]) && st.secretsUnchanged() {
+		return nil
+	}
+	return st.openSecrets()
+}
+
 // secretsUnchanged reports whether the node may have what it had, beside what its resources refer to.
 func (st *stream) secretsUnchanged() bool {
 	return st.secrets.credentials == st.hasCredentials() && st.secrets.certificate == st.view.Certificate()
@@ -117,7 +126,7 @@ func lateResource(name, fingerprint string) *resource {
 // A secret that has changed since, or that was to be put back, is excluded: the client
 // keeps the one that it has, and the new one follows.
 func (st *stream) reveal(r *response) *response {
-	if r.kind != envoy.SecretType {
+	if !r.kind.Has(envoy.Confidential) {
 		return r
 	}
 	out := *r

@@ -59,7 +59,7 @@ func (r *resource) content(kind envoy.Type) fleet.Content {
 		return fleet.Content{}
 	}
 	shown := fleet.Content{Version: r.version}
-	if kind != envoy.SecretType && !r.late && r.hasBody() {
+	if !kind.Has(envoy.Confidential) && !r.late && r.hasBody() {
 		shown.Size = r.size()
 		shown.JSON = func() ([]byte, error) { return r.redacted(kind) }
 	}

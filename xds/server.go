@@ -126,7 +126,7 @@ func (s *Server) release(key groupKey) {
 		if g.users == 0 {
 			delete(s.groups, key)
 			g.close()
-			if envoy.HasParts(key.kind) {
+			if key.kind.Has(envoy.InParts) {
 				s.retired.add(key, g.blame)
 			}
 		}

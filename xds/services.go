@@ -34,7 +34,7 @@ func serviceGroups(of *Server) []*group {
 	defer of.mu.Unlock()
 	var found []*group
 	for key, g := range of.groups {
-		if key.kind == envoy.ClusterType || key.kind == envoy.EndpointType {
+		if key.kind.Has(envoy.Destinations) {
 			found = append(found, g.group)
 		}
 	}

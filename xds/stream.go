@@ -172,28 +172,43 @@ func (st *stream) newState() *streamState {
 	}
 }
 
+// supply has what streams do about a type that is not built from snapshots.
+type supply struct {
+	open   func(*stream) []source
+	reopen func(*stream) []source  // nil if they do not differ; no function: they never do
+	asked  func(*stream, []string) // notes which names a client asks for; no function: it does not matter
+}
+
+// supplies has a row for each type that is served and not built.
+var supplies = map[envoy.Type]supply{
+	envoy.SecretType: {(*stream).openSecrets, reopenSecrets, func(st *stream, names []string) {
+		st.secrets.ask(names)
+		st.noteRefused(names)
+	}},
+	envoy.ProxyConfigType: {open: openRoots},
+}
+
+// reportTypes are the types of requests that want nothing: they tell something.
+var reportTypes = map[envoy.Type]func(*stream, request) error{
+	envoy.HealthType: func(st *stream, r request) error { return st.registered.reportHealth(&st.client, r) },
+}
+
 // open returns the groups of the node for the type.
 func (st *stream) open(t envoy.Type) []source {
-	switch t {
-	case envoy.SecretType:
-		return st.openSecrets()
-	case envoy.ProxyConfigType:
-		if st.roots == nil {
-			st.roots = newRootSource(&st.client)
-		}
-		return []source{st.roots}
+	if of, supplied := supplies[t]; supplied {
+		return of.open(st)
 	}
-	if !slices.Contains(pushOrder[:], t) {
+	if !t.Has(envoy.Built) {
 		st.client.provoke("ignoring a request: its type is not supported", slog.String("type", printable(string(t))))
 		return nil
 	}
 	return st.acquire(t, groupKeysOf(st.view, t))
 }
 
-// groupKeysOf names the groups of the view for the type. Those of secrets are of what refers to
+// groupKeysOf names the groups of the view for the type. Those of secrets, which are not built, are of what refers to
 // them.
 func groupKeysOf(of *envoy.View, t envoy.Type) []groupKey {
-	if t != envoy.SecretType {
+	if t.Has(envoy.Built) {
 		return groupsFor(t, of.Facets(t))
 	}
 	var keys []groupKey
@@ -228,15 +243,15 @@ func (st *stream) acquire(t envoy.Type, keys []groupKey) []source {
 // reopen returns the groups of the node if they differ from those of the stream,
 // else nil.
 func (st *stream) reopen(t envoy.Type) []source {
-	if t == envoy.ProxyConfigType {
-		return nil
+	if of, supplied := supplies[t]; supplied {
+		if of.reopen == nil {
+			return nil
+		}
+		return of.reopen(st)
 	}
 	keys := groupKeysOf(st.view, t)
-	if slices.Equal(keys, st.held[t]) && (t != envoy.SecretType || st.secretsUnchanged()) {
+	if slices.Equal(keys, st.held[t]) {
 		return nil
-	}
-	if t == envoy.SecretType {
-		return st.openSecrets()
 	}
 	return st.acquire(t, keys)
 }
@@ -249,8 +264,8 @@ func (st *stream) take(m message) error {
 	if err := m.check(st.server.options.Limits); err != nil {
 		return err
 	}
-	if m.kind == envoy.HealthType {
-		return st.registered.reportHealth(&st.client, m.request)
+	if report := reportTypes[m.kind]; report != nil {
+		return report(st, m.request)
 	}
 	sub, asked := st.state.handle(m.request, time.Now())
 	if sub != nil && sub.client.slots.excess != nil {
@@ -262,9 +277,8 @@ func (st *stream) take(m message) error {
 	if sub == nil {
 		return nil
 	}
-	if m.kind == envoy.SecretType {
-		st.secrets.ask(m.names)
-		st.noteRefused(m.names)
+	if asked := supplies[m.kind].asked; asked != nil {
+		asked(st, m.names)
 	}
 	return sub.tooMany(st.server.options.Limits)
 }

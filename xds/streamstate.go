@@ -54,7 +54,7 @@ func (s *streamState) handle(r request, now time.Time) (sub *subscription, asked
 		sub = newSubscription(r.kind, s.delta, s.names, s.account, s.shared)
 		sub.setSources(sources)
 		s.subs[r.kind] = sub
-		if r.kind == envoy.EndpointType {
+		if r.kind.Has(envoy.Assigned) {
 			for name := range s.warming {
 				sub.client.slots.rewarm(name)
 			}
@@ -134,7 +134,7 @@ func (s *streamState) close() {
 
 // renew notes which secrets and roots changed, whatever the snapshot.
 func (s *streamState) renew(now time.Time) {
-	for _, kind := range []envoy.Type{envoy.ProxyConfigType, envoy.SecretType} {
+	for _, kind := range renewedTypes {
 		if sub := s.subs[kind]; sub != nil {
 			sub.collect(s.latest(), now)
 		}

@@ -80,7 +80,7 @@ func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account,
 }
 
 // whole reports whether every response carries the complete state.
-func (s *subscription) whole() bool { return !s.delta && s.kind.Row().Rooted }
+func (s *subscription) whole() bool { return !s.delta && s.kind.Has(envoy.Rooted) }
 
 func (s *subscription) includes(name string) bool { return s.wildcard || s.client.slots.isNamed(name) }
 

@@ -8,6 +8,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // NewProxy shows one stream of a proxy as the fleet has it. What registries know of
@@ -85,19 +86,21 @@ func userAgent(of *fleet.Proxy) *string {
 }
 
 // shownTypes are shown of every proxy, whether it asked for them or not.
-var shownTypes = [...]string{
-	"type.googleapis.com/envoy.config.cluster.v3.Cluster",
-	"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
-	"type.googleapis.com/envoy.config.listener.v3.Listener",
-	"type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
-}
+var shownTypes = resource.TypesWith(resource.Shown)
 
 // syncs lists the status of each type, shownTypes first.
 func syncs(of *fleet.Proxy) []ProxySync {
-	types := slices.Sorted(maps.Keys(of.Sync))
-	types = slices.DeleteFunc(types, func(typeURL string) bool { return slices.Contains(shownTypes[:], typeURL) })
+	var types []string
+	for _, t := range shownTypes {
+		types = append(types, string(t))
+	}
+	for _, typeURL := range slices.Sorted(maps.Keys(of.Sync)) {
+		if !resource.Type(typeURL).Has(resource.Shown) {
+			types = append(types, typeURL)
+		}
+	}
 	var all []ProxySync
-	for _, typeURL := range slices.Concat(shownTypes[:], types) {
+	for _, typeURL := range types {
 		is, asked := of.Sync[typeURL]
 		if !asked {
 			is = fleet.Sync{Since: of.ConnectedAt}

@@ -227,7 +227,7 @@ func SecretFiles(o Options) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text = append([]byte("\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\n"), text...)
+		text = append(fmt.Appendf(nil, "\"@type\": type.googleapis.com/%s\n", secret.ProtoReflect().Descriptor().FullName()), text...)
 		files[name] = []byte("resources:\n- " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n  ") + "\n")
 	}
 	return files, nil

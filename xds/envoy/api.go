@@ -18,6 +18,22 @@ type TypeRow = resource.TypeRow
 // Types are all types, in the order in which changes are pushed.
 func Types() []TypeRow { return resource.Types }
 
+// TypesWith are the types that have the trait, in the order in which changes are pushed.
+func TypesWith(trait resource.Trait) []Type { return resource.TypesWith(trait) }
+
+// The traits of types that decide how they are sent.
+const (
+	Built        = resource.Built
+	Rooted       = resource.Rooted
+	Destinations = resource.Destinations
+	Assigned     = resource.Assigned
+	Referred     = resource.Referred
+	Refers       = resource.Refers
+	InParts      = resource.InParts
+	BuiltInParts = resource.BuiltInParts
+	Confidential = resource.Confidential
+)
+
 // The types that are built.
 const (
 	ClusterType  = resource.ClusterType

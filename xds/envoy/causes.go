@@ -20,26 +20,8 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 	v := facet.Open(f, r)
 	v.Causes = &facet.Causes{Of: map[any][]federation.ObjectKey{}}
 	found := map[string][]federation.ObjectKey{}
-	switch t {
-	case resource.RouteType:
-		contentOf(f).build[t](v, name)
-		for _, host := range parts {
-			found[host] = v.Causes.Of[host]
-		}
-	case resource.ListenerType:
-		l, _ := contentOf(f).build[t](v, name).(*listenerv3.Listener)
-		for _, chain := range append(l.GetFilterChains(), l.GetDefaultFilterChain()) {
-			of := chainName(chain)
-			if chain == l.GetDefaultFilterChain() {
-				of = defaultChain
-			}
-			if !slices.Contains(parts, of) {
-				continue
-			}
-			for _, filter := range chain.GetFilters() {
-				found[of] = append(found[of], v.Causes.Of[filter]...)
-			}
-		}
+	if of, divides := divided[t]; divides {
+		of.causes(v.Causes, contentOf(f)[t].build(v, name), parts, found)
 	}
 	patchedParts(v, t, name, parts, found)
 	for part, objects := range found {
@@ -49,12 +31,36 @@ func Causes(t resource.Type, name string, f node.Facet, r *federation.Reader, pa
 	return found
 }
 
+// hostCauses adds the objects of which virtual hosts are made.
+func hostCauses(of *facet.Causes, _ proto.Message, parts []string, found map[string][]federation.ObjectKey) {
+	for _, host := range parts {
+		found[host] = of.Of[host]
+	}
+}
+
+// chainCauses adds the objects of which filter chains are made.
+func chainCauses(of *facet.Causes, m proto.Message, parts []string, found map[string][]federation.ObjectKey) {
+	l, _ := m.(*listenerv3.Listener)
+	for _, chain := range append(l.GetFilterChains(), l.GetDefaultFilterChain()) {
+		name := chainName(chain)
+		if chain == l.GetDefaultFilterChain() {
+			name = defaultChain
+		}
+		if !slices.Contains(parts, name) {
+			continue
+		}
+		for _, filter := range chain.GetFilters() {
+			found[name] = append(found[name], of.Of[filter]...)
+		}
+	}
+}
+
 // patchedParts adds the EnvoyFilters whose patches changed a part.
 func patchedParts(v *facet.View, t resource.Type, name string, parts []string, found map[string][]federation.ObjectKey) {
-	if v.Facet.Extras().Patches == "" || !HasParts(t) {
+	if v.Facet.Extras().Patches == "" || !t.Has(resource.InParts) {
 		return
 	}
-	envoyfilter.Steps(v, contentOf(v.Facet).build[t](v, name), func(p envoyfilter.Patch, before, after proto.Message) {
+	envoyfilter.Steps(v, contentOf(v.Facet)[t].build(v, name), func(p envoyfilter.Patch, before, after proto.Message) {
 		was, now := formsByPart(before), formsByPart(after)
 		for _, part := range parts {
 			if was[part] != now[part] {

@@ -137,7 +137,7 @@ func (e explainer) build(t resource.Type, p service.ServedPort) *facet.View {
 		}
 		v := facet.Open(f, e.snapshot.Read())
 		v.GatewayHops = map[*federation.Endpoint]facet.GatewayHop{}
-		if m := contentOf(f).build[t](v, name); m != nil {
+		if m := contentOf(f)[t].build(v, name); m != nil {
 			return v
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/check"
+	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -23,9 +25,18 @@ type Form struct {
 	Digest [16]byte
 }
 
-// HasParts reports whether resources of the type consist of parts that a proxy may
-// refuse one by one.
-func HasParts(t resource.Type) bool { return t == resource.RouteType || t == resource.ListenerType }
+// division is what depends on the type of resources that consist of parts.
+type division struct {
+	empty  func() proto.Message
+	title  func(part string) string // for people
+	causes func(*facet.Causes, proto.Message, []string, map[string][]federation.ObjectKey)
+}
+
+// divided has a row for each type with resource.InParts.
+var divided = map[resource.Type]division{
+	resource.RouteType:    {func() proto.Message { return &routev3.RouteConfiguration{} }, hostTitle, hostCauses},
+	resource.ListenerType: {func() proto.Message { return &listenerv3.Listener{} }, chainTitle, chainCauses},
+}
 
 // Forms are those of a serialised resource, the one of what is around the parts
 // first.
@@ -91,15 +102,11 @@ type part struct {
 }
 
 func split(t resource.Type, body []byte) (*splitResource, error) {
-	var m proto.Message
-	switch t {
-	case resource.RouteType:
-		m = &routev3.RouteConfiguration{}
-	case resource.ListenerType:
-		m = &listenerv3.Listener{}
-	default:
+	of, divides := divided[t]
+	if !divides {
 		return nil, fmt.Errorf("resources of type %s have no parts", t)
 	}
+	m := of.empty()
 	if err := proto.Unmarshal(body, m); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", t.Row().Plural, err)
 	}

@@ -14,19 +14,19 @@ import (
 // Fixed returns the names that exist for everyone with this facet, whatever the
 // services.
 func Fixed(t resource.Type, f node.Facet, r *federation.Reader) []string {
-	fixed := contentOf(f).fixed
+	fixed := contentOf(f)[t].fixed
 	if fixed == nil {
 		return nil
 	}
-	return fixed(t, f, r.For(f.Objects))
+	return fixed(f, r.For(f.Objects))
 }
 
-// Contributed reports whether services contribute names at all to those of the facet.
-func Contributed(f node.Facet) bool { return contentOf(f).names != nil }
+// Contributed reports whether services contribute names at all to those of the type for the facet.
+func Contributed(t resource.Type, f node.Facet) bool { return contentOf(f)[t].names != nil }
 
 // Contributes returns the names that exist because of one service, sorted.
 func Contributes(t resource.Type, f node.Facet, s *federation.Service, r *federation.Reader) []string {
-	of := contentOf(f).names
+	of := contentOf(f)[t].names
 	if of == nil {
 		return nil
 	}
@@ -40,10 +40,7 @@ func Contributes(t resource.Type, f node.Facet, s *federation.Service, r *federa
 	if f.Balanced && !destination.Differs(f, s, r) {
 		return nil
 	}
-	if t == resource.ListenerType && f.Has(node.Offers) && service.IsHeadless(s) {
-		r.Endpoints(s.Key) // its listeners are at its pods
-	}
-	names := of(t, f, s, r)
+	names := of(f, s, r)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -46,7 +46,7 @@ type Assembled struct {
 // was read for a part in the part's. A nil result means that the name does not
 // exist.
 func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts) (*Assembled, []resource.Reason, error) {
-	v, planned := facet.Open(f, r), contentOf(f).plan
+	v, planned := facet.Open(f, r), contentOf(f)[resource.RouteType].plan
 	if planned == nil || f.Extras().Patches != "" {
 		return whole(v, name)
 	}
@@ -76,7 +76,7 @@ func AssembleRoutes(name string, f node.Facet, r *federation.Reader, parts Parts
 
 // whole makes routes that have no parts.
 func whole(v *facet.View, name string) (*Assembled, []resource.Reason, error) {
-	c, _ := contentOf(v.Facet).build[resource.RouteType].made(v, name).(*routev3.RouteConfiguration)
+	c, _ := contentOf(v.Facet)[resource.RouteType].build.made(v, name).(*routev3.RouteConfiguration)
 	if c == nil {
 		return nil, v.Reasons, nil
 	}

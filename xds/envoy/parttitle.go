@@ -13,22 +13,23 @@ import (
 // PartTitle names a part of a resource for people. The empty part is the resource.
 func PartTitle(t resource.Type, name, part string) string {
 	whole := fmt.Sprintf("%s %q", t.Row().Title, name)
-	switch {
-	case part == "":
+	of, divides := divided[t]
+	if part == "" || !divides {
 		return whole
-	case t == resource.RouteType:
-		return fmt.Sprintf("virtual host %q of %s", part, whole)
-	case part == defaultChain:
-		return "the default filter chain of " + whole
 	}
-	return chainTitle(part) + " of " + whole
+	return of.title(part) + " of " + whole
 }
+
+func hostTitle(name string) string { return fmt.Sprintf("virtual host %q", name) }
 
 // shownNames bounds the names of servers in the title of a filter chain.
 const shownNames = 3
 
 // chainTitle reads what chainName wrote.
 func chainTitle(name string) string {
+	if name == defaultChain {
+		return "the default filter chain"
+	}
 	match := &listenerv3.FilterChainMatch{}
 	inner := strings.TrimSuffix(strings.TrimPrefix(name, chainOpens), chainCloses)
 	if err := (prototext.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(inner), match); err != nil {

@@ -25,8 +25,8 @@ import (
 // that it is for reading only. An error means that the name or the type is not one that
 // Facets and Names give.
 func Build(t resource.Type, name string, f node.Facet, r *federation.Reader) (proto.Message, []resource.Reason, error) {
-	of, ok := contentOf(f).build[t]
-	if !ok {
+	of := contentOf(f)[t].build
+	if of == nil {
 		return nil, nil, fmt.Errorf("building %s %q: facet %s has no resources of this type", t, name, f)
 	}
 	v := facet.Open(f, r)

@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/cluster"
+	"isthmus.dev/isthmus/xds/envoy/destination"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/dns"
 	"isthmus.dev/isthmus/xds/envoy/edge"
@@ -33,20 +34,23 @@ type scope struct {
 	proxies, clients content // of proxies, and of gRPC clients that have none
 }
 
-// content is the resources of a scope.
-type content struct {
+// content is the resources of a scope, by type.
+type content map[resource.Type]resources
+
+// resources says which resources of one type a scope has, and how they are made.
+type resources struct {
 	// fixed are the names that exist whatever the services; nil: none.
-	fixed func(resource.Type, node.Facet, *federation.Reader) []string
+	fixed func(node.Facet, *federation.Reader) []string
 	// names are those that a service contributes; nil: none.
 	names namer
-	// build makes resources. It returns an untyped nil where the name does not exist.
-	build map[resource.Type]build
+	// build makes one. It returns an untyped nil where the name does not exist.
+	build build
 	// plan plans the routes, if they consist of virtual hosts that are built one by one; nil: they are built whole.
 	plan route.Planner
 }
 
 // namer lists the names that a service contributes, in any order (Contributes).
-type namer func(resource.Type, node.Facet, *federation.Service, *federation.Reader) []string
+type namer func(node.Facet, *federation.Service, *federation.Reader) []string
 
 type build func(v *facet.View, name string) proto.Message
 
@@ -71,114 +75,96 @@ func contentOf(f node.Facet) content {
 // offering are the scopes whose resources are made of services.
 var offering = scope{
 	proxies: content{
-		names: withSubsets(perPort(outbound.AppendNames)),
-		build: map[resource.Type]build{
-			resource.ClusterType: cluster.Build, resource.EndpointType: endpoint.Assignment, resource.ListenerType: listeners(outbound.Listener),
-		},
+		resource.ClusterType:  {names: withSubsets(perPort(outbound.AppendCluster)), build: cluster.Build},
+		resource.EndpointType: {names: withSubsets(perPort(outbound.AppendAssignment)), build: endpoint.Assignment},
+		resource.ListenerType: {names: withPods(perExposedPort(outbound.AppendListeners)), build: listeners(outbound.Listener)},
 	},
 	clients: content{
-		names: withSubsets(perPort(proxyless.AppendNames)),
-		build: map[resource.Type]build{resource.ClusterType: proxyless.Cluster, resource.EndpointType: proxyless.Assignment},
+		resource.ClusterType:  {names: withSubsets(perPort(proxyless.AppendName)), build: proxyless.Cluster},
+		resource.EndpointType: {names: withSubsets(perPort(proxyless.AppendName)), build: proxyless.Assignment},
 	},
 }
 
 // scopes has a row for each scope, in their order.
 var scopes = map[node.Scope]scope{
 	node.ScopeStatic: {
-		proxies: content{
-			fixed: always(resource.ClusterType, resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster),
-			build: map[resource.Type]build{resource.ClusterType: func(v *facet.View,
-				name string,
-			) proto.Message {
-				return cluster.Static(name, v.Facet.IPv6)
-			}},
-		},
+		proxies: content{resource.ClusterType: {
+			fixed: always(resource.BlackHoleCluster, resource.InboundPassthroughCluster, resource.PassthroughCluster),
+			build: func(v *facet.View, name string) proto.Message { return cluster.Static(name, v.Facet.IPv6) },
+		}},
 		clients: content{
-			fixed: proxyless.StaticNames,
-			build: map[resource.Type]build{resource.ClusterType: proxyless.StaticCluster, resource.EndpointType: proxyless.StaticAssignment},
+			resource.ClusterType:  {fixed: always(resource.BlackHoleCluster), build: proxyless.StaticCluster},
+			resource.EndpointType: {fixed: always(resource.BlackHoleCluster), build: proxyless.StaticAssignment},
 		},
 	},
 	node.ScopeCapture: {proxies: content{
-		fixed: always(resource.ListenerType, resource.VirtualOutbound),
-		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Capture)},
+		resource.ListenerType: {fixed: always(resource.VirtualOutbound), build: listeners(outbound.Capture)},
 	}},
 	node.ScopeInbound: {proxies: content{
-		fixed: inbound.Names,
-		build: map[resource.Type]build{resource.ListenerType: listeners(inbound.Listener), resource.ClusterType: inbound.Cluster},
+		resource.ListenerType: {fixed: inbound.ListenerNames, build: listeners(inbound.Listener)},
+		resource.ClusterType:  {fixed: inbound.ClusterNames, build: inbound.Cluster},
 	}},
 	node.ScopeBound: {proxies: content{
-		fixed: outbound.BoundNames,
-		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.Bound), resource.RouteType: outbound.BoundRoutes},
+		resource.ListenerType: {fixed: outbound.BoundNames, build: listeners(outbound.Bound)},
+		resource.RouteType:    {fixed: outbound.BoundRouteNames, build: outbound.BoundRoutes},
 	}},
 	node.ScopeNamespaced: offering,
 	node.ScopeImported:   offering,
 	node.ScopePrivate:    offering,
 	node.ScopePublic:     offering,
 	node.ScopeGateway: {proxies: content{
-		fixed: edge.Names,
-		build: map[resource.Type]build{
-			resource.ClusterType: edge.Cluster, resource.ListenerType: listeners(edge.Listener), resource.RouteType: edge.Routes,
-			resource.EndpointType: edge.Assignment,
-		},
+		resource.ClusterType:  {fixed: edge.ClusterNames, build: edge.Cluster},
+		resource.EndpointType: {fixed: edge.AssignmentNames, build: edge.Assignment},
+		resource.ListenerType: {fixed: edge.ListenerNames, build: listeners(edge.Listener)},
+		resource.RouteType:    {fixed: edge.RouteNames, build: edge.Routes},
 	}},
 	node.ScopePassed: {proxies: content{
-		fixed: snidnat.PodNames,
-		names: func(t resource.Type, _ node.Facet, s *federation.Service, r *federation.Reader) []string {
-			return snidnat.Names(t, s, destinationrule.SubsetNames(s.Key.Hostname, r))
-		},
-		build: map[resource.Type]build{resource.ClusterType: snidnat.Cluster, resource.EndpointType: snidnat.Assignment},
+		resource.ClusterType:  {fixed: snidnat.PodNames, names: passed, build: snidnat.Cluster},
+		resource.EndpointType: {fixed: snidnat.PodNames, names: passed, build: snidnat.Assignment},
 	}},
 	node.ScopeNames: {proxies: content{
-		fixed: func(t resource.Type, f node.Facet, r *federation.Reader) []string {
-			if t == resource.NamesType {
-				return []string{resource.NameTable}
-			}
-			return always(resource.ListenerType, resource.NamesListener)(t, f, r)
-		},
-		build: map[resource.Type]build{resource.ListenerType: listeners(dns.Listener), resource.NamesType: dns.Table},
+		resource.ListenerType: {fixed: always(resource.NamesListener), build: listeners(dns.Listener)},
+		resource.NamesType:    {fixed: always(resource.NameTable), build: dns.Table},
 	}},
 	node.ScopePods: {proxies: content{
-		fixed: headless.Names,
-		build: map[resource.Type]build{
-			resource.ClusterType: headless.Cluster, resource.EndpointType: headless.Assignment, resource.ListenerType: listeners(headless.Listener),
-		},
+		resource.ClusterType:  {fixed: headless.Names, build: headless.Cluster},
+		resource.EndpointType: {fixed: headless.Names, build: headless.Assignment},
+		resource.ListenerType: {fixed: headless.ListenerNames, build: listeners(headless.Listener)},
 	}},
 	node.ScopeRoutes: {proxies: content{
-		names: perPort(route.AppendNames),
-		build: map[resource.Type]build{resource.RouteType: route.Planner(route.PlanPorts).Build},
-		plan:  route.PlanPorts,
+		resource.RouteType: {
+			names: perExposedPort(route.AppendNames), build: route.Planner(route.PlanPorts).Build, plan: route.PlanPorts,
+		},
 	}},
 	node.ScopeHTTPProxy: {proxies: content{
-		fixed: func(t resource.Type, f node.Facet, r *federation.Reader) []string {
-			return always(resource.ListenerType, resource.HTTPProxyListener(f.Port))(t, f, r)
+		resource.ListenerType: {
+			fixed: func(f node.Facet, _ *federation.Reader) []string { return []string{resource.HTTPProxyListener(f.Port)} },
+			build: listeners(outbound.HTTPProxy),
 		},
-		build: map[resource.Type]build{resource.ListenerType: listeners(outbound.HTTPProxy)},
 	}},
 	node.ScopeProxyRoutes: {proxies: content{
-		fixed: always(resource.RouteType, resource.HTTPProxyRoutes),
-		names: perPort(route.AppendProxyNames),
-		build: map[resource.Type]build{resource.RouteType: route.Planner(route.PlanProxy).Build},
-		plan:  route.PlanProxy,
+		resource.RouteType: {
+			fixed: always(resource.HTTPProxyRoutes), names: perExposedPort(route.AppendProxyNames),
+			build: route.Planner(route.PlanProxy).Build, plan: route.PlanProxy,
+		},
 	}},
 	node.ScopeTargets: {clients: content{
-		fixed: proxyless.RuledTargets,
-		names: perPort(proxyless.AppendTargets),
-		build: map[resource.Type]build{resource.ListenerType: proxyless.Listener, resource.RouteType: proxyless.Routes},
+		resource.ListenerType: {
+			fixed: proxyless.RuledTargets, names: perExposedPort(proxyless.AppendTargets), build: proxyless.Listener,
+		},
+		resource.RouteType: {
+			fixed: proxyless.RuledTargets, names: perExposedPort(proxyless.AppendRouteTarget), build: proxyless.Routes,
+		},
 	}},
 	node.ScopePatched: {proxies: content{
-		fixed: envoyfilter.Names,
-		build: map[resource.Type]build{resource.ClusterType: envoyfilter.Added, resource.ListenerType: envoyfilter.Added},
+		resource.ClusterType:  {fixed: envoyfilter.Names(resource.ClusterType), build: envoyfilter.Added},
+		resource.ListenerType: {fixed: envoyfilter.Names(resource.ListenerType), build: envoyfilter.Added},
 	}},
 }
 
-// always are names of one type that exist whatever the snapshot.
-func always(of resource.Type, names ...string) func(resource.Type, node.Facet, *federation.Reader) []string {
-	return func(t resource.Type, _ node.Facet, _ *federation.Reader) []string {
-		if t != of {
-			return nil
-		}
-		return slices.Clone(names)
-	}
+// always are names that exist whatever the snapshot.
+func always(names ...string) func(node.Facet, *federation.Reader) []string {
+	return func(node.Facet, *federation.Reader) []string { return slices.Clone(names) }
 }
 
 // listeners returns an untyped nil where there is no listener.
@@ -194,31 +180,47 @@ func listeners(of func(v *facet.View, name string) *listenerv3.Listener) build {
 }
 
 // perPort are the names that each TCP port of a service contributes.
-func perPort(add func([]string, resource.Type, node.Facet, service.ServedPort) []string) namer {
-	return func(t resource.Type, f node.Facet, s *federation.Service, _ *federation.Reader) []string {
+func perPort(add func([]string, node.Facet, service.ServedPort) []string) namer {
+	return func(f node.Facet, s *federation.Service, _ *federation.Reader) []string {
 		var names []string
 		for _, p := range s.Ports {
-			if p.Protocol.Transport() == federation.TransportTCP && exposes(t, f, s, p.Number) {
-				names = add(names, t, f, service.ServedPort{Service: s, Port: p})
+			if p.Protocol.Transport() == federation.TransportTCP {
+				names = add(names, f, service.ServedPort{Service: s, Port: p})
 			}
 		}
 		return names
 	}
 }
 
-// exposes reports whether something listens for the port, or routes its requests. Its cluster may be
-// the destination of a route of another port.
-func exposes(t resource.Type, f node.Facet, s *federation.Service, port uint16) bool {
-	return t != resource.ListenerType && t != resource.RouteType || f.Exposes(s.Key.Namespace, s.Key.Hostname, port)
+// perExposedPort is perPort for what listens for a port or routes its requests: it is not there where a Sidecar does not
+// import the port. The cluster of the port may be the destination of a route of another one.
+func perExposedPort(add func([]string, node.Facet, service.ServedPort) []string) namer {
+	return perPort(func(names []string, f node.Facet, p service.ServedPort) []string {
+		if !f.Exposes(p.Service.Key.Namespace, p.Service.Key.Hostname, p.Port.Number) {
+			return names
+		}
+		return add(names, f, p)
+	})
 }
 
 // withSubsets adds the names of the clusters' subsets, impossible ones excepted.
 func withSubsets(of namer) namer {
-	return func(t resource.Type, f node.Facet, s *federation.Service, r *federation.Reader) []string {
-		names := of(t, f, s, r)
-		if t != resource.ClusterType && t != resource.EndpointType {
-			return names
-		}
-		return appendSubsets(names, s.Key.Hostname, destinationrule.SubsetNames(s.Key.Hostname, r))
+	return func(f node.Facet, s *federation.Service, r *federation.Reader) []string {
+		return appendSubsets(of(f, s, r), s.Key.Hostname, destinationrule.SubsetNames(s.Key.Hostname, r))
 	}
+}
+
+// withPods reads the endpoints of headless services: their listeners are at their pods.
+func withPods(of namer) namer {
+	return func(f node.Facet, s *federation.Service, r *federation.Reader) []string {
+		if service.IsHeadless(s) {
+			r.Endpoints(s.Key)
+		}
+		return of(f, s, r)
+	}
+}
+
+// passed are the names under which a router in sni-dnat mode passes connections on to a service.
+func passed(_ node.Facet, s *federation.Service, r *federation.Reader) []string {
+	return destination.PassedNames(s, destinationrule.SubsetNames(s.Key.Hostname, r))
 }

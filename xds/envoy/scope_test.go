@@ -69,7 +69,7 @@ func TestK82EveryFacetHasARow(t *testing.T) {
 				of := row.Type
 				for _, f := range node.Facets(of, n, s) {
 					found[cell{f.Scope, f.GRPC, of}] = true
-					if contentOf(f).build[of] == nil {
+					if contentOf(f)[of].build == nil {
 						t.Errorf("facet %s of a %s has no row that builds %s", f, n.Type, of)
 					}
 				}
@@ -80,18 +80,30 @@ func TestK82EveryFacetHasARow(t *testing.T) {
 	for of := node.ScopeStatic; of.String() != ""; of++ {
 		rows++
 		for grpc, c := range map[bool]content{false: scopes[of].proxies, true: scopes[of].clients} {
-			for typ := range c.build {
+			for typ := range c {
 				if !found[cell{of, grpc, typ}] {
 					t.Errorf("the scope %s (gRPC: %t) builds %s, and no node has it", of, grpc, typ)
 				}
 			}
 		}
-		if len(scopes[of].proxies.build)+len(scopes[of].clients.build) == 0 {
+		if len(scopes[of].proxies)+len(scopes[of].clients) == 0 {
 			t.Errorf("the scope %s has no row that builds anything", of)
 		}
 	}
 	if len(scopes) != rows {
 		t.Errorf("%d scopes have rows here, %d in the room node", len(scopes), rows)
+	}
+}
+
+// The types whose resources are in parts are those that have a row about parts.
+func TestK84TypesInPartsAreDivided(t *testing.T) {
+	for _, row := range resource.Types {
+		if _, divides := divided[row.Type]; divides != row.Has(resource.InParts) {
+			t.Errorf("%s has a row about its parts: %t; its trait says the opposite", row.Type, divides)
+		}
+		if row.Has(resource.BuiltInParts) && !row.Has(resource.InParts) {
+			t.Errorf("%s is built in parts, and proxies may refuse none of them", row.Type)
+		}
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"isthmus.dev/isthmus/client"
 	"isthmus.dev/isthmus/internal/cli/output"
 	"isthmus.dev/isthmus/internal/cli/resource"
 	"isthmus.dev/isthmus/internal/cli/session"
+	xds "isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 func hubHeads(hub string) heads {
@@ -24,7 +26,11 @@ func hubHeads(hub string) heads {
 			"PROBLEMS", "MESSAGE",
 		}, wide: 3}
 	}
-	return heads{names: []string{"", "NAME", "TYPE", "CLUSTER", "NETWORK", "STATUS", "AGE", "CDS", "LDS", "EDS", "RDS", "USER-AGENT"}, wide: 5}
+	names := []string{"", "NAME", "TYPE", "CLUSTER", "NETWORK", "STATUS", "AGE"}
+	for _, t := range shownTypes() {
+		names = append(names, t.Row().Service)
+	}
+	return heads{names: append(names, "USER-AGENT"), wide: 5}
 }
 
 // hubItems yields what the hub has of its own.
@@ -110,18 +116,20 @@ func networkItem(of client.NetworkSummary) (item, error) {
 	}, err
 }
 
-// mainTypes are the types of which a column tells the state.
-func mainTypes() []string {
-	return []string{"Cluster", "Listener", "ClusterLoadAssignment", "RouteConfiguration"}
+// shownTypes are the types of which a column tells the state. As in istioctl, those come first of which a proxy takes all.
+func shownTypes() []xds.Type {
+	types := xds.TypesWith(xds.Shown)
+	slices.SortStableFunc(types, func(a, b xds.Type) int { return xds.CompareTrueFirst(a.Has(xds.Rooted), b.Has(xds.Rooted)) })
+	return types
 }
 
 func proxyItem(of client.ProxySummary) (item, error) {
 	value, err := output.ShownAs("Proxy", of)
 	cells := []string{"", of.NodeID, string(of.Type), output.OrEmpty(of.ClusterID), of.NetworkID, syncOf(of.Sync), output.Age(&of.ConnectedAt)}
-	for _, typ := range mainTypes() {
+	for _, t := range shownTypes() {
 		state := "-"
 		for _, s := range of.Sync {
-			if output.TypeName(s.TypeUrl) == typ {
+			if s.TypeUrl == string(t) {
 				state = string(s.State)
 			}
 		}

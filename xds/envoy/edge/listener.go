@@ -23,28 +23,50 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// Names are the names of the facet's resources; they depend on Gateways
-// alone.
-func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
+// The names of the facet's resources depend on Gateways alone.
+
+// ListenerNames are the names of the listeners.
+func ListenerNames(f node.Facet, r *federation.Reader) []string {
+	var names []string
+	for _, p := range ports(facet.Open(f, r)) {
+		names = append(append(names, p.listener()), p.quicListeners()...)
+	}
+	return sorted(names)
+}
+
+// RouteNames are the names of the routes.
+func RouteNames(f node.Facet, r *federation.Reader) []string {
+	var names []string
+	for _, p := range ports(facet.Open(f, r)) {
+		for _, s := range p.servers {
+			if s.routed(p.protocol) {
+				names = append(names, p.routesName(s))
+			}
+		}
+	}
+	return sorted(names)
+}
+
+// ClusterNames are the names of the clusters.
+func ClusterNames(f node.Facet, r *federation.Reader) []string {
+	names := AssignmentNames(f, r)
+	if len(gateways(facet.Open(f, r))) > 0 {
+		names = append(names, resource.BlackHoleCluster)
+	}
+	return sorted(names)
+}
+
+// AssignmentNames are the names of the endpoints: those of clusters for datagrams.
+func AssignmentNames(f node.Facet, r *federation.Reader) []string {
 	v := facet.Open(f, r)
 	var names []string
 	for _, p := range ports(v) {
-		switch t {
-		case resource.ListenerType:
-			names = append(append(names, p.listener()), p.quicListeners()...)
-		case resource.RouteType:
-			for _, s := range p.servers {
-				if s.routed(p.protocol) {
-					names = append(names, p.routesName(s))
-				}
-			}
-		case resource.ClusterType, resource.EndpointType:
-			names = append(names, p.datagramClusters(v)...)
-		}
+		names = append(names, p.datagramClusters(v)...)
 	}
-	if t == resource.ClusterType && len(gateways(v)) > 0 {
-		names = append(names, resource.BlackHoleCluster)
-	}
+	return sorted(names)
+}
+
+func sorted(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -15,16 +15,18 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// Names are those of the clusters or listeners that EnvoyFilters add.
-func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
-	var names []string
-	for _, a := range addedTo(facet.Open(f, r)) {
-		if typeOfAdded(a.value) == t {
-			names = append(names, nameOf(a.value))
+// Names are those of the resources of a type that EnvoyFilters add: clusters or listeners.
+func Names(t resource.Type) func(node.Facet, *federation.Reader) []string {
+	return func(f node.Facet, r *federation.Reader) []string {
+		var names []string
+		for _, a := range addedTo(facet.Open(f, r)) {
+			if typeOfAdded(a.value) == t {
+				names = append(names, nameOf(a.value))
+			}
 		}
+		slices.Sort(names)
+		return slices.Compact(names)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // Added is the cluster or listener of that name; of several, the first one.

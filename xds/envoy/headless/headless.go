@@ -26,20 +26,33 @@ import (
 )
 
 // Names are the names of pods of other clusters, for proxies that
-// have an identity and resolve names.
-func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
-	v := facet.Open(f, r)
+// have an identity and resolve names. Their clusters and endpoints have them.
+func Names(f node.Facet, r *federation.Reader) []string {
+	return perPort(facet.Open(f, r), func(p pods.Pod, number uint16) string {
+		return resource.ClusterName(p.Service.Key.Hostname, number)
+	})
+}
+
+// ListenerNames are the names of the listeners at the addresses of the pods.
+func ListenerNames(f node.Facet, r *federation.Reader) []string {
+	v, taken := facet.Open(f, r), map[string]bool{} // address and port
+	return perPort(v, func(p pods.Pod, number uint16) string {
+		at := resource.VIPListener(p.VIP(), number)
+		if taken[at] || vipInUse(v, p, number) {
+			return ""
+		}
+		taken[at] = true
+		return resource.PodListener(p.Service.Key.Hostname, number)
+	})
+}
+
+// perPort are the names for the ports of the pods; an empty name is none.
+func perPort(v *facet.View, name func(pods.Pod, uint16) string) []string {
 	var names []string
-	taken := map[string]bool{} // address and port
 	for _, p := range pods.All(v, true) {
 		for _, port := range p.Service.Ports {
-			at := resource.VIPListener(p.VIP(), port.Number)
-			switch {
-			case t != resource.ListenerType:
-				names = append(names, resource.ClusterName(p.Service.Key.Hostname, port.Number))
-			case !taken[at] && !vipInUse(v, p, port.Number):
-				taken[at] = true
-				names = append(names, resource.PodListener(p.Service.Key.Hostname, port.Number))
+			if of := name(p, port.Number); of != "" {
+				names = append(names, of)
 			}
 		}
 	}

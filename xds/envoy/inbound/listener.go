@@ -16,25 +16,39 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-// Names are the names of the facet's listeners and clusters.
-func Names(t resource.Type, f node.Facet, r *federation.Reader) []string {
+// ListenerNames are the names of the facet's listeners.
+func ListenerNames(f node.Facet, r *federation.Reader) []string {
 	var names []string
-	if t == resource.ListenerType && !f.Uncaptured {
+	if !f.Uncaptured {
 		names = append(names, resource.VirtualInbound)
 	}
-	if f.Extras().Sidecar == "" && !f.Stats {
-		return names
-	}
-	ports := workloadOf(facet.Open(f, r)).ports
+	ports := portsOf(f, r)
 	for _, number := range slices.Sorted(maps.Keys(ports)) {
-		switch cluster := ports[number].cluster(number); {
-		case t == resource.ListenerType && ports[number].bound:
+		if ports[number].bound {
 			names = append(names, resource.InboundListener(number))
-		case t == resource.ClusterType && cluster != resource.InboundPassthroughCluster:
+		}
+	}
+	return names
+}
+
+// ClusterNames are the names of the clusters of the workload's ports, where these have ones of their own.
+func ClusterNames(f node.Facet, r *federation.Reader) []string {
+	var names []string
+	ports := portsOf(f, r)
+	for _, number := range slices.Sorted(maps.Keys(ports)) {
+		if cluster := ports[number].cluster(number); cluster != resource.InboundPassthroughCluster {
 			names = append(names, cluster)
 		}
 	}
 	return names
+}
+
+// portsOf are the ports with resources of their own: those of a Sidecar, or all where requests are counted.
+func portsOf(f node.Facet, r *federation.Reader) map[uint16]port {
+	if f.Extras().Sidecar == "" && !f.Stats {
+		return nil
+	}
+	return workloadOf(facet.Open(f, r)).ports
 }
 
 // Listener gets inbound connections: all that are captured, or those to a port at which a

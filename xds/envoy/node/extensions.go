@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
-	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // The filters of Istio's proxies, each by the name of its extension and by that which Istio gives it. Proxies that have the
@@ -24,26 +22,24 @@ func hasStats(extensions []*corev3.Extension) bool {
 	return has(statsExtensions) && has(metadataExtensions)
 }
 
-// withDelimiters adds to the facets of a node that names in its statistics have delimiters: those of clusters, and of
+// markDelimiters notes in the facets of a node that names in its statistics have delimiters: those of clusters, and of
 // listeners for requests.
-func withDelimiters(n Node, t resource.Type, facets []Facet) []Facet {
-	if !n.Delimited || t != resource.ListenerType && t != resource.ClusterType {
-		return facets
+func markDelimiters(n Node, _ effectiveConfig, facets []Facet) {
+	if !n.Delimited {
+		return
 	}
 	for i := range facets {
 		facets[i].Delimited = facets[i].Has(delimits)
 	}
-	return facets
 }
 
-// withStats adds to the facets of a node that its proxies count as those of Istio do. What is the same for every proxy, and answers to DNS
+// markStats notes in the facets of a node that its proxies count as those of Istio do. What is the same for every proxy, and answers to DNS
 // requests, do not depend on it.
-func withStats(n Node, t resource.Type, facets []Facet) []Facet {
-	if !n.Stats || t != resource.ListenerType && t != resource.ClusterType && t != resource.EndpointType {
-		return facets
+func markStats(n Node, _ effectiveConfig, facets []Facet) {
+	if !n.Stats {
+		return
 	}
 	for i := range facets {
 		facets[i].Stats = facets[i].Has(counted)
 	}
-	return facets
 }

@@ -8,33 +8,41 @@ import (
 
 // The resources of services are in the scopes own, private and public, or own and imported.
 
-// namespacedFacets are those of the services for which the node's namespace has rules of its own.
-func namespacedFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	if !c.own {
-		return all
+// offer is a facet for the services that a scope covers, with what the scope depends on whatever the type; false: the
+// node has none.
+type offer func(Node, effectiveConfig) (Facet, bool)
+
+// offered are the facets of one scope for the services that it covers.
+func offered(of offer) facets {
+	all := facets{}
+	for t, add := range offers {
+		all[t] = func(all []Facet, n Node, c effectiveConfig) []Facet {
+			base, has := of(n, c)
+			if !has {
+				return all
+			}
+			base.GRPC = n.GRPC
+			return add(all, n, c, base)
+		}
 	}
-	return n.offering(all, c, t, Facet{Scope: ScopeNamespaced, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels})
+	return all
 }
 
-func importedFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	if c.egress == "" {
-		return all
-	}
-	return n.offering(all, c, t, Facet{Scope: ScopeImported, Namespace: n.Namespace, Egress: c.egress})
+// namespaced is about services for which the node's namespace has rules of its own.
+func namespaced(n Node, c effectiveConfig) (Facet, bool) {
+	return Facet{Scope: ScopeNamespaced, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}, c.own
 }
 
-func privateFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	if c.egress != "" {
-		return all
-	}
-	return n.offering(all, c, t, Facet{Scope: ScopePrivate, Namespace: n.Namespace})
+func imported(n Node, c effectiveConfig) (Facet, bool) {
+	return Facet{Scope: ScopeImported, Namespace: n.Namespace, Egress: c.egress}, c.egress != ""
 }
 
-func publicFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	if c.egress != "" {
-		return all
-	}
-	return n.offering(all, c, t, Facet{Scope: ScopePublic})
+func private(n Node, c effectiveConfig) (Facet, bool) {
+	return Facet{Scope: ScopePrivate, Namespace: n.Namespace}, c.egress == ""
+}
+
+func public(_ Node, c effectiveConfig) (Facet, bool) {
+	return Facet{Scope: ScopePublic}, c.egress == ""
 }
 
 // Shared are the facets that more proxies have and whose resources come after those of this one.
@@ -53,12 +61,9 @@ func (f Facet) Shared() []Facet {
 	return []Facet{f, public}
 }
 
-// offering adds the facets of one scope for the services that it covers. base has what the scope
-// depends on whatever the type.
-func (n Node) offering(all []Facet, c effectiveConfig, t resource.Type, base Facet) []Facet {
-	base.GRPC = n.GRPC
-	switch t {
-	case resource.ClusterType:
+// offers adds the facets for resources of a type, from what the scope depends on.
+var offers = map[resource.Type]func(all []Facet, n Node, c effectiveConfig, base Facet) []Facet{
+	resource.ClusterType: func(all []Facet, n Node, c effectiveConfig, base Facet) []Facet {
 		base.Identity, base.Agent = n.Identity && !n.GRPC, n.Agent && !n.GRPC
 		if n.balances() {
 			balanced := base
@@ -67,7 +72,8 @@ func (n Node) offering(all []Facet, c effectiveConfig, t resource.Type, base Fac
 			all = append(all, balanced)
 		}
 		return append(all, base)
-	case resource.EndpointType:
+	},
+	resource.EndpointType: func(all []Facet, n Node, c effectiveConfig, base Facet) []Facet {
 		at := n.endpointFacet(c)
 		base.Network, base.Cluster, base.Identity = at.Network, at.Cluster, n.Identity && !n.GRPC
 		if n.balances() {
@@ -76,7 +82,8 @@ func (n Node) offering(all []Facet, c effectiveConfig, t resource.Type, base Fac
 			all = n.byPlace(all, c, balanced)
 		}
 		return n.byPlace(all, c, base)
-	case resource.ListenerType:
+	},
+	resource.ListenerType: func(all []Facet, n Node, c effectiveConfig, base Facet) []Facet {
 		if n.Type != Sidecar || !n.Capture || n.GRPC {
 			return all
 		}
@@ -84,8 +91,7 @@ func (n Node) offering(all []Facet, c effectiveConfig, t resource.Type, base Fac
 		base.IPv6, base.Automatic = n.hasIPv6(), n.DNSCapture
 		base.Outbound, base.EgressProxy = c.outbound, c.egressProxy.cluster
 		return append(all, base)
-	}
-	return all
+	},
 }
 
 // balances reports whether the node is a gateway. Beside the facets that it shares with sidecars it has those for

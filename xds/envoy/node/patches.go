@@ -24,38 +24,41 @@ type patchLists struct {
 	claimed string
 }
 
-// of is the list for a facet.
-func (p *patchLists) of(t resource.Type, f Facet) string {
-	switch {
-	case !f.Has(patched):
-		return ""
-	case t == resource.ClusterType && f.Has(uniform):
-		return p.static
-	case t == resource.ClusterType:
-		return p.clusters
-	case t == resource.RouteType:
-		return p.routes
-	case t == resource.ListenerType && f.Has(Inbound):
-		return p.inbound
-	case t == resource.ListenerType:
-		return p.outbound
-	}
-	return ""
+// markClusterPatches notes in the facets which patches of clusters are for them.
+func markClusterPatches(_ Node, c effectiveConfig, facets []Facet) {
+	markPatches(facets, uniform, c.patches.static, c.patches.clusters)
 }
 
-// patched adds to the facets which patches are for them.
-func (p *patchLists) patched(t resource.Type, facets []Facet) []Facet {
+func markListenerPatches(_ Node, c effectiveConfig, facets []Facet) {
+	markPatches(facets, Inbound, c.patches.inbound, c.patches.outbound)
+}
+
+func markRoutePatches(_ Node, c effectiveConfig, facets []Facet) {
+	markPatches(facets, 0, "", c.patches.routes)
+}
+
+// markPatches notes one list in the facets that have the trait, and the other in the others.
+func markPatches(facets []Facet, trait Trait, with, without string) {
 	for i := range facets {
-		if patches := p.of(t, facets[i]); patches != "" {
+		patches := without
+		if facets[i].Has(trait) {
+			patches = with
+		}
+		if patches != "" && facets[i].Has(patched) {
 			facets[i].edit(func(e *Extras) { e.Patches = patches })
 		}
 	}
-	return facets
 }
 
-// patchedFacets is that of what EnvoyFilters add.
-func patchedFacets(all []Facet, _ Node, c effectiveConfig, t resource.Type) []Facet {
-	added := map[resource.Type]string{resource.ClusterType: c.patches.newClusters, resource.ListenerType: c.patches.newListeners}[t]
+// patchedFacets are those of what EnvoyFilters add.
+var patchedFacets = facets{
+	resource.ClusterType: func(all []Facet, _ Node, c effectiveConfig) []Facet { return appendPatched(all, c.patches.newClusters) },
+	resource.ListenerType: func(all []Facet, _ Node, c effectiveConfig) []Facet {
+		return appendPatched(all, c.patches.newListeners)
+	},
+}
+
+func appendPatched(all []Facet, added string) []Facet {
 	if added == "" {
 		return all
 	}

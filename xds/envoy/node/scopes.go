@@ -70,31 +70,88 @@ type row struct {
 	name   string
 	traits Trait
 	covers func(Facet, *federation.Service) bool // whether its resources may be made of the service; nil: of none
-	// proxies and clients are the facets of a proxy, and of a gRPC client that has no proxy; nil: there are none.
-	proxies, clients facetsOf
+	// proxies and clients are the facets of a proxy, and of a gRPC client that has no proxy.
+	proxies, clients facets
 }
 
-// facetsOf adds the facets of a node for resources of a type.
-type facetsOf func(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet
+// facets has what adds the facets of a node for resources of a type; none: it has no such resources.
+type facets map[resource.Type]facetsOf
+
+// facetsOf adds the facets of a node for resources of one type.
+type facetsOf func(all []Facet, n Node, c effectiveConfig) []Facet
+
+// each is the same facets for resources of several types.
+func each(of facetsOf, types ...resource.Type) facets {
+	all := facets{}
+	for _, t := range types {
+		all[t] = of
+	}
+	return all
+}
 
 var rows = [endOfScopes]row{
-	ScopeStatic:      {"static", uniform | delimits | patched, nil, staticFacets, grpcStaticFacets},
-	ScopeCapture:     {"capture", common | entry, coversImported, captureFacets, nil},
-	ScopeInbound:     {"inbound", common | Inbound | Receives, coversImported, inboundFacets, nil},
-	ScopeBound:       {"bound", common | NamespaceRules, coversImported, boundFacets, nil},
-	ScopeNamespaced:  {"namespaced", common | Offers | NamespaceRules | RulesDiffer | Prior, coversImported, namespacedFacets, namespacedFacets},
-	ScopeImported:    {"imported", common | Offers, coversImported, importedFacets, importedFacets},
-	ScopePrivate:     {"private", common | Offers | Differs | Prior, coversVisible, privateFacets, privateFacets},
-	ScopePublic:      {"public", common | Offers | Public, coversPublic, publicFacets, publicFacets},
-	ScopeGateway:     {"gateway", common | NamespaceRules | Receives | ClaimRoutes, coversImported, gatewayFacets, nil},
-	ScopePassed:      {"passed", delimits | patched | passes, coversInMesh, passedFacets, nil},
-	ScopeNames:       {"names", 0, coversImported, namesFacets, nil},
-	ScopePods:        {"pods", common, coversImported, podFacets, nil},
-	ScopeRoutes:      {"routes", common | NamespaceRules, coversImported, routeFacets, nil},
-	ScopeHTTPProxy:   {"httpProxy", common | entry, coversImported, httpProxyFacets, nil},
-	ScopeProxyRoutes: {"proxyRoutes", common | NamespaceRules | namesPort, coversImported, proxyRouteFacets, nil},
+	ScopeStatic: {
+		"static", uniform | delimits | patched, nil,
+		each(staticFacets, resource.ClusterType), each(grpcStaticFacets, resource.TypesWith(resource.Destinations)...),
+	},
+	ScopeCapture: {"capture", common | entry, coversImported, each(captureFacets, resource.ListenerType), nil},
+	ScopeInbound: {"inbound", common | Inbound | Receives, coversImported, inboundFacets, nil},
+	ScopeBound:   {"bound", common | NamespaceRules, coversImported, each(boundFacets, resource.ListenerType, resource.RouteType), nil},
+	ScopeNamespaced: {
+		"namespaced", common | Offers | NamespaceRules | RulesDiffer | Prior, coversImported,
+		offered(namespaced), offered(namespaced),
+	},
+	ScopeImported: {"imported", common | Offers, coversImported, offered(imported), offered(imported)},
+	ScopePrivate:  {"private", common | Offers | Differs | Prior, coversVisible, offered(private), offered(private)},
+	ScopePublic:   {"public", common | Offers | Public, coversPublic, offered(public), offered(public)},
+	ScopeGateway:  {"gateway", common | NamespaceRules | Receives | ClaimRoutes, coversImported, gatewayFacets, nil},
+	ScopePassed:   {"passed", delimits | patched | passes, coversInMesh, passedFacets, nil},
+	ScopeNames:    {"names", 0, coversImported, namesFacets, nil},
+	ScopePods: {
+		"pods", common, coversImported,
+		each(podFacets, resource.ClusterType, resource.EndpointType, resource.ListenerType), nil,
+	},
+	ScopeRoutes:      {"routes", common | NamespaceRules, coversImported, each(routeFacets, resource.RouteType), nil},
+	ScopeHTTPProxy:   {"httpProxy", common | entry, coversImported, each(httpProxyFacets, resource.ListenerType), nil},
+	ScopeProxyRoutes: {"proxyRoutes", common | NamespaceRules | namesPort, coversImported, each(proxyRouteFacets, resource.RouteType), nil},
 	ScopeTargets:     {"targets", counted | delimits | patched | NamespaceRules, coversImported, nil, targetFacets},
 	ScopePatched:     {"patched", Added, nil, patchedFacets, nil},
+}
+
+// types has what a type of resource has of the rows.
+var types = typesOf(rows)
+
+type typeRow struct {
+	// proxies and clients add the facets of a proxy, and of a gRPC client, in the order of the scopes.
+	proxies, clients []facetsOf
+	// marks note in the facets on what else of the node resources of the type depend.
+	marks []func(Node, effectiveConfig, []Facet)
+}
+
+func typesOf(rows [endOfScopes]row) map[resource.Type]*typeRow {
+	all := map[resource.Type]*typeRow{}
+	for _, known := range resource.Types {
+		t := &typeRow{marks: marks[known.Type]}
+		for _, r := range rows {
+			if of := r.proxies[known.Type]; of != nil {
+				t.proxies = append(t.proxies, of)
+			}
+			if of := r.clients[known.Type]; of != nil {
+				t.clients = append(t.clients, of)
+			}
+		}
+		all[known.Type] = t
+	}
+	return all
+}
+
+// marks has what is noted in the facets for resources of a type, whatever their scope; their scopes' traits say in
+// which.
+var marks = map[resource.Type][]func(Node, effectiveConfig, []Facet){
+	resource.ClusterType:  {markStats, markDelimiters, markClusterPatches},
+	resource.EndpointType: {markStats},
+	resource.ListenerType: {markTelemetry, markStats, markDelimiters, markListenerPatches},
+	resource.RouteType:    {markRoutePatches},
 }
 
 func (s Scope) String() string { return s.row().name }
@@ -130,29 +187,28 @@ func coversImported(f Facet, s *federation.Service) bool {
 	return s.VisibleFrom(f.Namespace) && f.Imports(s.Key.Namespace, s.Key.Hostname)
 }
 
-// Asks reports whether nodes such as this ask for the type; Istio's agent alone does for the
-// table of names.
-func (n Node) Asks(t resource.Type) bool { return t != resource.NamesType || n.AgentNames }
+// Asks reports whether nodes such as this ask for the type.
+func (n Node) Asks(t resource.Type) bool { return !t.Has(resource.ForAgents) || n.AgentNames }
 
 // Facets returns the facets of the node for resources of that type. The node's
 // resources are the union of what Build makes for its facets; where Build makes
 // a name in several of them, the first facet has it.
 func (v View) Facets(t resource.Type) []Facet {
+	row := types[t]
+	if row == nil {
+		return nil
+	}
+	from := row.proxies
+	if v.node.GRPC {
+		from = row.clients
+	}
 	var facets []Facet
-	for i := range rows {
-		of := rows[i].proxies
-		if v.node.GRPC {
-			of = rows[i].clients
-		}
-		if of != nil {
-			facets = of(facets, v.node, v.config, t)
-		}
+	for _, of := range from {
+		facets = of(facets, v.node, v.config)
 	}
-	if t == resource.ListenerType {
-		facets = v.node.withTelemetry(v.config, facets)
+	for _, mark := range row.marks {
+		mark(v.node, v.config, facets)
 	}
-	facets = withDelimiters(v.node, t, withStats(v.node, t, facets))
-	facets = v.config.patches.patched(t, facets)
 	for i := range facets {
 		if !facets[i].Has(uniform) || facets[i].Extras().Patches != "" {
 			facets[i].Objects = v.config.objects
@@ -162,47 +218,53 @@ func (v View) Facets(t resource.Type) []Facet {
 }
 
 // staticFacets is that of what every sidecar has.
-func staticFacets(all []Facet, n Node, _ effectiveConfig, t resource.Type) []Facet {
-	if t != resource.ClusterType || n.Type != Sidecar {
+func staticFacets(all []Facet, n Node, _ effectiveConfig) []Facet {
+	if n.Type != Sidecar {
 		return all
 	}
 	return append(all, Facet{Scope: ScopeStatic, IPv6: n.hasIPv6()})
 }
 
 // grpcStaticFacets is that of what every gRPC client has.
-func grpcStaticFacets(all []Facet, _ Node, _ effectiveConfig, t resource.Type) []Facet {
-	if t != resource.ClusterType && t != resource.EndpointType {
-		return all
-	}
+func grpcStaticFacets(all []Facet, _ Node, _ effectiveConfig) []Facet {
 	return append(all, Facet{Scope: ScopeStatic, GRPC: true})
 }
 
 // gatewayFacets are those of a proxy for which Gateways are.
-func gatewayFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	types := []resource.Type{resource.ClusterType, resource.EndpointType, resource.ListenerType, resource.RouteType}
-	if n.Type == Sidecar || !slices.Contains(types, t) {
+var gatewayFacets = facets{
+	resource.ClusterType:  frontedFacets,
+	resource.ListenerType: frontedFacets,
+	resource.RouteType:    frontedFacets,
+	resource.EndpointType: func(all []Facet, n Node, c effectiveConfig) []Facet {
+		before := len(all)
+		all = frontedFacets(all, n, c)
+		for i := range all[before:] {
+			f := &all[before+i]
+			f.Place, f.Cluster, f.Network = Near, n.Cluster, n.endpointFacet(c).Network
+		}
+		return all
+	},
+}
+
+func frontedFacets(all []Facet, n Node, c effectiveConfig) []Facet {
+	if n.Type == Sidecar {
 		return all
 	}
-	f := Facet{
+	return append(all, Facet{
 		Scope: ScopeGateway, Namespace: n.Namespace, Labels: c.labels, IPv6: n.hasIPv6(),
 		Identity: n.Identity, Agent: n.Agent, SNIDNAT: n.RouterMode == SNIDNAT,
 		extras: Extras{Ports: c.ports.tcp, QUIC: c.ports.quic, Datagrams: c.ports.udp}.ref(),
-	}
-	if t == resource.EndpointType {
-		f.Place, f.Cluster, f.Network = Near, n.Cluster, n.endpointFacet(c).Network
-	}
-	return append(all, f)
+	})
 }
 
 // passedFacets are those of a router in sni-dnat mode for what it passes on.
-func passedFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	var f Facet
-	switch {
-	case n.RouterMode != SNIDNAT:
-		return all
-	case t == resource.EndpointType:
-		f = n.endpointFacet(c)
-	case t != resource.ClusterType:
+var passedFacets = facets{
+	resource.ClusterType:  func(all []Facet, n Node, _ effectiveConfig) []Facet { return appendPassed(all, n, Facet{}) },
+	resource.EndpointType: func(all []Facet, n Node, c effectiveConfig) []Facet { return appendPassed(all, n, n.endpointFacet(c)) },
+}
+
+func appendPassed(all []Facet, n Node, f Facet) []Facet {
+	if n.RouterMode != SNIDNAT {
 		return all
 	}
 	f.Scope, f.Namespace = ScopePassed, n.Namespace
@@ -210,9 +272,8 @@ func passedFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Fac
 }
 
 // podFacets are those of sidecars that may reach pods of other clusters by name.
-func podFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	types := []resource.Type{resource.ClusterType, resource.EndpointType, resource.ListenerType}
-	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity || !slices.Contains(types, t) {
+func podFacets(all []Facet, n Node, c effectiveConfig) []Facet {
+	if n.Type != Sidecar || !n.Capture || !n.DNSCapture || !n.Identity {
 		return all
 	}
 	return append(all, Facet{
@@ -222,20 +283,31 @@ func podFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet 
 }
 
 // namesFacets is that of the answers to captured DNS requests, from a listener or an agent.
-func namesFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	byListener := t == resource.ListenerType && n.Type == Sidecar && n.DNSCapture && !n.AgentNames
-	if !byListener && (t != resource.NamesType || !n.AgentNames) {
-		return all
-	}
-	return append(all, Facet{
+var namesFacets = facets{
+	resource.ListenerType: func(all []Facet, n Node, c effectiveConfig) []Facet {
+		if n.Type != Sidecar || !n.DNSCapture || n.AgentNames {
+			return all
+		}
+		return append(all, n.namesFacet(c))
+	},
+	resource.NamesType: func(all []Facet, n Node, c effectiveConfig) []Facet {
+		if !n.AgentNames {
+			return all
+		}
+		return append(all, n.namesFacet(c))
+	},
+}
+
+func (n Node) namesFacet(c effectiveConfig) Facet {
+	return Facet{
 		Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
 		IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity,
-	})
+	}
 }
 
 // routeFacets is that of the routes of captured requests.
-func routeFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	if t != resource.RouteType || n.Type != Sidecar || !n.Capture {
+func routeFacets(all []Facet, n Node, c effectiveConfig) []Facet {
+	if n.Type != Sidecar || !n.Capture {
 		return all
 	}
 	return append(all, n.outboundRoutes(c, ScopeRoutes))
@@ -249,32 +321,33 @@ func (n Node) outboundRoutes(c effectiveConfig, s Scope) Facet {
 }
 
 // httpProxyFacets is that of the listener of the explicit HTTP proxy.
-func httpProxyFacets(all []Facet, n Node, _ effectiveConfig, t resource.Type) []Facet {
-	if t != resource.ListenerType || n.Type != Sidecar || n.HTTPProxyPort == 0 {
+func httpProxyFacets(all []Facet, n Node, _ effectiveConfig) []Facet {
+	if n.Type != Sidecar || n.HTTPProxyPort == 0 {
 		return all
 	}
 	return append(all, Facet{Scope: ScopeHTTPProxy, Port: n.HTTPProxyPort})
 }
 
 // proxyRouteFacets is that of its routes.
-func proxyRouteFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	if t != resource.RouteType || n.Type != Sidecar || n.HTTPProxyPort == 0 {
+func proxyRouteFacets(all []Facet, n Node, c effectiveConfig) []Facet {
+	if n.Type != Sidecar || n.HTTPProxyPort == 0 {
 		return all
 	}
 	return append(all, n.outboundRoutes(c, ScopeProxyRoutes))
 }
 
 // targetFacets are those of what gRPC clients dial.
-func targetFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	f := Facet{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}
-	switch t {
-	case resource.ListenerType:
+var targetFacets = facets{
+	resource.ListenerType: func(all []Facet, n Node, c effectiveConfig) []Facet {
+		f := n.targetFacet(c)
 		f.Domain = n.Domain
-	case resource.RouteType:
-	default:
-		return all
-	}
-	return append(all, f)
+		return append(all, f)
+	},
+	resource.RouteType: func(all []Facet, n Node, c effectiveConfig) []Facet { return append(all, n.targetFacet(c)) },
+}
+
+func (n Node) targetFacet(c effectiveConfig) Facet {
+	return Facet{Scope: ScopeTargets, GRPC: true, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}
 }
 
 func (n Node) addressList() string {

@@ -22,8 +22,16 @@ func inboundOf(o *federation.Object) string {
 
 // inboundFacets are those of what the workload receives. Without a redirection of its connections
 // there are the listeners of a Sidecar alone.
-func inboundFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	wanted := t == resource.ListenerType && n.Type == Sidecar || t == resource.ClusterType && (c.inbound != "" || n.Stats && n.Type == Sidecar)
+var inboundFacets = facets{
+	resource.ListenerType: func(all []Facet, n Node, c effectiveConfig) []Facet {
+		return n.appendInbound(all, c, n.Type == Sidecar)
+	},
+	resource.ClusterType: func(all []Facet, n Node, c effectiveConfig) []Facet {
+		return n.appendInbound(all, c, c.inbound != "" || n.Stats && n.Type == Sidecar)
+	},
+}
+
+func (n Node) appendInbound(all []Facet, c effectiveConfig, wanted bool) []Facet {
 	if !wanted || !n.Capture && c.inbound == "" {
 		return all
 	}
@@ -44,8 +52,8 @@ func (n Node) inboundCluster() federation.ClusterID {
 }
 
 // captureFacets is that of the entry of captured connections, which says what of a Sidecar cannot be.
-func captureFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	if t != resource.ListenerType || n.Type != Sidecar || !n.Capture {
+func captureFacets(all []Facet, n Node, c effectiveConfig) []Facet {
+	if n.Type != Sidecar || !n.Capture {
 		return all
 	}
 	f := Facet{
@@ -59,8 +67,8 @@ func captureFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Fa
 }
 
 // boundFacets are those of the listeners at addresses of their own for what the workload sends.
-func boundFacets(all []Facet, n Node, c effectiveConfig, t resource.Type) []Facet {
-	if c.bound == "" || n.Type != Sidecar || t != resource.ListenerType && t != resource.RouteType {
+func boundFacets(all []Facet, n Node, c effectiveConfig) []Facet {
+	if c.bound == "" || n.Type != Sidecar {
 		return all
 	}
 	return append(all, Facet{

@@ -95,11 +95,11 @@ func CanonicalName(labels map[string]string, workload string) string {
 	return cmp.Or(labels["service.istio.io/canonical-name"], labels["app.kubernetes.io/name"], labels["app"], workload)
 }
 
-// withTelemetry adds to facets of listeners what is logged and traced. Where something is, what
+// markTelemetry notes in facets of listeners what is logged and traced. Where something is, what
 // all connections go through depends on what the proxy sees.
-func (n Node) withTelemetry(c effectiveConfig, facets []Facet) []Facet {
+func markTelemetry(n Node, c effectiveConfig, facets []Facet) {
 	if c.telemetry == "" {
-		return facets
+		return
 	}
 	for i := range facets {
 		if !facets[i].Has(logged) {
@@ -110,7 +110,6 @@ func (n Node) withTelemetry(c effectiveConfig, facets []Facet) []Facet {
 		}
 		facets[i].edit(func(e *Extras) { e.Telemetry, e.Traced = c.telemetry, c.traced })
 	}
-	return facets
 }
 
 // tracesByName reports whether a provider of MeshSettings must be told what the workload is called.

@@ -18,13 +18,20 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
-// BoundNames are the names of the listeners that a Sidecar puts at addresses of their own, and of their routes, which
-// have the same.
-func BoundNames(t resource.Type, f node.Facet, r *federation.Reader) []string {
+// BoundNames are the names of the listeners that a Sidecar puts at addresses of their own.
+func BoundNames(f node.Facet, r *federation.Reader) []string {
+	return boundNames(f, r, func(egress) bool { return true })
+}
+
+// BoundRouteNames are the names of their routes: those of the listeners.
+func BoundRouteNames(f node.Facet, r *federation.Reader) []string {
+	return boundNames(f, r, func(e egress) bool { return e.requests(facet.Open(f, r)) })
+}
+
+func boundNames(f node.Facet, r *federation.Reader, has func(egress) bool) []string {
 	var names []string
 	for _, e := range egressOf(facet.Open(f, r)) {
-		known := slices.Contains(names, e.name())
-		if !known && e.refusal(f) == "" && (t == resource.ListenerType || t == resource.RouteType && e.requests(facet.Open(f, r))) {
+		if !slices.Contains(names, e.name()) && e.refusal(f) == "" && has(e) {
 			names = append(names, e.name())
 		}
 	}
@@ -92,7 +99,7 @@ func reportRefused(v *facet.View) {
 
 // isFirst reports whether the listener is the first one that the proxies have.
 func (e egress) isFirst(f node.Facet, r *federation.Reader) bool {
-	names := BoundNames(resource.ListenerType, f, r)
+	names := BoundNames(f, r)
 	return len(names) > 0 && names[0] == e.name()
 }
 

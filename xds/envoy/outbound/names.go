@@ -8,24 +8,21 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
-// AppendNames adds what exists for the callers of a port: its cluster and endpoints,
-// and the listeners that catch connections to it.
-func AppendNames(names []string, t resource.Type, f node.Facet, p service.ServedPort) []string {
-	switch t {
-	case resource.EndpointType:
-		if p.Service.Resolution != federation.ClientSideLB && !f.Balanced {
-			return names
-		}
-		return append(names, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
-	case resource.ClusterType:
-		return append(names, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
-	case resource.ListenerType:
-		return appendListeners(names, f, p)
-	}
-	return names
+// AppendCluster adds the cluster of a port.
+func AppendCluster(names []string, _ node.Facet, p service.ServedPort) []string {
+	return append(names, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
 }
 
-func appendListeners(names []string, f node.Facet, p service.ServedPort) []string {
+// AppendAssignment adds the endpoints of the cluster of a port, if they are sent apart from it.
+func AppendAssignment(names []string, f node.Facet, p service.ServedPort) []string {
+	if p.Service.Resolution != federation.ClientSideLB && !f.Balanced {
+		return names
+	}
+	return AppendCluster(names, f, p)
+}
+
+// AppendListeners adds the listeners that catch connections to a port.
+func AppendListeners(names []string, f node.Facet, p service.ServedPort) []string {
 	reserved := p.Port.Number == resource.OutboundPort || p.Port.Number == resource.InboundPort
 	if p.Port.Protocol.IsHTTP() && !reserved {
 		return append(names, resource.WildcardListener(p.Port.Number))

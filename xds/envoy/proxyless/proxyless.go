@@ -24,50 +24,46 @@ import (
 // clusters, and each cluster has endpoints. It refuses much of what Envoy takes,
 // and asks for everything by name.
 
-// StaticNames are where requests go that have no destination.
-func StaticNames(t resource.Type, _ node.Facet, _ *federation.Reader) []string {
-	if t != resource.ClusterType && t != resource.EndpointType {
-		return nil
-	}
-	return []string{resource.BlackHoleCluster}
-}
-
 // RuledTargets are the hosts of which only VirtualServices speak.
-func RuledTargets(_ resource.Type, f node.Facet, r *federation.Reader) []string {
+func RuledTargets(f node.Facet, r *federation.Reader) []string {
 	v := facet.Open(f, r)
 	var names []string
 	for _, host := range route.RuledHosts(v, nil) {
-		if !strings.HasPrefix(string(host), "*") {
+		if dialed(string(host)) {
 			names = append(names, resource.TargetName(string(host), route.RuledPort))
 		}
 	}
 	return names
 }
 
-// AppendNames adds the cluster and the endpoints of a port. That the port is not
+// AppendName adds the cluster of a port, or its endpoints. That the port is not
 // declared as HTTP does not matter: who dials it speaks gRPC.
-func AppendNames(names []string, t resource.Type, _ node.Facet, p service.ServedPort) []string {
-	if t != resource.ClusterType && t != resource.EndpointType {
-		return names
-	}
+func AppendName(names []string, _ node.Facet, p service.ServedPort) []string {
 	return append(names, resource.ClusterName(p.Service.Key.Hostname, p.Port.Number))
 }
 
-// AppendTargets adds the names under which a gRPC client dials a port.
-func AppendTargets(names []string, t resource.Type, f node.Facet, p service.ServedPort) []string {
-	host := p.Service.Key.Hostname
-	switch {
-	case strings.HasPrefix(string(host), "*"): // a wildcard cannot be asked for
-		return names
-	case t == resource.ListenerType:
-		for _, name := range append(shortTargets(string(host), f.Domain), string(host)) {
+// AppendTargets adds the names under which a gRPC client dials a port: those of its listeners.
+func AppendTargets(names []string, f node.Facet, p service.ServedPort) []string {
+	host := string(p.Service.Key.Hostname)
+	if dialed(host) {
+		for _, name := range append(shortTargets(host, f.Domain), host) {
 			names = append(names, resource.TargetName(name, p.Port.Number))
 		}
-	case t == resource.RouteType:
-		return append(names, resource.TargetName(string(host), p.Port.Number))
 	}
 	return names
 }
+
+// AppendRouteTarget adds the name of the routes of a port.
+func AppendRouteTarget(names []string, _ node.Facet, p service.ServedPort) []string {
+	host := string(p.Service.Key.Hostname)
+	if dialed(host) {
+		names = append(names, resource.TargetName(host, p.Port.Number))
+	}
+	return names
+}
+
+// dialed reports whether the host can be asked for: a wildcard cannot.
+func dialed(host string) bool { return !strings.HasPrefix(host, "*") }
 
 // shortTargets are the names under which a resolver with the search list of the
 // domain would find the host; without a domain there are none.

@@ -207,19 +207,14 @@ func (p *Plan) built(v *facet.View) *routev3.RouteConfiguration {
 }
 
 // AppendProxyNames adds the routes of the explicit HTTP proxy. They change with every port: a TCP service may own a hostname.
-func AppendProxyNames(names []string, t resource.Type, _ node.Facet, _ service.ServedPort) []string {
-	if t != resource.RouteType {
-		return names
-	}
+func AppendProxyNames(names []string, _ node.Facet, _ service.ServedPort) []string {
 	return append(names, resource.HTTPProxyRoutes)
 }
 
 // AppendNames adds the routes of captured requests that exist, or change, because of a port of a service.
-func AppendNames(names []string, t resource.Type, _ node.Facet, p service.ServedPort) []string {
+func AppendNames(names []string, _ node.Facet, p service.ServedPort) []string {
 	reserved := p.Port.Number == resource.OutboundPort || p.Port.Number == resource.InboundPort
 	switch {
-	case t != resource.RouteType:
-		return names
 	case p.Port.Undeclared && !reserved:
 		return append(names, strconv.Itoa(int(p.Port.Number)), resource.TargetName(string(p.Service.Key.Hostname), p.Port.Number))
 	case p.Port.Undeclared:

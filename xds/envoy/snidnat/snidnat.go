@@ -24,16 +24,8 @@ import (
 // network that take mutual TLS, by the name that they ask for, and ends none. It
 // has a cluster for each name, beside those that every router has.
 
-// Names are the names for the service's ports and the subsets of them.
-func Names(t resource.Type, s *federation.Service, subsets []string) []string {
-	if t != resource.ClusterType && t != resource.EndpointType {
-		return nil
-	}
-	return destination.PassedNames(s, subsets)
-}
-
 // PodNames are the names for pods of headless services.
-func PodNames(_ resource.Type, f node.Facet, r *federation.Reader) []string {
+func PodNames(f node.Facet, r *federation.Reader) []string {
 	v := facet.Open(f, r)
 	var names []string
 	for _, p := range pods.All(v, false) {
