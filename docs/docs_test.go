@@ -35,27 +35,30 @@ func read(t *testing.T, path string) string {
 // block is a fenced block: its language and its lines, and whether nothing but
 // empty lines stands between it and the one before.
 type block struct {
+	before     string // the lines of text between the block before and this one; empty: it follows that block
 	lang, text string
-	follows    bool
 }
 
 // blocks divides a page into its fenced blocks and the text without them.
 func blocks(page string) (found []block, prose string) {
-	var rest strings.Builder
-	open, follows, indent := false, false, ""
+	var rest, before strings.Builder
+	open, indent := false, ""
 	for line := range strings.Lines(page) {
 		lang, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
 		switch {
 		case fence && !open:
 			indent = line[:len(line)-len(strings.TrimLeft(line, " "))] // blocks of items are indented
-			found, open = append(found, block{lang: lang, follows: follows}), true
+			found, open = append(found, block{lang: lang, before: before.String()}), true
+			before.Reset()
 		case fence:
-			open, follows = false, true
+			open = false
 		case open:
 			found[len(found)-1].text += strings.TrimPrefix(line, indent)
 		default:
-			follows = follows && strings.TrimSpace(line) == ""
 			rest.WriteString(line)
+			if strings.TrimSpace(line) != "" {
+				before.WriteString(line)
+			}
 		}
 	}
 	return found, rest.String()

@@ -25,15 +25,23 @@ type step struct {
 	shown           bool
 }
 
-// steps are those of a page's blocks for shells, in order.
+// savedAs is how a page says where to save the block that follows.
+var savedAs = regexp.MustCompile("(?:^|\\s)as\\s+`([^`]+)`[^`]*:\\s*$")
+
+// steps are those of a page, in order: its files are saved, and its commands are typed.
 func steps(page string) []step {
 	var all []step
 	found, _ := blocks(page)
 	for _, b := range found {
-		switch b.lang {
-		case "sh":
+		name := savedAs.FindStringSubmatch(b.before)
+		switch {
+		case name != nil:
+			all = append(all, step{command: fmt.Sprintf("cat > %s <<'END_OF_FILE'\n%sEND_OF_FILE\n", name[1], b.text)})
+		case b.lang == "sh", b.lang == "bash":
 			all = append(all, step{command: b.text})
-		case "console":
+		case b.lang == "text" && len(all) > 0 && strings.HasSuffix(b.before, "prints:\n"):
+			all[len(all)-1].prints, all[len(all)-1].shown = b.text, true
+		case b.lang == "console":
 			for _, text := range strings.Split("\n"+b.text, "\n$ ")[1:] {
 				command, prints := firstCommand(text)
 				all = append(all, step{command: command + "\n", prints: prints, shown: true})

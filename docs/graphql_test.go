@@ -77,7 +77,7 @@ func TestAnswersAreReal(t *testing.T) {
 			if b.lang == "json" && !json.Valid([]byte(b.text)) {
 				t.Errorf("%s: no JSON: %s", name, b.text)
 			}
-			if b.lang == "json" && b.follows && all[i-1].lang == "graphql" {
+			if b.lang == "json" && b.before == "" && i > 0 && all[i-1].lang == "graphql" {
 				pairs = append(pairs, pair{all[i-1].text, b.text})
 			}
 		}

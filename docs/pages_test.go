@@ -15,42 +15,6 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed/toolset"
 )
 
-// savedAs is how a page says where to save the block that follows.
-var savedAs = regexp.MustCompile("(?:^|\\s)as\\s+`([^`]+)`[^`]*:\\s*$")
-
-// doings are the steps of a page: its files are saved, and its commands are typed. Blocks that
-// are indented belong to items of a list.
-func doings(page string) (all []step) {
-	var before, text strings.Builder
-	lang, open, indent := "", false, ""
-	for line := range strings.Lines(page) {
-		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
-		switch {
-		case fence && !open:
-			indent = line[:len(line)-len(strings.TrimLeft(line, " "))]
-			lang, open = strings.TrimPrefix(strings.TrimSpace(line), "```"), true
-			text.Reset()
-		case fence:
-			open = false
-			name := savedAs.FindStringSubmatch(before.String())
-			switch {
-			case name != nil:
-				all = append(all, step{command: fmt.Sprintf("cat > %s <<'END_OF_FILE'\n%sEND_OF_FILE\n", name[1], text.String())})
-			case lang == "sh" || lang == "bash":
-				all = append(all, step{command: text.String()})
-			case lang == "text" && len(all) > 0 && strings.HasSuffix(before.String(), "prints:\n"):
-				all[len(all)-1].prints, all[len(all)-1].shown = text.String(), true
-			}
-			before.Reset()
-		case open:
-			text.WriteString(strings.TrimPrefix(line, indent))
-		case strings.TrimSpace(line) != "":
-			before.WriteString(line)
-		}
-	}
-	return all
-}
-
 // A readersMachine is where a test follows pages, as a reader would: in one shell, in a folder
 // of its own, with the network and the system folders of a machine of its own.
 type readersMachine struct {
@@ -124,7 +88,7 @@ func (m *readersMachine) reads(t *testing.T, page, from, until string) {
 		}
 		text = before
 	}
-	found := doings(text)
+	found := steps(text)
 	if len(found) == 0 {
 		t.Fatalf("%s has nothing to do from %q until %q", page, from, until)
 	}
