@@ -10,15 +10,17 @@ import (
 	"isthmus.dev/isthmus/graph"
 )
 
-// TestOverviewFollowsWhatWasBuilt: findings that come of a build are counted, although
-// neither the mesh nor the fleet has changed since the overview was asked for before.
-func TestOverviewFollowsWhatWasBuilt(t *testing.T) {
-	var builds, counted atomic.Int64
+// TestR97OverviewFollowsWhatWasBuilt: findings that come of a build are counted, although
+// neither the mesh nor a stream has changed since the overview was asked for before.
+func TestR97OverviewFollowsWhatWasBuilt(t *testing.T) {
+	var wrong atomic.Bool
+	var counted atomic.Int64
+	proxies := fleet.New()
 	c := newConfigured(t, func(o *graph.Options) {
-		o.Config.Builds = func() uint64 { return uint64(builds.Load()) }
+		o.Fleet = proxies
 		o.Config.Findings = func(_ *federation.Snapshot, _ *fleet.Value, key federation.ObjectKey) []apply.Finding {
 			counted.Add(1)
-			if builds.Load() == 0 || key != routeKey("shop", "cart") {
+			if !wrong.Load() || key != routeKey("shop", "cart") {
 				return nil
 			}
 			return []apply.Finding{{Code: "NO_PORT", Key: key}}
@@ -27,7 +29,8 @@ func TestOverviewFollowsWhatWasBuilt(t *testing.T) {
 	c.apply(route("shop", "cart", "a"))
 	const query = `{overview{configObjects{total withFindings}}}`
 	c.want(c.answer(query, nil), 0.0, "overview", "configObjects", "withFindings")
-	builds.Add(1)
+	wrong.Store(true)
+	proxies.Built()
 	c.want(c.answer(query, nil), 1.0, "overview", "configObjects", "withFindings")
 	before := counted.Load()
 	c.want(c.answer(query, nil), 1.0, "overview", "configObjects", "withFindings")

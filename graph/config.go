@@ -108,10 +108,8 @@ type Config struct {
 	Previewer     Previewer
 	// NotHonoured says what an object of the snapshot wants and the hub does not do.
 	NotHonoured func(*federation.Snapshot, *federation.Object) []model.NotHonoured
-	// Builds changes whenever more was built for proxies, on which Findings and Deliveries
-	// depend beside their arguments; nil: they depend on nothing else.
-	Builds func() uint64
-	// Findings are those of an object in the snapshot and at proxies.
+	// Findings are those of an object in the snapshot and at proxies. They and Deliveries
+	// depend on nothing else: whatever is built for proxies makes another value of the fleet.
 	Findings func(*federation.Snapshot, *fleet.Value, federation.ObjectKey) []apply.Finding
 	// ServiceFindings are those of a service that no object alone causes.
 	ServiceFindings func(*federation.Snapshot, federation.ServiceKey) []apply.Finding
@@ -119,14 +117,6 @@ type Config struct {
 	Author func(context.Context) string
 	// Epoch tells this store of record from every other.
 	Epoch string
-}
-
-// builds is Builds, or 0.
-func (c Config) builds() uint64 {
-	if c.Builds == nil {
-		return 0
-	}
-	return c.Builds()
 }
 
 var errNoConfig = transport.Errorf(transport.Unavailable, "this hub has no configuration store")

@@ -26,7 +26,6 @@ type objectsView struct {
 	config   *config.View
 	snapshot *federation.Snapshot
 	fleet    *fleet.Value
-	builds   uint64
 }
 
 // memo keeps the latest value that was computed. Callers wait for one that is being
@@ -66,7 +65,7 @@ func (r overviewResolver) ConfigObjects(ctx context.Context, _ *model.Overview) 
 	if latest == nil {
 		return model.ConfigObjectOverview{}, nil
 	}
-	key := objectsView{latest(), snapshot(ctx), connected(ctx), r.Config.builds()}
+	key := objectsView{latest(), snapshot(ctx), connected(ctx)}
 	return r.overviews.objects.of(key, func() model.ConfigObjectOverview { return r.countObjects(key) }), nil
 }
 

@@ -19,8 +19,8 @@ func askAll(t *testing.T, s *federationtest.Scenario, served statustest.Hub) {
 	h := hubOver(t, s.Snapshot(), served.Fleet, func(o *graph.Options) {
 		o.Snapshots, o.Config = s.Aggregate, graph.Config{
 			Objects: objects{s}, NotHonoured: served.Objects.NotHonoured, Findings: served.Objects.Findings,
-			ServiceFindings: served.Objects.ServiceFindings, Builds: served.Server.Builds,
-			Deliveries: status.Delivery{Server: served.Server, Fleet: served.Fleet},
+			ServiceFindings: served.Objects.ServiceFindings,
+			Deliveries:      status.Delivery{Server: served.Server, Fleet: served.Fleet},
 		}
 	})
 	for more := true; more; more = s.Next(t) {

@@ -28,7 +28,6 @@ type statuses struct {
 	of       map[federation.ObjectKey]objectStatus
 	snapshot *federation.Snapshot
 	fleet    *fleet.Value
-	builds   uint64
 	rest     time.Time // no look before
 	// followed counts the subscriptions that follow the same objects. Only theirs are
 	// looked at; of the others is known how they were when they were last followed.
@@ -103,7 +102,6 @@ func (s *statuses) follow(of scope) (end func()) {
 
 func (s *statuses) begin(of scope) {
 	begun, proxies, latest := time.Now(), s.Fleet.Latest(), s.Snapshots.Latest()
-	s.builds = s.Config.builds()
 	s.version++
 	skipped := len(s.followed) > 1
 	for o := range of.objects(latest) {
@@ -146,16 +144,16 @@ func (s *statuses) look() (again time.Time) {
 	}
 	// The fleet comes first: what a stream reports was built from a snapshot that is
 	// there by then.
-	proxies, of, builds := s.Fleet.Latest(), s.Snapshots.Latest(), s.Config.builds()
-	if proxies == s.fleet && of == s.snapshot && builds == s.builds {
+	proxies, of := s.Fleet.Latest(), s.Snapshots.Latest()
+	if proxies == s.fleet && of == s.snapshot {
 		return time.Time{}
 	}
 	begun := time.Now()
 	if begun.Before(s.rest) {
 		return s.rest
 	}
-	s.version, s.snapshot = s.version+1, of
-	s.fleet, s.builds = proxies, builds
+	s.version++
+	s.snapshot, s.fleet = of, proxies
 	for one := range s.followed {
 		for o := range one.objects(of) {
 			s.compare(o)

@@ -106,6 +106,23 @@ func TestR24TheChangeFeedTellsOfFindings(t *testing.T) {
 	})
 }
 
+// TestR97TheChangeFeedTellsOfBuilds: a finding of a build is told, although neither the mesh
+// nor a stream changes after it.
+func TestR97TheChangeFeedTellsOfBuilds(t *testing.T) {
+	judged(t, func(t *testing.T, j *judge, f *fleet.Fleet, _ live, s subscriber) {
+		changes := s.changes("", nil)
+		changes.whole()
+		f.Built()
+		if !changes.silent() {
+			t.Fatal("an event is sent though no status changed")
+		}
+		j.set(routeKey("shop", "cart"), true)
+		f.Built()
+		wantStatuses(t, changes.read(), "STATUS cart")
+		changes.stop()
+	})
+}
+
 // TestR42OnlyFollowedStatusesAreLookedAt: what the change feed costs depends on the
 // objects that somebody follows.
 func TestR42OnlyFollowedStatusesAreLookedAt(t *testing.T) {

@@ -81,6 +81,7 @@ func (g *group) take(name string, b built) {
 		if c.absent != absent {
 			g.absent.set(name, c.absent)
 		}
+		g.moved()
 	}()
 	g.index.Replace(name, c.deps, b.deps)
 	c.deps, c.dirty, c.err = b.deps, false, b.err

@@ -28,6 +28,7 @@ func faultOfService(key federation.ServiceKey) string {
 type hooks struct {
 	failed   func(t envoy.Type, name string, err error) // a resource could not be built
 	reasoned func(before, now []envoy.Reason)           // a resource has other reasons
+	moved    func()                                     // a resource may exist now or not, or be built from something else
 	built    func()                                     // one was built
 }
 

@@ -88,7 +88,7 @@ func TestR12APanicOfABuilderIsAFindingOfItsObject(t *testing.T) {
 			good := tenantGateway("good", simpleTLS())
 			good.Digest = "good"
 			snapshot := apply(nil, good)
-			said := newReasons(nil)
+			said := newReasons(nil, func() {})
 			groups := groupsOf(typ, node, snapshot, said)
 			list := func() (all []string) {
 				for _, g := range groups {

@@ -43,7 +43,7 @@ type cell struct {
 
 func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	of := &recipe{kind, facet, make}
-	to := &hooks{failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {}}
+	to := &hooks{failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {}, moved: func() {}}
 	g := &group{
 		recipe: of, hooks: to, cells: map[string]*cell{}, index: derive.NewIndex[string](), absent: absences{names: map[string]struct{}{}},
 		parts: partCache{}, blame: newBlame(), faults: &faults{to, kind, map[string][]envoy.Reason{}},
@@ -148,6 +148,7 @@ func (g *group) close() {
 	g.faults.clear()
 	g.index.Close()
 	g.names.close()
+	g.moved()
 }
 
 func (g *group) forget(name string) {
@@ -161,6 +162,7 @@ func (g *group) forget(name string) {
 		}
 		delete(g.cells, name)
 		g.blame.forget(name)
+		g.moved()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -17,8 +16,8 @@ type reasons struct {
 	mu      sync.Mutex
 	of      map[any]map[reason]*reasonCount // by ObjectKey or ServiceKey
 	counted func(code string, change int)
-	builds  atomic.Uint64 // so far, and what was forgotten since it was built
-	moved   map[any]bool  // the subjects whose reasons changed since somebody asked; nil: nobody did
+	told    func()       // that any reasons changed
+	moved   map[any]bool // the subjects whose reasons changed since somebody asked; nil: nobody did
 }
 
 type reason struct{ code, message string }
@@ -32,11 +31,11 @@ type reasonCount struct {
 // maxReasons bounds the reasons that are shown of one object.
 const maxReasons = 20
 
-func newReasons(counted func(string, int)) *reasons {
+func newReasons(counted func(string, int), told func()) *reasons {
 	if counted == nil {
 		counted = func(string, int) {}
 	}
-	return &reasons{of: map[any]map[reason]*reasonCount{}, counted: counted}
+	return &reasons{of: map[any]map[reason]*reasonCount{}, counted: counted, told: told}
 }
 
 // subjects are what a reason is about.
@@ -57,6 +56,7 @@ func (s *reasons) replace(before, now []envoy.Reason) {
 	if len(before)+len(now) == 0 {
 		return
 	}
+	defer s.told()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range now {
@@ -143,16 +143,6 @@ func (s *reasons) about(subject any) []envoy.Reason {
 	})
 	return append(found[:min(len(found), maxReasons)], matched...)
 }
-
-// afterBuild notes what a build said, and that there was one.
-func (s *reasons) afterBuild(before, now []envoy.Reason) {
-	s.replace(before, now)
-	s.builds.Add(1)
-}
-
-// Builds changes after each build, and when what was built is forgotten: Reasons,
-// ServiceReasons and Object may tell something else then, of the same fleet.
-func (s *Server) Builds() uint64 { return s.reasons.builds.Load() }
 
 // ReasonsChanged names what Reasons and ServiceReasons may tell something else about than when
 // it was called last. One reader calls it; nothing is noted before the first time.

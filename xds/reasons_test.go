@@ -27,11 +27,11 @@ func TestPropertyReasonsAreThoseOfTheLastBuilds(t *testing.T) {
 	}), 0, 6)
 	rapid.Check(t, func(t *rapid.T) {
 		counted := map[string]int{}
-		all := newReasons(func(code string, change int) { counted[code] += change })
+		all := newReasons(func(code string, change int) { counted[code] += change }, func() {})
 		last := map[int][]envoy.Reason{}
 		for range rapid.IntRange(1, 20).Draw(t, "builds") {
 			resource, now := rapid.IntRange(0, 2).Draw(t, "resource"), said.Draw(t, "said")
-			all.afterBuild(last[resource], now)
+			all.replace(last[resource], now)
 			last[resource] = now
 			want := map[string]int{}
 			for _, subject := range subjects {
@@ -115,4 +115,36 @@ func TestR24ReasonsReachTheObjectThatCausedThem(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestR97WhatIsBuiltMakesAnotherFleet: without a stream that reports anything, the fleet has
+// another value after a build, after a resource is forgotten and after its group closes, and
+// the same one where nothing was built.
+func TestR97WhatIsBuiltMakesAnotherFleet(t *testing.T) {
+	h := newHub(t)
+	n, err := envoy.ParseNode(node("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	facets := envoy.Facets(envoy.ClusterType, n, h.aggregate.Latest())
+	at := groupKey{envoy.ClusterType, facets[len(facets)-1]} // of the services, which are not in the groups of fixed clusters
+	g := h.server.acquire(at)
+	step := func(what string, differs bool, do func()) {
+		t.Helper()
+		before := h.fleet.Latest()
+		do()
+		if got := h.fleet.Latest() != before; got != differs {
+			t.Errorf("%s: another value of the fleet: %t, want %t", what, got, differs)
+		}
+	}
+	build := func() {
+		g.sync(h.aggregate.Latest())
+		g.prepare(g.list())
+	}
+	h.set(service("web", 1))
+	step("a build", true, build)
+	step("nothing to build", false, build)
+	h.set(serviceDelta{Gone: []federation.ServiceKey{key("web")}})
+	step("a resource is forgotten", true, build)
+	step("the group closes", true, func() { h.server.release(at) })
 }

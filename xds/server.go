@@ -63,7 +63,7 @@ func New(o Options) *Server {
 		options: o, views: viewsOf(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{},
 		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger),
 		provoked: origin.NewLog(o.Logger), limitedLog: origin.NewLimitedLog(o.Logger), fallbacks: newFallbacks(),
-		names: newNameTable(), builtFrom: derive.NewIndex[*group](), reasons: newReasons(o.Findings),
+		names: newNameTable(), builtFrom: derive.NewIndex[*group](), reasons: newReasons(o.Findings, o.Fleet.Built),
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Server) acquire(key groupKey) *sharedGroup {
 		g.index = derive.Within[*group, string](s.builtFrom, g.group)
 		s.opened++
 		g.id, g.names.table = s.opened, s.names
-		g.blame, g.reasoned = s.retired.take(key), s.reasons.afterBuild
+		g.blame, g.reasoned, g.moved = s.retired.take(key), s.reasons.replace, s.options.Fleet.Built
 		g.failed, g.built = s.buildFailed, func() { s.options.Metrics.Count(Built, key.kind) }
 		s.groups[key] = g
 	}

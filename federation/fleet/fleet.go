@@ -111,9 +111,23 @@ func (s *Stream) Close() {
 // ID is the stream's ID within the fleet.
 func (s *Stream) ID() string { return s.base.StreamID }
 
+// Built says that what is built for proxies changed, or what builders say of it. The next
+// value differs then even if no stream reports anything, so that what was computed from a
+// value and from what is built is computed again.
+func (f *Fleet) Built() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.supersede()
+}
+
 // report notes that the stream changed; the caller holds mu.
 func (f *Fleet) report(key Key) {
 	f.reported[key] = true
+	f.supersede()
+}
+
+// supersede is for a caller that holds mu.
+func (f *Fleet) supersede() {
 	if !f.stale {
 		f.stale = true
 		close(f.latest.superseded)

@@ -147,3 +147,22 @@ func BenchmarkReport(b *testing.B) {
 		streams[i%1000].Report(cds, fleet.Sync{State: fleet.Synced})
 	}
 }
+
+// TestR97ABuildMakesAnotherValue: readers are woken, and the value differs in nothing else.
+func TestR97ABuildMakesAnotherValue(t *testing.T) {
+	f := fleet.New()
+	f.Connect(fleet.Proxy{NodeID: "a"}).Deliver(1, map[string]*fleet.Delivery{cds: {Waits: true}})
+	before := f.Latest()
+	f.Built()
+	<-before.Superseded()
+	now := f.Latest()
+	if now == before || now.Version() <= before.Version() {
+		t.Error("the value is the one before")
+	}
+	if c := now.ChangesSince(before.Version()); c.All || len(c.Changed)+len(c.Gone) > 0 {
+		t.Errorf("streams changed: %+v", c)
+	}
+	if was, is := before.Rollout(1), now.Rollout(1); len(is) != 1 || !slices.Equal(is, was) {
+		t.Errorf("the rollout became %v, and was %v", is, was)
+	}
+}

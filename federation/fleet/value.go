@@ -144,7 +144,10 @@ func (v *Value) with(changed map[Key]*Proxy) *Value {
 	}
 	next.proxies, next.changedAt = proxies.Commit(), changedAt.Commit()
 	next.journal, next.gone = journal.Commit(), gone.Commit()
-	next.lookup = lazyProxyIndex(next)
+	next.lookup = v.lookup
+	if len(changed) > 0 {
+		next.lookup = lazyProxyIndex(next)
+	}
 	return next
 }
 

@@ -94,7 +94,7 @@ func (m *Mesh) Graph(d status.Delivery, objects *status.Objects, here Presence, 
 	return graph.Config{
 		Previewer: d, NotHonoured: objects.NotHonoured, Findings: objects.Findings, ServiceFindings: objects.ServiceFindings, Author: author,
 		Changer: memory.NewEngine(m.Engine), Objects: m.Views, History: m.Stored, ObjectHistory: m.Engine, Registrar: m.Engine, Leases: m.Stored,
-		Kinds: m.Kinds, Rollouts: d, Deliveries: d, OtherHubs: here.others, Epoch: m.Epoch, Builds: d.Server.Builds,
+		Kinds: m.Kinds, Rollouts: d, Deliveries: d, OtherHubs: here.others, Epoch: m.Epoch,
 	}
 }
 
