@@ -148,3 +148,20 @@ func TestR97WhatIsBuiltMakesAnotherFleet(t *testing.T) {
 	step("a resource is forgotten", true, build)
 	step("the group closes", true, func() { h.server.release(at) })
 }
+
+// TestR97OtherReasonsAreTold: also those of something that cannot be computed, which come and go
+// without a build; the same reasons once more are not told.
+func TestR97OtherReasonsAreTold(t *testing.T) {
+	told := 0
+	all := newReasons(nil, func() { told++ })
+	wrong := []envoy.Reason{{Code: "X", Cause: federation.ObjectKey{Name: "a"}}}
+	for _, step := range []struct {
+		before, now []envoy.Reason
+		want        int
+	}{{nil, wrong, 1}, {wrong, wrong, 1}, {wrong, nil, 2}, {nil, nil, 2}} {
+		all.replace(step.before, step.now)
+		if told != step.want {
+			t.Errorf("after %v became %v reasons were told %d times, want %d", step.before, step.now, told, step.want)
+		}
+	}
+}
