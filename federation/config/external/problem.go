@@ -6,6 +6,7 @@ import "isthmus.dev/isthmus/federation"
 const (
 	codeAddress     = "ADDRESS_INVALID"
 	codePort        = "PORT_INVALID"
+	codeReserved    = "PORT_RESERVED"
 	codePortUnknown = "PORT_UNKNOWN"
 	codeProtocol    = "APP_PROTOCOL_UNKNOWN"
 	codeEndpoint    = "ENDPOINT_UNUSED"

@@ -167,6 +167,10 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 			protocol = federation.TCP
 		}
 		undeclared := p.GetProtocol() == "" && federation.MayDetect(number)
+		if r.isTaken(number, protocol, undeclared) {
+			n.Add(codeReserved, at("spec.ports", i)+".number", "sidecars listen at port %d themselves, some with Istio's agent only: "+
+				"requests to it are not routed there; use another port", number)
+		}
 		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol, Undeclared: undeclared})
 		target, ok := portNumber(cmp.Or(r.targetOf(p), p.GetNumber()))
 		if !ok {
@@ -175,6 +179,13 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 		}
 		r.served = append(r.served, federation.EndpointPort{Name: p.GetName(), Number: target})
 	}
+}
+
+// isTaken reports whether sidecars would need a listener for the port at every address, where they have one of their own.
+func (r *Reading) isTaken(number uint16, protocol federation.Protocol, undeclared bool) bool {
+	given := slices.ContainsFunc(r.vips, netip.Prefix.IsSingleIP)
+	return federation.TakenBySidecars(number, true) && protocol.Transport() == federation.TransportTCP &&
+		(protocol.IsHTTP() || undeclared || !given && !r.automatic)
 }
 
 // target is where a workload listens for the port of that name unless it says so

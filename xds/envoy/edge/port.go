@@ -97,6 +97,9 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 	switch {
 	case s.cannot != "":
 		p.leaveOut(s, resource.ReasonInvalidRule, s.cannot)
+	case p.isAgents():
+		p.leaveOut(s, resource.ReasonPortReserved, fmt.Sprintf(
+			"port %d is one of Istio's agent beside the gateway, which does not listen there; use another port", p.number))
 	case len(p.servers) > 0 && p.protocol != how:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number,
 			p.protocol, p.servers[0].title(), how))
@@ -115,6 +118,12 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 		}
 	}
 	return ports
+}
+
+// isAgents reports whether the facet's proxies, or the agents beside them, listen at the port already.
+func (p *listenPort) isAgents() bool {
+	everywhere := p.bind.IsUnspecified() || p.bind.IsLoopback()
+	return p.facet.Agent && everywhere && p.protocol != gateway.ServesUDP && federation.TakenByAgents(p.number)
 }
 
 // claimNames gives a server of TLS the names that no server before it has; false

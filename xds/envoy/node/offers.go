@@ -87,7 +87,7 @@ var offers = map[resource.Type]func(all []Facet, n Node, c effectiveConfig, base
 		if n.Type != Sidecar || !n.Capture || n.GRPC {
 			return all
 		}
-		base.Cluster, base.Network = n.Cluster, cmp.Or(c.network, n.Network)
+		base.Cluster, base.Network, base.Agent = n.Cluster, cmp.Or(c.network, n.Network), n.Agent
 		base.IPv6, base.Automatic = n.hasIPv6(), n.DNSCapture
 		base.Outbound, base.EgressProxy = c.outbound, c.egressProxy.cluster
 		return append(all, base)

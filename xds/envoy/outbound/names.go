@@ -23,7 +23,7 @@ func AppendAssignment(names []string, f node.Facet, p service.ServedPort) []stri
 
 // AppendListeners adds the listeners that catch connections to a port.
 func AppendListeners(names []string, f node.Facet, p service.ServedPort) []string {
-	reserved := p.Port.Number == resource.OutboundPort || p.Port.Number == resource.InboundPort
+	reserved := federation.TakenBySidecars(p.Port.Number, f.Agent)
 	if p.Port.Protocol.IsHTTP() && !reserved {
 		return append(names, resource.WildcardListener(p.Port.Number))
 	}

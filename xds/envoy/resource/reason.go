@@ -33,6 +33,7 @@ const (
 	ReasonDomainTaken         = "DOMAIN_TAKEN"           // a service with the same short name or VIP comes first
 	ReasonNoDestination       = "NO_DESTINATION"         // where a request should go does not exist, or is not known to the proxy
 	ReasonGatewayConflict     = "GATEWAY_CONFLICT"       // an older Gateway, or an earlier server, has the port or the host
+	ReasonPortReserved        = "PORT_RESERVED"          // the proxy or the agent beside it listens at the port already
 	ReasonOtherNetwork        = "OTHER_NETWORK"          // the endpoint is not of the router's own network
 	ReasonSNIConflict         = "SNI_CONFLICT"           // connections to it would ask for the same server name as others
 	ReasonClusterLocal        = "CLUSTER_LOCAL"          // the host is served by the proxy's own cluster only

@@ -212,8 +212,8 @@ func AppendProxyNames(names []string, _ node.Facet, _ service.ServedPort) []stri
 }
 
 // AppendNames adds the routes of captured requests that exist, or change, because of a port of a service.
-func AppendNames(names []string, _ node.Facet, p service.ServedPort) []string {
-	reserved := p.Port.Number == resource.OutboundPort || p.Port.Number == resource.InboundPort
+func AppendNames(names []string, f node.Facet, p service.ServedPort) []string {
+	reserved := federation.TakenBySidecars(p.Port.Number, f.Agent)
 	switch {
 	case p.Port.Undeclared && !reserved:
 		return append(names, strconv.Itoa(int(p.Port.Number)), resource.TargetName(string(p.Service.Key.Hostname), p.Port.Number))

@@ -1,0 +1,111 @@
+package docs
+
+import (
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/deploy/testbed/toolset"
+)
+
+// writes has the reader write a file with the block of a page that has the text.
+func (m *readersMachine) writes(t *testing.T, file, page, lang, text string) {
+	t.Helper()
+	for _, block := range blocksOf(read(t, page), lang) {
+		if strings.Contains(block, text) {
+			m.types("cat > " + file + " <<'END_OF_FILE'\n" + block + "END_OF_FILE")
+			return
+		}
+	}
+	t.Fatalf("%s has no block of %s with %q", page, lang, text)
+}
+
+// typesOfConsul has the reader type the commands of a section about clusters that are for a Consul datacenter.
+func (m *readersMachine) typesOfConsul(t *testing.T, heading string) {
+	t.Helper()
+	before := len(m.steps)
+	for line := range strings.Lines(blocksOf(section(t, read(t, "clusters.md"), heading), "sh")[0]) {
+		if strings.Contains(line, "--consul-address") {
+			m.types(strings.TrimSpace(line))
+		}
+	}
+	if len(m.steps) == before {
+		t.Fatalf("%q has no command for Consul", heading)
+	}
+}
+
+// withOwn has the reader put the names and addresses of the installation instead of the pages'.
+func (m *readersMachine) withOwn(pairs ...string) {
+	own := strings.NewReplacer(pairs...)
+	for i := range m.steps {
+		m.steps[i].command = own.Replace(m.steps[i].command)
+	}
+}
+
+// TestU63ADatacenterIsServedAsInTheGuide follows the pages about a Consul datacenter that has ACLs
+// and TLS: the token of the hub, attaching and rotating, and proxies that prove themselves by a token
+// and by a certificate of Connect. Then Consul is built anew, and confirmed.
+func TestU63ADatacenterIsServedAsInTheGuide(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.AddLocal("10.0.0.7")
+	consul := testbed.StartConsul(t, testbed.ConsulOptions{ACL: true, TLS: true, Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.7")})
+	register := func() {
+		consul.Put("/v1/catalog/register", map[string]any{
+			"Node": "vm-1", "Address": "10.55.0.1", "Service": map[string]any{"ID": "web-1", "Service": "web", "Port": 80},
+		})
+	}
+	register()
+	write(t, filepath.Join(m.dir, "work", "consul-ca.crt"), consul.CA)
+	path, installed, err := toolset.Locate(toolset.Consul)
+	if err != nil || !installed {
+		t.Fatalf("there is no Consul: %v", err)
+	}
+	m.shim(t, "consul", "exec "+path+` "$@"`)
+	m.installs(t)
+	m.types("export CONSUL_HTTP_ADDR=" + consul.URL + " CONSUL_CACERT=$PWD/consul-ca.crt CONSUL_HTTP_TOKEN=" + consul.Token)
+	m.writes(t, "isthmus-reader.hcl", "getting-started.md", "hcl", "service_prefix")
+	m.reads(t, "getting-started.md", "## 3. Attach a Consul datacenter", "## 4. Connect an Envoy")
+	m.typesOfConsul(t, "## Attach a cluster")
+	m.types("again 'isthmus describe cluster dc1 | grep READY'\nagain 'isthmus get services -A | grep web.service.consul'")
+	m.types("consul acl token create -policy-name isthmus-reader -format json | jq -r .SecretID > new.token")
+	m.typesOfConsul(t, "## Rotate credentials")
+	m.types("isthmus describe cluster dc1 | grep READY")
+	m.waits(t, "rebuilding", func() {
+		consul.Restart()
+		register()
+	})
+	m.types("again 'isthmus describe cluster dc1 | grep HELD'\nisthmus cluster confirm dc1")
+	m.types("again 'isthmus describe cluster dc1'")
+	m.types("isthmus cluster detach dc1")
+	m.proxiesOfConsul(t)
+	m.withOwn("consul.example:8501", consul.Address)
+	m.do(t, true)
+}
+
+// proxiesOfConsul has the reader serve proxies of the datacenter that the config file has.
+func (m *readersMachine) proxiesOfConsul(t *testing.T) {
+	t.Helper()
+	m.types("consul acl policy create -name isthmus-reader -rules @isthmus-reader.hcl\n" +
+		"consul acl token create -policy-name isthmus-reader -format json | jq -r .SecretID > dc1.token\n" +
+		"sudo install -m 0640 -o root -g isthmus consul-ca.crt dc1.token /etc/isthmus/")
+	m.writes(t, "workloads.yaml", "consul.md", "yaml", "workloads:")
+	m.types("sed 's|\\(    tokenFile: .*\\)|\\1\\n    tls: {ca: /etc/isthmus/consul-ca.crt}|' workloads.yaml > /etc/isthmus/isthmus.yaml\n" +
+		"sudo systemctl restart isthmus\nagain 'isthmus describe cluster dc1 | grep READY'")
+	m.writes(t, "grpc.yaml", "consul.md", "text", "x-consul-token")
+	m.writes(t, "node.yaml", "consul.md", "text", "web-sidecar-proxy")
+	m.types(`TOKEN=$(consul acl token create -service-identity web -format json | jq -r .SecretID)
+sudo install -m 0644 hub-ca.crt /etc/isthmus/
+sed -e '/^node:/,/^admin:/{/^admin:/!d}' -e '/^    grpc_services:/,+1d' -e '/^    set_node_on/r grpc.yaml' -e 's/hub.isthmus.example/localhost/' \
+  deploy/envoy/sidecar.yaml | cat node.yaml - | sed "s/TOKEN/$TOKEN/" > leaf.yaml
+sed '/tls_certificates:/,+2d' leaf.yaml > sidecar.yaml`)
+	m.types("envoy -c sidecar.yaml --component-log-level config:debug")
+	m.types("again 'isthmus get proxies | grep web-sidecar-proxy'\nkill $!; wait $! || true")
+	m.types(`curl -s --cacert consul-ca.crt -H "X-Consul-Token: $CONSUL_HTTP_TOKEN" $CONSUL_HTTP_ADDR/v1/agent/connect/ca/leaf/web > leaf.json
+jq -r .CertPEM leaf.json > /etc/isthmus/proxy.crt && jq -r .PrivateKeyPEM leaf.json > /etc/isthmus/proxy.key
+sed -i -e '/initial_metadata/d' leaf.yaml`)
+	m.types("envoy -c leaf.yaml --component-log-level config:debug")
+	m.types("again 'isthmus get proxies | grep web-sidecar-proxy.*SYNCED'")
+}
