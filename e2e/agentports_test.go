@@ -76,7 +76,9 @@ func TestK86PortsOfAgentsAreReported(t *testing.T) {
 		ConfigObjects struct {
 			Nodes []struct {
 				Name   string
-				Status struct{ Findings []struct{ Code, Field, Message string } }
+				Status struct {
+					Findings []struct{ Code, Field, Message string }
+				}
 			}
 		}
 		Clusters struct{ Nodes []cluster }
