@@ -51,7 +51,9 @@ func TestU63ADatacenterIsServedAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.AddLocal("10.0.0.7")
-	consul := testbed.StartConsul(t, testbed.ConsulOptions{ACL: true, TLS: true, Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.7")})
+	consul := testbed.StartConsul(t, testbed.ConsulOptions{
+		ACL: true, TLS: true, Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.7"),
+	})
 	consul.Put("/v1/catalog/register", map[string]any{
 		"Node": "vm-1", "Address": "10.55.0.1", "Service": map[string]any{"ID": "web-1", "Service": "web", "Port": 80},
 	})
@@ -86,7 +88,8 @@ func (m *readersMachine) proxiesOfConsul(t *testing.T) {
 	m.writes(t, "node.yaml", "consul.md", "text", "web-sidecar-proxy")
 	m.types(`TOKEN=$(consul acl token create -service-identity web -format json | jq -r .SecretID)
 sudo install -m 0644 hub-ca.crt /etc/isthmus/
-sed -e '/^node:/,/^admin:/{/^admin:/!d}' -e '/^    grpc_services:/,+1d' -e '/^    set_node_on/r grpc.yaml' -e 's/hub.isthmus.example/localhost/' \
+sed -e '/^node:/,/^admin:/{/^admin:/!d}' -e '/^    grpc_services:/,+1d' -e '/^    set_node_on/r grpc.yaml' \
+  -e 's/hub.isthmus.example/localhost/' \
   deploy/envoy/sidecar.yaml | cat node.yaml - | sed "s/TOKEN/$TOKEN/" > leaf.yaml
 sed '/tls_certificates:/,+2d' leaf.yaml > sidecar.yaml`)
 	m.types("envoy -c sidecar.yaml --component-log-level config:debug")
