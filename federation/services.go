@@ -22,13 +22,29 @@ type Services struct {
 func (x *Services) Len() int { return x.byKey.Len() }
 
 // All yields every service in the order of their keys.
-func (x *Services) All() iter.Seq[*Service] { return x.After(ServiceKey{}) }
+func (x *Services) All() iter.Seq[*Service] { return x.From(ServiceKey{}) }
 
-// After yields the services whose keys come after the given one.
-func (x *Services) After(key ServiceKey) iter.Seq[*Service] {
+// From yields the service of the key and those that come after it.
+func (x *Services) From(key ServiceKey) iter.Seq[*Service] {
 	return func(yield func(*Service) bool) {
 		for _, svc := range x.byKey.From(key.sortKey()) {
-			if svc.Key != key && !yield(svc) {
+			if !yield(svc) {
+				return
+			}
+		}
+	}
+}
+
+// UpTo yields the service of the key and those that come before it, the last one first; for the zero
+// key, all of them.
+func (x *Services) UpTo(key ServiceKey) iter.Seq[*Service] {
+	return func(yield func(*Service) bool) {
+		behind := ""
+		if key != (ServiceKey{}) {
+			behind = key.sortKey() + nul
+		}
+		for _, svc := range x.byKey.Before(behind) {
+			if !yield(svc) {
 				return
 			}
 		}

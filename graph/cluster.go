@@ -27,14 +27,14 @@ func (r *resolver) cluster(from *federation.Snapshot, of *federation.Cluster) mo
 	return found
 }
 
-func (r *resolver) clusters(from *federation.Snapshot) model.List[model.Cluster] {
-	return model.List[model.Cluster]{Name: "clusters", Key: model.Cluster.Key, Items: func(yield func(model.Cluster) bool) {
-		for of := range from.Clusters() {
-			if !yield(r.cluster(from, of)) {
-				return
-			}
-		}
-	}}
+func clusterKey(of *federation.Cluster) string { return string(of.ID) }
+
+func clusterList(name string, all iter.Seq[*federation.Cluster]) model.List[*federation.Cluster] {
+	return model.List[*federation.Cluster]{Name: name, Key: clusterKey, Items: all}
+}
+
+func (r *resolver) clusterPage(ctx context.Context, page model.Page[*federation.Cluster]) model.Page[model.Cluster] {
+	return model.Shown(page, func(of *federation.Cluster) model.Cluster { return r.cluster(snapshot(ctx), of) })
 }
 
 func (clusterResolver) Services(
@@ -42,28 +42,23 @@ func (clusterResolver) Services(
 ) (model.ServiceConnection, error) {
 	name := "services of cluster " + cluster.ClusterID()
 	window, err := window(name, first, after, last, before)
-	list := model.List[model.Service]{Name: name, Key: model.Service.Key, Items: func(yield func(model.Service) bool) {
-		for _, of := range servicesOf(cluster) {
-			if fitsService(of, filter) && !yield(model.Service{From: cluster.From, Of: of}) {
-				return
-			}
-		}
-	}}
+	list := serviceList(cluster.From, servicesOf(name, cluster), filter)
 	if filter == nil {
 		list.Count = func() int { return cluster.Of.Services }
 	}
 	return model.ServiceConnection{Page: model.NewPage(list, window)}, err
 }
 
-// servicesOf returns the services to which the cluster contributes, each once,
-// in the order of their keys.
-func servicesOf(cluster *model.Cluster) []*federation.Service {
-	all := slices.Collect(cluster.From.Services().Of(cluster.Of.ID))
-	byKey := func(a, b *federation.Service) int { return a.Key.Compare(b.Key) }
-	if !slices.IsSortedFunc(all, byKey) {
-		slices.SortFunc(all, byKey)
-	}
-	return slices.Compact(all)
+// servicesOf lists the services to which the cluster contributes, each once, in the order of their keys.
+func servicesOf(name string, cluster *model.Cluster) model.List[*federation.Service] {
+	return model.ListMade(name, func() []*federation.Service {
+		all := slices.Collect(cluster.From.Services().Of(cluster.Of.ID))
+		byKey := func(a, b *federation.Service) int { return a.Key.Compare(b.Key) }
+		if !slices.IsSortedFunc(all, byKey) {
+			slices.SortFunc(all, byKey)
+		}
+		return slices.Compact(all)
+	}, serviceKey)
 }
 
 func (clusterResolver) Endpoints(
@@ -71,32 +66,13 @@ func (clusterResolver) Endpoints(
 ) (model.EndpointConnection, error) {
 	name := "endpoints of cluster " + cluster.ClusterID()
 	window, err := window(name, first, after, last, before)
-	list := model.List[model.Endpoint]{
-		Name: name, Key: model.Endpoint.WideKey, Items: endpointsOf(cluster, federation.ServiceKey{}, filter),
-		From: func() iter.Seq[model.Endpoint] {
-			return endpointsOf(cluster, model.ServiceKey(window.After), filter)
-		},
-	}
+	list := endpointList(servicesOf(name, cluster), func(endpoint model.Endpoint) bool {
+		return endpoint.Source.Cluster == cluster.Of.ID && fitsEndpoint(endpoint, filter)
+	})
 	if filter == nil {
 		list.Count = func() int { return cluster.Of.Endpoints }
 	}
 	return model.EndpointConnection{Page: model.NewPage(list, window)}, err
-}
-
-// endpointsOf yields the cluster's endpoints of the services from the key on.
-func endpointsOf(cluster *model.Cluster, from federation.ServiceKey, filter *model.EndpointFilter) iter.Seq[model.Endpoint] {
-	return func(yield func(model.Endpoint) bool) {
-		for _, of := range servicesOf(cluster) {
-			if of.Key.Compare(from) < 0 {
-				continue
-			}
-			for endpoint := range (model.Service{From: cluster.From, Of: of}).Endpoints {
-				if endpoint.Source.Cluster == cluster.Of.ID && fitsEndpoint(endpoint, filter) && !yield(endpoint) {
-					return
-				}
-			}
-		}
-	}
 }
 
 func (clusterResolver) Problems(

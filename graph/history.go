@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -40,12 +41,17 @@ func pageSize(first *int) int {
 
 // History lists what was done to the configuration.
 func (q query) History(
-	ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, _ *string,
+	ctx context.Context, first *int, after *string, last *int, before *string,
+	filter *model.HistoryFilter, orderBy *model.HistoryOrder, _ *string,
 ) (*model.ConfigRevisionConnection, error) {
 	if q.Config.History == nil {
 		return nil, errNoConfig
 	}
-	window, err := window("history", first, after, last, before)
+	var by order[model.ConfigRevision]
+	if orderBy != nil {
+		by = newOrder(orderBy.Field, orderBy.Direction, historyOrders)
+	}
+	window, err := window("history"+by.name, first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +60,7 @@ func (q query) History(
 		return nil, err
 	}
 	from, most := model.KeyRevision(window.After), pageSize(first)+1
-	if needsAll(ctx, last) {
+	if orderBy != nil || needsAll(ctx, last) {
 		from, most = 0, math.MaxInt
 	}
 	found, err := records(ctx, q.Config.History, from, most, wanted)
@@ -65,8 +71,14 @@ func (q query) History(
 	for i, r := range found {
 		all[i] = model.NewConfigRevision(r)
 	}
-	list := model.List[model.ConfigRevision]{Name: "history", Items: slices.Values(all), Key: model.ConfigRevision.Key}
-	return &model.ConfigRevisionConnection{Page: model.NewPage(list, window)}, nil
+	list := model.ListOf("history", all, model.ConfigRevision.Key)
+	return &model.ConfigRevisionConnection{Page: by.page(list, window)}, nil
+}
+
+// historyOrders are what changes of the configuration can be sorted by.
+var historyOrders = map[model.HistoryOrderField]func(model.ConfigRevision) string{
+	model.HistoryOrderFieldRevision: func(of model.ConfigRevision) string { return fmt.Sprintf("%020s", of.Revision) },
+	model.HistoryOrderFieldAuthor:   func(of model.ConfigRevision) string { return value(of.Author) },
 }
 
 // records reads records that fit, from below a revision on, up to so many.
@@ -116,7 +128,7 @@ func (r objectResolver) History(
 	for i, s := range steps {
 		all[i] = model.NewObjectRevision(s)
 	}
-	list := model.List[model.ObjectRevision]{Name: name, Items: slices.Values(all), Key: model.ObjectRevision.Key}
+	list := model.ListOf(name, all, model.ObjectRevision.Key)
 	return &model.ObjectRevisionConnection{Page: model.NewPage(list, window), Compacted: found.Compacted}, nil
 }
 

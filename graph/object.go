@@ -15,20 +15,42 @@ import (
 
 // ConfigObjects lists the objects that are in force and fit.
 func (q query) ConfigObjects(
-	ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, _ *string,
+	ctx context.Context, first *int, after *string, last *int, before *string,
+	filter *model.ConfigObjectFilter, orderBy *model.ConfigObjectOrder, _ *string,
 ) (*model.ConfigObjectConnection, error) {
 	view, err := configured(ctx)
 	if err != nil {
 		return nil, err
 	}
-	window, err := window("configObjects", first, after, last, before)
+	var by order[model.ConfigObject]
+	if orderBy != nil {
+		by = newOrder(orderBy.Field, orderBy.Direction, objectOrders)
+	}
+	window, err := window("configObjects"+by.name, first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
-	list := model.List[model.ConfigObject]{
-		Name: "configObjects", Key: model.ConfigObject.Key, Items: objects(view, filter), Size: manifestSize, MaxPage: maxManifestPage,
+	items := objects(view, filter)
+	if filter != nil && (filter.Rejected != nil || filter.HasFindings != nil) {
+		numbers := q.objectNumbers(ctx)
+		items = fitting(items, func(o model.ConfigObject) bool {
+			return (filter.Rejected == nil || *filter.Rejected == numbers.isRejected[o.Of.Key]) &&
+				(filter.HasFindings == nil || *filter.HasFindings == numbers.hasFindings[o.Of.Key])
+		})
 	}
-	return &model.ConfigObjectConnection{Page: model.NewPage(list, window)}, nil
+	list := model.List[model.ConfigObject]{
+		Name: "configObjects", Key: model.ConfigObject.Key, Items: items, Size: manifestSize, MaxPage: maxManifestPage,
+	}
+	return &model.ConfigObjectConnection{Page: by.page(list, window)}, nil
+}
+
+// objectOrders are what configuration objects can be sorted by.
+var objectOrders = map[model.ConfigObjectOrderField]func(model.ConfigObject) string{
+	model.ConfigObjectOrderFieldName: model.ConfigObject.Name,
+	model.ConfigObjectOrderFieldNamespace: func(o model.ConfigObject) string {
+		return o.Namespace() + "\x00" + o.Name()
+	},
+	model.ConfigObjectOrderFieldRevision: func(o model.ConfigObject) string { return number(o.Of.Revision) },
 }
 
 func objects(view *config.View, filter *model.ConfigObjectFilter) iter.Seq[model.ConfigObject] {

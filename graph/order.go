@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"isthmus.dev/isthmus/graph/model"
@@ -16,47 +17,45 @@ type order[T any] struct {
 	descending bool
 }
 
-// newOrder reads the field and the direction of an orderBy.
-func newOrder[T any](field string, direction *model.OrderDirection, by func(T) string) order[T] {
+// newOrder reads the field and the direction of an orderBy; fields has the text that each field sorts by.
+func newOrder[F ~string, T any](field F, direction *model.OrderDirection, fields map[F]func(T) string) order[T] {
 	descending := direction != nil && *direction == model.OrderDirectionDesc
-	name := " by " + field
+	name := " by " + string(field)
 	if descending {
 		name += ", descending"
 	}
-	return order[T]{name: name, by: by, descending: descending}
+	return order[T]{name: name, by: fields[field], descending: descending}
 }
 
-// ordered is the list in that order. Its cursors differ from those of other orders.
-func (o order[T]) ordered(list model.List[T]) model.List[T] {
+// keyed is an item with the text that its place depends on.
+type keyed[T any] struct {
+	key  string
+	item T
+}
+
+// page is a page of the list in that order. Its cursors differ from those of other orders.
+func (o order[T]) page(list model.List[T], window model.Window) model.Page[T] {
 	if o.by == nil {
-		return list
+		return model.NewPage(list, window)
 	}
-	type keyed struct {
-		key  string
-		item T
-	}
-	var all []keyed
-	keys := map[string]string{} // by the keys of the list
-	for item := range list.Items {
-		key := o.by(item) + "\x00" + list.Key(item)
-		if o.descending {
-			key = complement(key)
-		}
-		keys[list.Key(item)] = key
-		all = append(all, keyed{key, item})
-	}
-	slices.SortFunc(all, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
-	return model.List[T]{
-		Name: list.Name + o.name, Count: func() int { return len(all) },
-		Key: func(item T) string { return keys[list.Key(item)] },
-		Items: func(yield func(T) bool) {
-			for _, one := range all {
-				if !yield(one.item) {
-					return
-				}
+	sorted := model.ListMade(list.Name+o.name, func() (all []keyed[T]) {
+		for item := range list.Items {
+			key := o.by(item) + "\x00" + list.Key(item)
+			if o.descending {
+				key = complement(key)
 			}
-		},
+			all = append(all, keyed[T]{key, item})
+		}
+		slices.SortFunc(all, func(a, b keyed[T]) int { return cmp.Compare(a.key, b.key) })
+		return all
+	}, func(of keyed[T]) string { return of.key })
+	if list.Count != nil {
+		sorted.Count = list.Count
 	}
+	if list.Size != nil {
+		sorted.Size, sorted.MaxPage = func(of keyed[T]) int { return list.Size(of.item) }, list.MaxPage
+	}
+	return model.Shown(model.NewPage(sorted, window), func(of keyed[T]) T { return of.item })
 }
 
 // complement reverses the order of texts.
@@ -70,3 +69,14 @@ func complement(text string) string {
 
 // number writes numbers so that they are sorted as texts.
 func number[N int | int64](n N) string { return fmt.Sprintf("%020d", n) }
+
+// fitting are the items that fit.
+func fitting[T any](all iter.Seq[T], fit func(T) bool) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for item := range all {
+			if fit(item) && !yield(item) {
+				return
+			}
+		}
+	}
+}

@@ -16,10 +16,16 @@ import (
 // object. They are counted once for each change of the mesh, however many pages ask.
 type overviews struct {
 	services memo[*federation.Snapshot, model.ServiceNumbers]
-	objects  memo[objectsView, model.ConfigObjectOverview]
+	objects  memo[objectsView, objectNumbers]
 }
 
 func newOverviews() *overviews { return &overviews{} }
+
+// objectNumbers are those of configuration objects, and which objects are counted.
+type objectNumbers struct {
+	model.ConfigObjectOverview
+	isRejected, hasFindings map[federation.ObjectKey]bool
+}
 
 // objectsView is what the numbers of configuration objects depend on.
 type objectsView struct {
@@ -49,7 +55,7 @@ func (m *memo[K, V]) of(key K, compute func() V) V {
 // Overview counts what the mesh has.
 func (q query) Overview(ctx context.Context) (*model.Overview, error) {
 	from := snapshot(ctx)
-	numbers := q.overviews.services.of(from, func() model.ServiceNumbers { return model.NewServiceNumbers(from) })
+	numbers := q.numbers(from)
 	return &model.Overview{
 		SnapshotVersion: strconv.FormatUint(from.Version(), 10), Clusters: model.NewClusterOverview(from),
 		Proxies:  model.NewProxyOverview(connected(ctx).Proxies()),
@@ -57,19 +63,28 @@ func (q query) Overview(ctx context.Context) (*model.Overview, error) {
 	}, nil
 }
 
+func (r *resolver) numbers(from *federation.Snapshot) model.ServiceNumbers {
+	return r.overviews.services.of(from, func() model.ServiceNumbers { return model.NewServiceNumbers(from) })
+}
+
 type overviewResolver struct{ *resolver }
 
 // ConfigObjects counts the objects in use; none on a hub without configuration.
 func (r overviewResolver) ConfigObjects(ctx context.Context, _ *model.Overview) (model.ConfigObjectOverview, error) {
-	latest := seen(ctx).config
-	if latest == nil {
-		return model.ConfigObjectOverview{}, nil
-	}
-	key := objectsView{latest(), snapshot(ctx), connected(ctx)}
-	return r.overviews.objects.of(key, func() model.ConfigObjectOverview { return r.countObjects(key) }), nil
+	return r.objectNumbers(ctx).ConfigObjectOverview, nil
 }
 
-func (r overviewResolver) countObjects(in objectsView) (out model.ConfigObjectOverview) {
+func (r *resolver) objectNumbers(ctx context.Context) objectNumbers {
+	view, err := configured(ctx)
+	if err != nil {
+		return objectNumbers{}
+	}
+	key := objectsView{view, snapshot(ctx), connected(ctx)}
+	return r.overviews.objects.of(key, func() objectNumbers { return r.countObjects(key) })
+}
+
+func (r *resolver) countObjects(in objectsView) objectNumbers {
+	out := objectNumbers{isRejected: map[federation.ObjectKey]bool{}, hasFindings: map[federation.ObjectKey]bool{}}
 	for o := range in.config.State.Objects() {
 		if kind.Internal(o.Key.Of()) {
 			continue
@@ -77,12 +92,13 @@ func (r overviewResolver) countObjects(in objectsView) (out model.ConfigObjectOv
 		out.Total++
 		if r.Config.Deliveries != nil {
 			if d, known := r.Config.Deliveries.Delivery(in.snapshot, in.fleet, o.Key); known && d.Rejected > 0 {
-				out.Rejected++
+				out.isRejected[o.Key] = true
 			}
 		}
 		if r.Config.Findings != nil && len(r.Config.Findings(in.snapshot, in.fleet, o.Key)) > 0 {
-			out.WithFindings++
+			out.hasFindings[o.Key] = true
 		}
 	}
+	out.Rejected, out.WithFindings = len(out.isRejected), len(out.hasFindings)
 	return out
 }

@@ -23,58 +23,48 @@ type proxyResolver struct {
 func (q query) Proxies(
 	ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder,
 ) (*model.ProxyConnection, error) {
-	order := proxyOrder(orderBy)
-	window, err := window("proxies"+order.name, first, after, last, before)
+	var by order[*fleet.Proxy]
+	if orderBy != nil {
+		by = newOrder(orderBy.Field, orderBy.Direction, proxyOrders)
+	}
+	of := connected(ctx)
+	page, err := proxyPage(ctx, model.List[*fleet.Proxy]{
+		Name: "proxies", Key: model.KeyOf, Items: of.Proxies(), Count: of.Count,
+		From: func(after string) iter.Seq[*fleet.Proxy] { return of.ProxiesAfter(model.ProxyKey(after)) },
+		Back: func(before string) iter.Seq[*fleet.Proxy] { return of.ProxiesBefore(model.ProxyKey(before)) },
+	}, by, first, after, last, before, filter)
 	if err != nil {
 		return nil, err
 	}
-	listed := func(behind fleet.Key) iter.Seq[model.Proxy] {
-		return func(yield func(model.Proxy) bool) {
-			for of := range connected(ctx).ProxiesAfter(behind) {
-				if fitting(snapshot(ctx), of, filter) && !yield(model.NewProxy(snapshot(ctx), of)) {
-					return
-				}
-			}
-		}
-	}
-	list := model.List[model.Proxy]{
-		Name: "proxies", Key: model.Proxy.Key, Items: listed(fleet.Key{}),
-		From: func() iter.Seq[model.Proxy] { return listed(model.ProxyKey(window.After)) },
-	}
-	list.Count = func() int {
-		if filter == nil {
-			return connected(ctx).Count()
-		}
-		count := 0
-		for of := range connected(ctx).Proxies() {
-			if fitting(snapshot(ctx), of, filter) {
-				count++
-			}
-		}
-		return count
-	}
-	return &model.ProxyConnection{Page: model.NewPage(order.ordered(list), window)}, nil
+	return &model.ProxyConnection{Page: page}, nil
 }
 
-func proxyOrder(by *model.ProxyOrder) order[model.Proxy] {
-	if by == nil {
-		return order[model.Proxy]{}
-	}
-	return newOrder(string(by.Field), by.Direction, func(of model.Proxy) string {
-		switch by.Field {
-		case model.ProxyOrderFieldConnectedAt:
-			return number(of.ConnectedAt.UnixNano())
-		case model.ProxyOrderFieldSyncState:
-			return number(model.Badness(of.SyncState))
-		default:
-			return of.NodeID
-		}
-	})
+// proxyOrders are what proxies can be sorted by.
+var proxyOrders = map[model.ProxyOrderField]func(*fleet.Proxy) string{
+	model.ProxyOrderFieldNodeID:      func(of *fleet.Proxy) string { return of.NodeID },
+	model.ProxyOrderFieldConnectedAt: func(of *fleet.Proxy) string { return number(of.ConnectedAt.UnixNano()) },
+	model.ProxyOrderFieldSyncState:   func(of *fleet.Proxy) string { return number(model.Badness(model.WorstState(of))) },
 }
 
-// fitting reports whether a stream fits. What the stream itself has is compared first: the network
+// proxyPage is a page of the streams of the list that fit. Only those of the page are made into
+// what clients see.
+func proxyPage(
+	ctx context.Context, list model.List[*fleet.Proxy], by order[*fleet.Proxy],
+	first *int, after *string, last *int, before *string, filter *model.ProxyFilter,
+) (page model.Page[model.Proxy], err error) {
+	window, err := window(list.Name+by.name, first, after, last, before)
+	if err != nil {
+		return page, err
+	}
+	if filter != nil {
+		list, err = seen(ctx).members.filteredBy(ctx, list, filter)
+	}
+	return model.Shown(by.page(list, window), func(of *fleet.Proxy) model.Proxy { return model.NewProxy(snapshot(ctx), of) }), err
+}
+
+// fitsProxy reports whether a stream fits. What the stream itself has is compared first: the network
 // of a proxy is looked up in the snapshot.
-func fitting(from *federation.Snapshot, of *fleet.Proxy, filter *model.ProxyFilter) bool {
+func fitsProxy(from *federation.Snapshot, of *fleet.Proxy, filter *model.ProxyFilter) bool {
 	return filter == nil || fits(filter.ClusterID, string(of.Cluster)) && fits(filter.Namespace, of.Namespace) &&
 		(filter.Type == nil || *filter.Type == model.TypeOf(of)) &&
 		(filter.SyncState == nil || *filter.SyncState == model.WorstState(of)) &&
@@ -88,14 +78,15 @@ func (proxyResolver) Services(
 ) (model.ServiceConnection, error) {
 	name := "services of proxy " + of.Key()
 	window, err := window(name, first, after, last, before)
-	var all []model.Service
-	for _, key := range servicesAt(snapshot(ctx), placeOf(of)) {
-		if found, ok := snapshot(ctx).Service(key); ok && fitsService(found, filter) {
-			all = append(all, model.Service{From: snapshot(ctx), Of: found})
+	services := model.ListMade(name, func() (all []*federation.Service) {
+		for _, key := range servicesAt(snapshot(ctx), placeOf(of)) {
+			if found, ok := snapshot(ctx).Service(key); ok {
+				all = append(all, found)
+			}
 		}
-	}
-	list := model.List[model.Service]{Name: name, Key: model.Service.Key, Items: slices.Values(all), Count: func() int { return len(all) }}
-	return model.ServiceConnection{Page: model.NewPage(list, window)}, err
+		return all
+	}, serviceKey)
+	return model.ServiceConnection{Page: model.NewPage(serviceList(snapshot(ctx), services, filter), window)}, err
 }
 
 // servicesAt are the services that have an endpoint at the place, in the order of their keys.

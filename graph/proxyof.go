@@ -3,7 +3,7 @@ package graph
 import (
 	"context"
 	"encoding/json"
-	"sort"
+	"slices"
 	"sync"
 
 	"isthmus.dev/isthmus/federation"
@@ -45,65 +45,27 @@ func grouped[K comparable](proxies func() *fleet.Value, by func(*fleet.Proxy) []
 	})
 }
 
-// filteredBy returns the proxies of a group that fit, in their order. A group is filtered once per
+// filteredBy returns the proxies of a list that fit, in their order. A list is filtered once per
 // operation and filter, however many items and aliases lead to it.
-func (m *members) filteredBy(ctx context.Context, name string, all []*fleet.Proxy, filter *model.ProxyFilter) ([]*fleet.Proxy, error) {
-	if filter == nil {
-		return all, nil
-	}
+func (m *members) filteredBy(
+	ctx context.Context, list model.List[*fleet.Proxy], filter *model.ProxyFilter,
+) (model.List[*fleet.Proxy], error) {
 	text, err := json.Marshal(filter)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
-	once, _ := m.filtered.LoadOrStore(name+"\x00"+string(text), sync.OnceValue(func() []*fleet.Proxy {
-		var found []*fleet.Proxy
-		for _, of := range all {
-			if fitting(snapshot(ctx), of, filter) {
-				found = append(found, of)
-			}
-		}
-		return found
+	once, _ := m.filtered.LoadOrStore(list.Name+"\x00"+string(text), sync.OnceValue(func() []*fleet.Proxy {
+		return slices.Collect(fitting(list.Items, func(of *fleet.Proxy) bool { return fitsProxy(snapshot(ctx), of, filter) }))
 	}))
-	return once.(func() []*fleet.Proxy)(), nil
+	return model.ListMade(list.Name, once.(func() []*fleet.Proxy), list.Key), nil
 }
 
-// proxiesOf is a page of the streams that fit.
+// proxiesOf is a page of the streams of a group that fit.
 func proxiesOf(
 	ctx context.Context, name string, all []*fleet.Proxy, first *int, after *string, last *int, before *string, filter *model.ProxyFilter,
 ) (model.ProxyConnection, error) {
-	window, err := window(name, first, after, last, before)
-	if err != nil {
-		return model.ProxyConnection{}, err
-	}
-	found, err := seen(ctx).members.filteredBy(ctx, name, all, filter)
-	list := model.List[model.Proxy]{
-		Name: name, Key: model.Proxy.Key, Count: func() int { return len(found) },
-		Items: func(yield func(model.Proxy) bool) {
-			for _, of := range near(found, window) {
-				if !yield(model.NewProxy(snapshot(ctx), of)) {
-					return
-				}
-			}
-		},
-	}
-	return model.ProxyConnection{Page: model.NewPage(list, window)}, err
-}
-
-// near excludes proxies before the window that its page does not need, so that they are not made
-// into objects: of a page from the back, one more than its size shows that more precede it.
-func near(all []*fleet.Proxy, window model.Window) []*fleet.Proxy {
-	from := 0
-	if window.After != "" {
-		from = sort.Search(len(all), func(i int) bool { return model.KeyOf(all[i]) > window.After })
-	}
-	if window.Last != nil {
-		end := len(all)
-		if window.Before != "" {
-			end = sort.Search(len(all), func(i int) bool { return model.KeyOf(all[i]) >= window.Before })
-		}
-		from = max(from, end-*window.Last-1)
-	}
-	return all[from:]
+	page, err := proxyPage(ctx, model.ListOf(name, all, model.KeyOf), order[*fleet.Proxy]{}, first, after, last, before, filter)
+	return model.ProxyConnection{Page: page}, err
 }
 
 // Proxies are those of the cluster.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,12 +65,35 @@ func (q query) node(ctx context.Context, id string, of revisions) (model.Node, e
 	return nil, nil
 }
 
-func (q query) Clusters(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ClusterConnection, error) {
-	window, err := window("clusters", first, after, last, before)
+// clusterOrders are what clusters can be sorted by.
+var clusterOrders = map[model.ClusterOrderField]func(*federation.Cluster) string{
+	model.ClusterOrderFieldClusterID: clusterKey,
+	model.ClusterOrderFieldPhase: func(of *federation.Cluster) string {
+		return number(slices.Index(model.AllClusterPhase, model.PhaseOf(of)))
+	},
+	model.ClusterOrderFieldServices:  func(of *federation.Cluster) string { return number(of.Services) },
+	model.ClusterOrderFieldEndpoints: func(of *federation.Cluster) string { return number(of.Endpoints) },
+}
+
+// Clusters lists the clusters that fit.
+func (q query) Clusters(
+	ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ClusterFilter, orderBy *model.ClusterOrder,
+) (*model.ClusterConnection, error) {
+	var by order[*federation.Cluster]
+	if orderBy != nil {
+		by = newOrder(orderBy.Field, orderBy.Direction, clusterOrders)
+	}
+	window, err := window("clusters"+by.name, first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
-	return &model.ClusterConnection{Page: model.NewPage(q.clusters(snapshot(ctx)), window)}, nil
+	list := clusterList("clusters", fitting(snapshot(ctx).Clusters(), func(of *federation.Cluster) bool { return fitsCluster(of, filter) }))
+	return &model.ClusterConnection{Page: q.clusterPage(ctx, by.page(list, window))}, nil
+}
+
+func fitsCluster(of *federation.Cluster, filter *model.ClusterFilter) bool {
+	return filter == nil || (filter.Phase == nil || *filter.Phase == model.PhaseOf(of)) &&
+		(filter.Provider == nil || *filter.Provider == model.ProviderOf(of)) && fits(filter.NetworkID, string(of.Network()))
 }
 
 func (q query) Cluster(ctx context.Context, clusterID string) (*model.Cluster, error) {
@@ -85,28 +109,22 @@ func (q query) Services(
 	ctx context.Context, first *int, after *string, last *int, before *string,
 	filter *model.ServiceFilter, orderBy *model.ServiceOrder, _ *string,
 ) (*model.ServiceConnection, error) {
-	order := serviceOrder(orderBy)
-	window, err := window("services"+order.name, first, after, last, before)
+	var by order[model.Service]
+	if orderBy != nil {
+		by = newOrder(orderBy.Field, orderBy.Direction, serviceOrders)
+	}
+	window, err := window("services"+by.name, first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
-	return &model.ServiceConnection{Page: model.NewPage(order.ordered(services(snapshot(ctx), window.After, filter)), window)}, nil
+	return &model.ServiceConnection{Page: by.page(services(snapshot(ctx), filter), window)}, nil
 }
 
-func serviceOrder(by *model.ServiceOrder) order[model.Service] {
-	if by == nil {
-		return order[model.Service]{}
-	}
-	return newOrder(string(by.Field), by.Direction, func(of model.Service) string {
-		switch by.Field {
-		case model.ServiceOrderFieldEndpoints:
-			return number(of.Of.CountEndpoints())
-		case model.ServiceOrderFieldConflicts:
-			return number(len(of.Of.Conflicts))
-		default:
-			return of.Hostname()
-		}
-	})
+// serviceOrders are what services can be sorted by.
+var serviceOrders = map[model.ServiceOrderField]func(model.Service) string{
+	model.ServiceOrderFieldHostname:  model.Service.Hostname,
+	model.ServiceOrderFieldEndpoints: func(of model.Service) string { return number(of.Of.CountEndpoints()) },
+	model.ServiceOrderFieldConflicts: func(of model.Service) string { return number(len(of.Of.Conflicts)) },
 }
 
 // Service finds a service by hostname, and namespace where that is not enough.

@@ -116,13 +116,12 @@ func (r networkResolver) Clusters(
 ) (model.ClusterConnection, error) {
 	name := "clusters of network " + of.NetworkID()
 	window, err := window(name, first, after, last, before)
-	list := r.clusters(snapshot(ctx))
-	list.Name, list.Items = name, func(yield func(model.Cluster) bool) {
+	list := clusterList(name, func(yield func(*federation.Cluster) bool) {
 		for _, id := range of.Of.Clusters {
-			if found, ok := snapshot(ctx).Cluster(id); ok && !yield(r.cluster(snapshot(ctx), found)) {
+			if found, ok := snapshot(ctx).Cluster(id); ok && !yield(found) {
 				return
 			}
 		}
-	}
-	return model.ClusterConnection{Page: model.NewPage(list, window)}, err
+	})
+	return model.ClusterConnection{Page: r.clusterPage(ctx, model.NewPage(list, window))}, err
 }

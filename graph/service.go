@@ -12,11 +12,29 @@ import (
 
 type serviceResolver struct{}
 
-// services lists the services that fit; a page begins behind the key after.
-func services(from *federation.Snapshot, after string, filter *model.ServiceFilter) model.List[model.Service] {
-	listed := func(behind federation.ServiceKey) iter.Seq[model.Service] {
+// allServices are those of the snapshot.
+func allServices(name string, from *federation.Snapshot) model.List[*federation.Service] {
+	return model.List[*federation.Service]{
+		Name: name, Key: serviceKey, Items: from.Services().All(), Count: from.Services().Len,
+		From: func(after string) iter.Seq[*federation.Service] { return from.Services().From(model.ServiceKey(after)) },
+		Back: func(before string) iter.Seq[*federation.Service] {
+			return from.Services().UpTo(model.ServiceKey(before))
+		},
+	}
+}
+
+func serviceKey(of *federation.Service) string { return model.KeyOfService(of.Key) }
+
+// services lists the services of the snapshot that fit.
+func services(from *federation.Snapshot, filter *model.ServiceFilter) model.List[model.Service] {
+	return serviceList(from, allServices("services", from), filter)
+}
+
+// serviceList shows the services of the list that fit.
+func serviceList(from *federation.Snapshot, all model.List[*federation.Service], filter *model.ServiceFilter) model.List[model.Service] {
+	shown := func(some iter.Seq[*federation.Service]) iter.Seq[model.Service] {
 		return func(yield func(model.Service) bool) {
-			for of := range from.Services().After(behind) {
+			for of := range some {
 				if fitsService(of, filter) && !yield(model.Service{From: from, Of: of}) {
 					return
 				}
@@ -24,11 +42,12 @@ func services(from *federation.Snapshot, after string, filter *model.ServiceFilt
 		}
 	}
 	list := model.List[model.Service]{
-		Name: "services", Key: model.Service.Key, Items: listed(federation.ServiceKey{}),
-		From: func() iter.Seq[model.Service] { return listed(model.ServiceKey(after)) },
+		Name: all.Name, Key: model.Service.Key, Items: shown(all.Items),
+		From: func(after string) iter.Seq[model.Service] { return shown(all.From(after)) },
+		Back: func(before string) iter.Seq[model.Service] { return shown(all.Back(before)) },
 	}
 	if filter == nil {
-		list.Count = from.Services().Len
+		list.Count = all.Count
 	}
 	return list
 }
@@ -62,6 +81,7 @@ func fitsService(of *federation.Service, filter *model.ServiceFilter) bool {
 	return fits(filter.Namespace, of.Key.Namespace) &&
 		(filter.HostnameContains == nil || strings.Contains(string(of.Key.Hostname), strings.ToLower(*filter.HostnameContains))) &&
 		(filter.Hostnames == nil || slices.ContainsFunc(filter.Hostnames, func(name string) bool { return lookedUp(name) == of.Key.Hostname })) &&
+		(filter.HasEndpoints == nil || *filter.HasEndpoints == (of.CountEndpoints() > 0)) &&
 		(filter.HasConflicts == nil || *filter.HasConflicts == (len(of.Conflicts) > 0)) &&
 		(filter.ClusterID == nil && filter.Provider == nil || slices.ContainsFunc(of.Order(), contributes)) &&
 		(filter.NetworkID == nil || inNetwork(of, federation.NetworkID(*filter.NetworkID)))

@@ -57,6 +57,21 @@ func (v *Value) ProxiesAfter(after Key) iter.Seq[*Proxy] {
 	}
 }
 
+// ProxiesBefore yields those that come before the key, the last one first; for the zero key, all.
+func (v *Value) ProxiesBefore(before Key) iter.Seq[*Proxy] {
+	return func(yield func(*Proxy) bool) {
+		at := ""
+		if before != (Key{}) {
+			at = before.sortKey()
+		}
+		for _, p := range v.proxies.Before(at) {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
 // ByID returns the live streams of the node, the oldest first.
 func (v *Value) ByID(nodeID string) []*Proxy {
 	var found []*Proxy

@@ -490,6 +490,18 @@ type ComplexityRoot struct {
 		NetworkID      func(childComplexity int) int
 	}
 
+	NetworkGatewayConnection struct {
+		Edges      func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	NetworkGatewayEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	NotHonoured struct {
 		Field  func(childComplexity int) int
 		Reason func(childComplexity int) int
@@ -687,18 +699,20 @@ type ComplexityRoot struct {
 	Query struct {
 		CertificateAuthority func(childComplexity int) int
 		Cluster              func(childComplexity int, clusterID string) int
-		Clusters             func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Clusters             func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ClusterFilter, orderBy *model.ClusterOrder) int
 		ConfigObject         func(childComplexity int, group string, kind string, namespace *string, name string, clusterID *string, at *string, minRevision *string) int
-		ConfigObjects        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) int
+		ConfigObjects        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, orderBy *model.ConfigObjectOrder, minRevision *string) int
 		ConfigSources        func(childComplexity int) int
+		Endpoints            func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) int
 		ErrorCodes           func(childComplexity int) int
 		Explain              func(childComplexity int, proxy string, hostname string, port int, minRevision *string) int
 		FindingCodes         func(childComplexity int) int
-		History              func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, minRevision *string) int
+		Gateways             func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.GatewayFilter) int
+		History              func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, orderBy *model.HistoryOrder, minRevision *string) int
 		Hub                  func(childComplexity int) int
 		Kinds                func(childComplexity int) int
 		Network              func(childComplexity int, networkID string) int
-		Networks             func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Networks             func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.NetworkFilter, orderBy *model.NetworkOrder) int
 		Node                 func(childComplexity int, id string) int
 		Nodes                func(childComplexity int, ids []string) int
 		Overview             func(childComplexity int) int
@@ -2654,6 +2668,44 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NetworkGateway.NetworkID(childComplexity), true
 
+	case "NetworkGatewayConnection.edges":
+		if e.ComplexityRoot.NetworkGatewayConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGatewayConnection.Edges(childComplexity), true
+	case "NetworkGatewayConnection.nodes":
+		if e.ComplexityRoot.NetworkGatewayConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGatewayConnection.Nodes(childComplexity), true
+	case "NetworkGatewayConnection.pageInfo":
+		if e.ComplexityRoot.NetworkGatewayConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGatewayConnection.PageInfo(childComplexity), true
+	case "NetworkGatewayConnection.totalCount":
+		if e.ComplexityRoot.NetworkGatewayConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGatewayConnection.TotalCount(childComplexity), true
+
+	case "NetworkGatewayEdge.cursor":
+		if e.ComplexityRoot.NetworkGatewayEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGatewayEdge.Cursor(childComplexity), true
+	case "NetworkGatewayEdge.node":
+		if e.ComplexityRoot.NetworkGatewayEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGatewayEdge.Node(childComplexity), true
+
 	case "NotHonoured.field":
 		if e.ComplexityRoot.NotHonoured.Field == nil {
 			break
@@ -3418,7 +3470,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Clusters(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+		return e.ComplexityRoot.Query.Clusters(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ClusterFilter), args["orderBy"].(*model.ClusterOrder)), true
 	case "Query.configObject":
 		if e.ComplexityRoot.Query.ConfigObject == nil {
 			break
@@ -3440,13 +3492,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.ConfigObjects(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ConfigObjectFilter), args["minRevision"].(*string)), true
+		return e.ComplexityRoot.Query.ConfigObjects(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ConfigObjectFilter), args["orderBy"].(*model.ConfigObjectOrder), args["minRevision"].(*string)), true
 	case "Query.configSources":
 		if e.ComplexityRoot.Query.ConfigSources == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Query.ConfigSources(childComplexity), true
+	case "Query.endpoints":
+		if e.ComplexityRoot.Query.Endpoints == nil {
+			break
+		}
+
+		args, err := ec.field_Query_endpoints_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Endpoints(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.EndpointFilter)), true
 	case "Query.errorCodes":
 		if e.ComplexityRoot.Query.ErrorCodes == nil {
 			break
@@ -3470,6 +3533,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.FindingCodes(childComplexity), true
+	case "Query.gateways":
+		if e.ComplexityRoot.Query.Gateways == nil {
+			break
+		}
+
+		args, err := ec.field_Query_gateways_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Gateways(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.GatewayFilter)), true
 	case "Query.history":
 		if e.ComplexityRoot.Query.History == nil {
 			break
@@ -3480,7 +3554,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.History(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.HistoryFilter), args["minRevision"].(*string)), true
+		return e.ComplexityRoot.Query.History(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.HistoryFilter), args["orderBy"].(*model.HistoryOrder), args["minRevision"].(*string)), true
 	case "Query.hub":
 		if e.ComplexityRoot.Query.Hub == nil {
 			break
@@ -3515,7 +3589,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Networks(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+		return e.ComplexityRoot.Query.Networks(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.NetworkFilter), args["orderBy"].(*model.NetworkOrder)), true
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
 			break
@@ -4225,7 +4299,10 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputApplyInput,
 		ec.unmarshalInputAttachClusterInput,
 		ec.unmarshalInputChangeFilter,
+		ec.unmarshalInputClusterFilter,
+		ec.unmarshalInputClusterOrder,
 		ec.unmarshalInputConfigObjectFilter,
+		ec.unmarshalInputConfigObjectOrder,
 		ec.unmarshalInputConfirmClusterInput,
 		ec.unmarshalInputConsulAccessInput,
 		ec.unmarshalInputConsulTLSInput,
@@ -4233,11 +4310,15 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputDetachClusterInput,
 		ec.unmarshalInputEndpointFilter,
 		ec.unmarshalInputExpectedRevisionInput,
+		ec.unmarshalInputGatewayFilter,
 		ec.unmarshalInputHistoryFilter,
+		ec.unmarshalInputHistoryOrder,
 		ec.unmarshalInputKubernetesAccessInput,
 		ec.unmarshalInputLabelInput,
 		ec.unmarshalInputLocalityInput,
 		ec.unmarshalInputManifestInput,
+		ec.unmarshalInputNetworkFilter,
+		ec.unmarshalInputNetworkOrder,
 		ec.unmarshalInputObjectRefInput,
 		ec.unmarshalInputProxyFilter,
 		ec.unmarshalInputProxyOrder,
@@ -4376,7 +4457,7 @@ type Query {
   "Numbers that describe the whole mesh, for a start page. Answered from memory."
   overview: Overview
 
-  "The attached clusters and datacenters, sorted by ID. The default page size is 50."
+  "The attached clusters and datacenters. The default page size is 50."
   clusters(
     "The number of items from the start, 1 to 500."
     first: Int
@@ -4386,6 +4467,10 @@ type Query {
     last: Int
     "Items before this cursor."
     before: String
+    "Only matching clusters."
+    filter: ClusterFilter
+    "The order of the list; the default is by ID."
+    orderBy: ClusterOrder
   ): ClusterConnection
 
   "The attached cluster with this ID, or null."
@@ -4422,7 +4507,21 @@ type Query {
     minRevision: String
   ): Service
 
-  "The networks, sorted by ID. The default page size is 50."
+  "The endpoints of all services, once for each service, sorted by service, cluster and address. The default page size is 50."
+  endpoints(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching endpoints."
+    filter: EndpointFilter
+  ): EndpointConnection
+
+  "The networks. The default page size is 50."
   networks(
     "The number of items from the start, 1 to 500."
     first: Int
@@ -4432,7 +4531,25 @@ type Query {
     last: Int
     "Items before this cursor."
     before: String
+    "Only matching networks."
+    filter: NetworkFilter
+    "The order of the list; the default is by ID."
+    orderBy: NetworkOrder
   ): NetworkConnection
+
+  "The gateways of all networks, each address and port of a network once, sorted by network and address. The default page size is 50."
+  gateways(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching gateways."
+    filter: GatewayFilter
+  ): NetworkGatewayConnection
 
   "Who signs workload certificates, and which roots are trusted."
   certificateAuthority: CertificateAuthority!
@@ -4477,7 +4594,7 @@ type Query {
     minRevision: String
   ): Explanation
 
-  "The configuration objects in use, from all sources, sorted by group, kind, namespace and name. The default page size is 50; a page of large objects has fewer."
+  "The configuration objects in use, from all sources. The default page size is 50; a page of large objects has fewer."
   configObjects(
     "The number of items from the start, 1 to 500."
     first: Int
@@ -4489,6 +4606,8 @@ type Query {
     before: String
     "Only matching objects."
     filter: ConfigObjectFilter
+    "The order of the list; the default is by group, kind, namespace and name."
+    orderBy: ConfigObjectOrder
     "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): ConfigObjectConnection
@@ -4511,7 +4630,7 @@ type Query {
     minRevision: String
   ): ConfigObject
 
-  "The changes of the configuration, newest first. The default page size is 50."
+  "The changes of the configuration. The default page size is 50."
   history(
     "The number of items from the start, 1 to 500."
     first: Int
@@ -4523,6 +4642,8 @@ type Query {
     before: String
     "Only matching changes."
     filter: HistoryFilter
+    "The order of the list; the default is newest first. Sorting reads the whole history."
+    orderBy: HistoryOrder
     "The answer describes this revision of the configuration or a later one. The hub waits up to 2 s until it has read it."
     minRevision: String
   ): ConfigRevisionConnection
@@ -4652,7 +4773,7 @@ type PageInfo {
   endCursor: String
 }
 
-"Numbers that describe the whole mesh."
+"Numbers that describe the whole mesh. The list of the same name has a filter for each of them."
 type Overview {
   "The version of the snapshot that the numbers describe."
   snapshotVersion: String!
@@ -4792,6 +4913,36 @@ enum Provider {
   MOCK
 }
 
+"Which clusters to list; absent and null fields match everything."
+input ClusterFilter {
+  "Clusters in this phase."
+  phase: ClusterPhase
+  "Sources of this kind."
+  provider: Provider
+  "Clusters in this network."
+  networkID: String
+}
+
+"The order of a list of clusters."
+input ClusterOrder {
+  "What it is sorted by; equal items are sorted by ID."
+  field: ClusterOrderField!
+  "The direction."
+  direction: OrderDirection = ASC
+}
+
+"What clusters can be sorted by."
+enum ClusterOrderField {
+  "The ID."
+  CLUSTER_ID
+  "The phase, in the order of ` + "`" + `ClusterPhase` + "`" + `."
+  PHASE
+  "The number of services to which it contributes."
+  SERVICES
+  "The number of its endpoints."
+  ENDPOINTS
+}
+
 "A page of clusters."
 type ClusterConnection {
   "The clusters of this page with their cursors."
@@ -4800,7 +4951,7 @@ type ClusterConnection {
   nodes: [Cluster!]!
   "The position of the page."
   pageInfo: PageInfo!
-  "The number of clusters on all pages."
+  "The number of matching clusters on all pages."
   totalCount: Int!
 }
 
@@ -4994,6 +5145,8 @@ input ServiceFilter {
   provider: Provider
   "Services with (true) or without (false) conflicts."
   hasConflicts: Boolean
+  "Services with (true) or without (false) an endpoint in any cluster."
+  hasEndpoints: Boolean
 }
 
 "The order of a list of services."
@@ -5330,7 +5483,7 @@ type EndpointPort {
 
 "Which streams of proxies to list; absent and null fields match everything."
 input ProxyFilter {
-  "Proxies of this cluster."
+  "Proxies of this cluster; \"\" for proxies that name none."
   clusterID: String
   "Proxies in this network."
   networkID: String
@@ -6016,6 +6169,28 @@ input ConfigObjectFilter {
   set: String
   "Objects with all of these labels."
   labels: [LabelInput!]
+  "Objects whose resources at least one proxy (true) or no proxy (false) rejected."
+  rejected: Boolean
+  "Objects with (true) or without (false) findings."
+  hasFindings: Boolean
+}
+
+"The order of a list of configuration objects."
+input ConfigObjectOrder {
+  "What it is sorted by; equal items are sorted by group, kind, namespace and name."
+  field: ConfigObjectOrderField!
+  "The direction."
+  direction: OrderDirection = ASC
+}
+
+"What configuration objects can be sorted by."
+enum ConfigObjectOrderField {
+  "The name."
+  NAME
+  "The namespace, then the name."
+  NAMESPACE
+  "The revision at which it last changed."
+  REVISION
 }
 
 "A page of configuration objects."
@@ -6204,6 +6379,22 @@ input HistoryFilter {
   namespace: String
   "Changes of an object with this name."
   name: String
+}
+
+"The order of a list of changes of the configuration."
+input HistoryOrder {
+  "What it is sorted by; equal items are sorted newest first."
+  field: HistoryOrderField!
+  "The direction."
+  direction: OrderDirection = ASC
+}
+
+"What changes of the configuration can be sorted by."
+enum HistoryOrderField {
+  "The revision: from the oldest change to the newest."
+  REVISION
+  "The author."
+  AUTHOR
 }
 
 "A page of revisions of the configuration."
@@ -6552,6 +6743,58 @@ type DetachClusterPayload {
   userErrors: [UserError!]!
 }
 
+"Which networks to list; absent and null fields match everything."
+input NetworkFilter {
+  "Networks with (true) or without (false) a gateway that cannot be reached, as in ` + "`" + `GatewayFilter.unreachable` + "`" + `."
+  hasUnreachableGateway: Boolean
+}
+
+"The order of a list of networks."
+input NetworkOrder {
+  "What it is sorted by; equal items are sorted by ID."
+  field: NetworkOrderField!
+  "The direction."
+  direction: OrderDirection = ASC
+}
+
+"What networks can be sorted by."
+enum NetworkOrderField {
+  "The ID."
+  NETWORK_ID
+  "The number of clusters whose endpoints are in it."
+  CLUSTERS
+  "The number of its gateways."
+  GATEWAYS
+}
+
+"Which gateways to list; absent and null fields match everything."
+input GatewayFilter {
+  "Gateways of this network."
+  networkID: String
+  "Gateways that at least one network reports as unreachable and none as reachable (true), or others (false)."
+  unreachable: Boolean
+}
+
+"A page of gateways."
+type NetworkGatewayConnection {
+  "The gateways of this page with their cursors."
+  edges: [NetworkGatewayEdge!]!
+  "The gateways of this page."
+  nodes: [NetworkGateway!]!
+  "The position of the page."
+  pageInfo: PageInfo!
+  "The number of matching gateways on all pages."
+  totalCount: Int!
+}
+
+"A gateway in a list."
+type NetworkGatewayEdge {
+  "The cursor of this item."
+  cursor: String!
+  "The gateway."
+  node: NetworkGateway!
+}
+
 "A page of networks."
 type NetworkConnection {
   "The networks of this page with their cursors."
@@ -6560,7 +6803,7 @@ type NetworkConnection {
   nodes: [Network!]!
   "The position of the page."
   pageInfo: PageInfo!
-  "The number of networks on all pages."
+  "The number of matching networks on all pages."
   totalCount: Int!
 }
 
@@ -7613,6 +7856,30 @@ func (ec *executionContext) childFields_NetworkGateway(ctx context.Context, fiel
 		return ec.fieldContext_NetworkGateway_health(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NetworkGateway", field.Name)
+}
+
+func (ec *executionContext) childFields_NetworkGatewayConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_NetworkGatewayConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_NetworkGatewayConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_NetworkGatewayConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_NetworkGatewayConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkGatewayConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_NetworkGatewayEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_NetworkGatewayEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_NetworkGatewayEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkGatewayEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_NotHonoured(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

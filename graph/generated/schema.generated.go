@@ -121,19 +121,21 @@ type QueryResolver interface {
 	Node(ctx context.Context, id string) (model.Node, error)
 	Nodes(ctx context.Context, ids []string) ([]model.Node, error)
 	Overview(ctx context.Context) (*model.Overview, error)
-	Clusters(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ClusterConnection, error)
+	Clusters(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ClusterFilter, orderBy *model.ClusterOrder) (*model.ClusterConnection, error)
 	Cluster(ctx context.Context, clusterID string) (*model.Cluster, error)
 	Services(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ServiceFilter, orderBy *model.ServiceOrder, minRevision *string) (*model.ServiceConnection, error)
 	Service(ctx context.Context, hostname string, namespace *string, minRevision *string) (*model.Service, error)
-	Networks(ctx context.Context, first *int, after *string, last *int, before *string) (*model.NetworkConnection, error)
+	Endpoints(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (*model.EndpointConnection, error)
+	Networks(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.NetworkFilter, orderBy *model.NetworkOrder) (*model.NetworkConnection, error)
+	Gateways(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.GatewayFilter) (*model.NetworkGatewayConnection, error)
 	CertificateAuthority(ctx context.Context) (model.CertificateAuthority, error)
 	Network(ctx context.Context, networkID string) (*model.Network, error)
 	Proxies(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ProxyFilter, orderBy *model.ProxyOrder) (*model.ProxyConnection, error)
 	Proxy(ctx context.Context, nodeID string) (*model.Proxy, error)
 	Explain(ctx context.Context, proxy string, hostname string, port int, minRevision *string) (*model.Explanation, error)
-	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, minRevision *string) (*model.ConfigObjectConnection, error)
+	ConfigObjects(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.ConfigObjectFilter, orderBy *model.ConfigObjectOrder, minRevision *string) (*model.ConfigObjectConnection, error)
 	ConfigObject(ctx context.Context, group string, kind string, namespace *string, name string, clusterID *string, at *string, minRevision *string) (*model.ConfigObject, error)
-	History(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, minRevision *string) (*model.ConfigRevisionConnection, error)
+	History(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.HistoryFilter, orderBy *model.HistoryOrder, minRevision *string) (*model.ConfigRevisionConnection, error)
 	ConfigSources(ctx context.Context) ([]model.ConfigSource, error)
 	Kinds(ctx context.Context) ([]model.ConfigKind, error)
 	ErrorCodes(ctx context.Context) ([]model.ErrorCode, error)
@@ -819,6 +821,22 @@ func (ec *executionContext) field_Query_clusters_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ClusterFilter, error) {
+			return ec.unmarshalOClusterFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (*model.ClusterOrder, error) {
+			return ec.unmarshalOClusterOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
 	return args, nil
 }
 
@@ -927,14 +945,68 @@ func (ec *executionContext) field_Query_configObjects_args(ctx context.Context, 
 		return nil, err
 	}
 	args["filter"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (*model.ConfigObjectOrder, error) {
+			return ec.unmarshalOConfigObjectOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["minRevision"] = arg5
+	args["minRevision"] = arg6
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_endpoints_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.EndpointFilter, error) {
+			return ec.unmarshalOEndpointFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
 	return args, nil
 }
 
@@ -973,6 +1045,52 @@ func (ec *executionContext) field_Query_explain_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["minRevision"] = arg3
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_gateways_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.GatewayFilter, error) {
+			return ec.unmarshalOGatewayFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
 	return args, nil
 }
 
@@ -1019,14 +1137,22 @@ func (ec *executionContext) field_Query_history_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["filter"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (*model.HistoryOrder, error) {
+			return ec.unmarshalOHistoryOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHistoryOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "minRevision",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["minRevision"] = arg5
+	args["minRevision"] = arg6
 	return args, nil
 }
 
@@ -1079,6 +1205,22 @@ func (ec *executionContext) field_Query_networks_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.NetworkFilter, error) {
+			return ec.unmarshalONetworkFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (*model.NetworkOrder, error) {
+			return ec.unmarshalONetworkOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
 	return args, nil
 }
 
@@ -8822,6 +8964,180 @@ func (ec *executionContext) fieldContext_NetworkGateway_health(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _NetworkGatewayConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGatewayConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGatewayConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.NetworkGatewayEdge) graphql.Marshaler {
+			return ec.marshalNNetworkGatewayEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGatewayConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkGatewayConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NetworkGatewayEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NetworkGatewayConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGatewayConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGatewayConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.NetworkGateway) graphql.Marshaler {
+			return ec.marshalNNetworkGateway2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGatewayConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkGatewayConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NetworkGateway(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NetworkGatewayConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGatewayConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGatewayConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGatewayConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkGatewayConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NetworkGatewayConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGatewayConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGatewayConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGatewayConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkGatewayConnection", field, true, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkGatewayEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGatewayEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGatewayEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGatewayEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkGatewayEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkGatewayEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGatewayEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGatewayEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.NetworkGateway) graphql.Marshaler {
+			return ec.marshalNNetworkGateway2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGateway(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGatewayEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkGatewayEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NetworkGateway(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _NotHonoured_field(ctx context.Context, field graphql.CollectedField, obj *model.NotHonoured) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -12084,7 +12400,7 @@ func (ec *executionContext) _Query_clusters(ctx context.Context, field graphql.C
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Clusters(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().Clusters(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ClusterFilter), fc.Args["orderBy"].(*model.ClusterOrder))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ClusterConnection) graphql.Marshaler {
@@ -12250,6 +12566,50 @@ func (ec *executionContext) fieldContext_Query_service(ctx context.Context, fiel
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_endpoints(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_endpoints(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Endpoints(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.EndpointFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.EndpointConnection) graphql.Marshaler {
+			return ec.marshalOEndpointConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointConnection(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_endpoints(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EndpointConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_endpoints_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_networks(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -12260,7 +12620,7 @@ func (ec *executionContext) _Query_networks(ctx context.Context, field graphql.C
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Networks(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().Networks(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.NetworkFilter), fc.Args["orderBy"].(*model.NetworkOrder))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.NetworkConnection) graphql.Marshaler {
@@ -12288,6 +12648,50 @@ func (ec *executionContext) fieldContext_Query_networks(ctx context.Context, fie
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_networks_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_gateways(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_gateways(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Gateways(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.GatewayFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.NetworkGatewayConnection) graphql.Marshaler {
+			return ec.marshalONetworkGatewayConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayConnection(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_gateways(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NetworkGatewayConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_gateways_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -12512,7 +12916,7 @@ func (ec *executionContext) _Query_configObjects(ctx context.Context, field grap
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ConfigObjects(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ConfigObjectFilter), fc.Args["minRevision"].(*string))
+			return ec.Resolvers.Query().ConfigObjects(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ConfigObjectFilter), fc.Args["orderBy"].(*model.ConfigObjectOrder), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObjectConnection) graphql.Marshaler {
@@ -12600,7 +13004,7 @@ func (ec *executionContext) _Query_history(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().History(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.HistoryFilter), fc.Args["minRevision"].(*string))
+			return ec.Resolvers.Query().History(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.HistoryFilter), fc.Args["orderBy"].(*model.HistoryOrder), fc.Args["minRevision"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigRevisionConnection) graphql.Marshaler {
@@ -15719,6 +16123,91 @@ func (ec *executionContext) unmarshalInputChangeFilter(ctx context.Context, obj 
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputClusterFilter(ctx context.Context, obj any) (model.ClusterFilter, error) {
+	var it model.ClusterFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"phase", "provider", "networkID"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "phase":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("phase"))
+			data, err := ec.unmarshalOClusterPhase2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterPhase(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Phase = data
+		case "provider":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("provider"))
+			data, err := ec.unmarshalOProvider2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProvider(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Provider = data
+		case "networkID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("networkID"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.NetworkID = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputClusterOrder(ctx context.Context, obj any) (model.ClusterOrder, error) {
+	var it model.ClusterOrder
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["direction"]; !present {
+		asMap["direction"] = "ASC"
+	}
+
+	fieldsInOrder := [...]string{"field", "direction"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "field":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
+			data, err := ec.unmarshalNClusterOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterOrderField(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Field = data
+		case "direction":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("direction"))
+			data, err := ec.unmarshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Direction = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context, obj any) (model.ConfigObjectFilter, error) {
 	var it model.ConfigObjectFilter
 	if obj == nil {
@@ -15730,7 +16219,7 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"group", "kind", "namespace", "name", "clusterID", "source", "set", "labels"}
+	fieldsInOrder := [...]string{"group", "kind", "namespace", "name", "clusterID", "source", "set", "labels", "rejected", "hasFindings"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -15793,6 +16282,61 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 				return it, err
 			}
 			it.Labels = data
+		case "rejected":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("rejected"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Rejected = data
+		case "hasFindings":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hasFindings"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HasFindings = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputConfigObjectOrder(ctx context.Context, obj any) (model.ConfigObjectOrder, error) {
+	var it model.ConfigObjectOrder
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["direction"]; !present {
+		asMap["direction"] = "ASC"
+	}
+
+	fieldsInOrder := [...]string{"field", "direction"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "field":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
+			data, err := ec.unmarshalNConfigObjectOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectOrderField(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Field = data
+		case "direction":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("direction"))
+			data, err := ec.unmarshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Direction = data
 		}
 	}
 	return it, nil
@@ -16134,6 +16678,43 @@ func (ec *executionContext) unmarshalInputExpectedRevisionInput(ctx context.Cont
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputGatewayFilter(ctx context.Context, obj any) (model.GatewayFilter, error) {
+	var it model.GatewayFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"networkID", "unreachable"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "networkID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("networkID"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.NetworkID = data
+		case "unreachable":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("unreachable"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Unreachable = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputHistoryFilter(ctx context.Context, obj any) (model.HistoryFilter, error) {
 	var it model.HistoryFilter
 	if obj == nil {
@@ -16201,6 +16782,47 @@ func (ec *executionContext) unmarshalInputHistoryFilter(ctx context.Context, obj
 				return it, err
 			}
 			it.Name = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputHistoryOrder(ctx context.Context, obj any) (model.HistoryOrder, error) {
+	var it model.HistoryOrder
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["direction"]; !present {
+		asMap["direction"] = "ASC"
+	}
+
+	fieldsInOrder := [...]string{"field", "direction"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "field":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
+			data, err := ec.unmarshalNHistoryOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHistoryOrderField(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Field = data
+		case "direction":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("direction"))
+			data, err := ec.unmarshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Direction = data
 		}
 	}
 	return it, nil
@@ -16356,6 +16978,77 @@ func (ec *executionContext) unmarshalInputManifestInput(ctx context.Context, obj
 				return it, err
 			}
 			it.Content = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputNetworkFilter(ctx context.Context, obj any) (model.NetworkFilter, error) {
+	var it model.NetworkFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"hasUnreachableGateway"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "hasUnreachableGateway":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hasUnreachableGateway"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HasUnreachableGateway = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputNetworkOrder(ctx context.Context, obj any) (model.NetworkOrder, error) {
+	var it model.NetworkOrder
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["direction"]; !present {
+		asMap["direction"] = "ASC"
+	}
+
+	fieldsInOrder := [...]string{"field", "direction"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "field":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
+			data, err := ec.unmarshalNNetworkOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkOrderField(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Field = data
+		case "direction":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("direction"))
+			data, err := ec.unmarshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Direction = data
 		}
 	}
 	return it, nil
@@ -16839,7 +17532,7 @@ func (ec *executionContext) unmarshalInputServiceFilter(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"clusterID", "networkID", "namespace", "hostnames", "hostnameContains", "provider", "hasConflicts"}
+	fieldsInOrder := [...]string{"clusterID", "networkID", "namespace", "hostnames", "hostnameContains", "provider", "hasConflicts", "hasEndpoints"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -16895,6 +17588,13 @@ func (ec *executionContext) unmarshalInputServiceFilter(ctx context.Context, obj
 				return it, err
 			}
 			it.HasConflicts = data
+		case "hasEndpoints":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hasEndpoints"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HasEndpoints = data
 		}
 	}
 	return it, nil
@@ -21154,6 +21854,102 @@ func (ec *executionContext) _NetworkGateway(ctx context.Context, sel ast.Selecti
 	return out
 }
 
+var networkGatewayConnectionImplementors = []string{"NetworkGatewayConnection"}
+
+func (ec *executionContext) _NetworkGatewayConnection(ctx context.Context, sel ast.SelectionSet, obj *model.NetworkGatewayConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, networkGatewayConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NetworkGatewayConnection")
+		case "edges":
+			out.Values[i] = ec._NetworkGatewayConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._NetworkGatewayConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._NetworkGatewayConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._NetworkGatewayConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var networkGatewayEdgeImplementors = []string{"NetworkGatewayEdge"}
+
+func (ec *executionContext) _NetworkGatewayEdge(ctx context.Context, sel ast.SelectionSet, obj *model.NetworkGatewayEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, networkGatewayEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NetworkGatewayEdge")
+		case "cursor":
+			out.Values[i] = ec._NetworkGatewayEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._NetworkGatewayEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var notHonouredImplementors = []string{"NotHonoured"}
 
 func (ec *executionContext) _NotHonoured(ctx context.Context, sel ast.SelectionSet, obj *model.NotHonoured) graphql.Marshaler {
@@ -23217,6 +24013,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "endpoints":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_endpoints(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "networks":
 			field := field
 
@@ -23227,6 +24045,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_networks(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "gateways":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_gateways(ctx, field)
 				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -25063,6 +25903,16 @@ func (ec *executionContext) marshalNClusterEdge2ᚕisthmusᚗdevᚋisthmusᚋgra
 	return ret
 }
 
+func (ec *executionContext) unmarshalNClusterOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterOrderField(ctx context.Context, v any) (model.ClusterOrderField, error) {
+	var res model.ClusterOrderField
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNClusterOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterOrderField(ctx context.Context, sel ast.SelectionSet, v model.ClusterOrderField) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNClusterOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterOverview(ctx context.Context, sel ast.SelectionSet, v model.ClusterOverview) graphql.Marshaler {
 	return ec._ClusterOverview(ctx, sel, &v)
 }
@@ -25219,6 +26069,16 @@ func (ec *executionContext) marshalNConfigObjectEdge2ᚕisthmusᚗdevᚋisthmus�
 	}
 
 	return ret
+}
+
+func (ec *executionContext) unmarshalNConfigObjectOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectOrderField(ctx context.Context, v any) (model.ConfigObjectOrderField, error) {
+	var res model.ConfigObjectOrderField
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNConfigObjectOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectOrderField(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectOrderField) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) marshalNConfigObjectOverview2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectOverview(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectOverview) graphql.Marshaler {
@@ -25593,6 +26453,16 @@ func (ec *executionContext) marshalNHiddenObject2ᚕisthmusᚗdevᚋisthmusᚋgr
 	return ret
 }
 
+func (ec *executionContext) unmarshalNHistoryOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHistoryOrderField(ctx context.Context, v any) (model.HistoryOrderField, error) {
+	var res model.HistoryOrderField
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNHistoryOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHistoryOrderField(ctx context.Context, sel ast.SelectionSet, v model.HistoryOrderField) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNHub2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHub(ctx context.Context, sel ast.SelectionSet, v model.Hub) graphql.Marshaler {
 	return ec._Hub(ctx, sel, &v)
 }
@@ -25729,6 +26599,36 @@ func (ec *executionContext) marshalNNetworkGateway2ᚕisthmusᚗdevᚋisthmusᚋ
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalNNetworkGatewayEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayEdge(ctx context.Context, sel ast.SelectionSet, v model.NetworkGatewayEdge) graphql.Marshaler {
+	return ec._NetworkGatewayEdge(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNNetworkGatewayEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.NetworkGatewayEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNetworkGatewayEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNNetworkOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkOrderField(ctx context.Context, v any) (model.NetworkOrderField, error) {
+	var res model.NetworkOrderField
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNNetworkOrderField2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkOrderField(ctx context.Context, sel ast.SelectionSet, v model.NetworkOrderField) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) marshalNNode2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNode(ctx context.Context, sel ast.SelectionSet, v []model.Node) graphql.Marshaler {
@@ -26652,11 +27552,43 @@ func (ec *executionContext) marshalOClusterConnection2ᚖisthmusᚗdevᚋisthmus
 	return ec._ClusterConnection(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOClusterFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterFilter(ctx context.Context, v any) (*model.ClusterFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputClusterFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalOClusterIdentity2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterIdentity(ctx context.Context, sel ast.SelectionSet, v *model.ClusterIdentity) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._ClusterIdentity(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOClusterOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterOrder(ctx context.Context, v any) (*model.ClusterOrder, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputClusterOrder(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOClusterPhase2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterPhase(ctx context.Context, v any) (*model.ClusterPhase, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.ClusterPhase)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOClusterPhase2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterPhase(ctx context.Context, sel ast.SelectionSet, v *model.ClusterPhase) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) marshalOClusterUsage2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐClusterUsage(ctx context.Context, sel ast.SelectionSet, v *model.ClusterUsage) graphql.Marshaler {
@@ -26685,6 +27617,14 @@ func (ec *executionContext) unmarshalOConfigObjectFilter2ᚖisthmusᚗdevᚋisth
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputConfigObjectFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOConfigObjectOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectOrder(ctx context.Context, v any) (*model.ConfigObjectOrder, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputConfigObjectOrder(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -26789,6 +27729,13 @@ func (ec *executionContext) marshalODuration2ᚖtimeᚐDuration(ctx context.Cont
 	return res
 }
 
+func (ec *executionContext) marshalOEndpointConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointConnection(ctx context.Context, sel ast.SelectionSet, v *model.EndpointConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._EndpointConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOEndpointFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐEndpointFilter(ctx context.Context, v any) (*model.EndpointFilter, error) {
 	if v == nil {
 		return nil, nil
@@ -26821,6 +27768,14 @@ func (ec *executionContext) marshalOExplanation2ᚖisthmusᚗdevᚋisthmusᚋgra
 	return ec._Explanation(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOGatewayFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐGatewayFilter(ctx context.Context, v any) (*model.GatewayFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputGatewayFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOHealth2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHealth(ctx context.Context, v any) (*model.Health, error) {
 	if v == nil {
 		return nil, nil
@@ -26842,6 +27797,14 @@ func (ec *executionContext) unmarshalOHistoryFilter2ᚖisthmusᚗdevᚋisthmus�
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputHistoryFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOHistoryOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐHistoryOrder(ctx context.Context, v any) (*model.HistoryOrder, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputHistoryOrder(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -26907,6 +27870,29 @@ func (ec *executionContext) marshalONetworkConnection2ᚖisthmusᚗdevᚋisthmus
 		return graphql.Null
 	}
 	return ec._NetworkConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalONetworkFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkFilter(ctx context.Context, v any) (*model.NetworkFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputNetworkFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalONetworkGatewayConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkGatewayConnection(ctx context.Context, sel ast.SelectionSet, v *model.NetworkGatewayConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._NetworkGatewayConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalONetworkOrder2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNetworkOrder(ctx context.Context, v any) (*model.NetworkOrder, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputNetworkOrder(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalONode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐNode(ctx context.Context, sel ast.SelectionSet, v model.Node) graphql.Marshaler {

@@ -29,7 +29,7 @@ func (c Cluster) Key() string { return string(c.Of.ID) }
 func (c Cluster) ClusterID() string { return string(c.Of.ID) }
 
 // Provider is the kind of the source.
-func (c Cluster) Provider() Provider { return provider(c.Of.Spec.Provider) }
+func (c Cluster) Provider() Provider { return ProviderOf(c.Of) }
 
 // NetworkID is the network of its endpoints that name no other.
 func (c Cluster) NetworkID() string { return string(c.Of.Network()) }
@@ -38,6 +38,14 @@ func (c Cluster) NetworkID() string { return string(c.Of.Network()) }
 func (c Cluster) Precedence() int {
 	return cmp.Or(c.Of.Spec.Precedence, federation.DefaultPrecedence)
 }
+
+// PhaseOf is the phase of the link to a cluster.
+func PhaseOf(of *federation.Cluster) ClusterPhase {
+	return ClusterPhase(cmp.Or(of.Status.Phase, federation.Pending))
+}
+
+// ProviderOf is the kind of the source that a cluster is.
+func ProviderOf(of *federation.Cluster) Provider { return provider(of.Spec.Provider) }
 
 // Aliases are the further names of the cluster.
 func (c Cluster) Aliases() []string { return append([]string{}, c.Of.Spec.Aliases.List()...) }
@@ -56,7 +64,7 @@ func (c Cluster) Identity() *ClusterIdentity {
 func (c Cluster) Status() ClusterStatus {
 	status := c.Of.Status
 	found := ClusterStatus{
-		Phase: ClusterPhase(cmp.Or(status.Phase, federation.Pending)), Since: known(status.Since), Message: nonEmpty(status.Message),
+		Phase: PhaseOf(c.Of), Since: known(status.Since), Message: nonEmpty(status.Message),
 		LastEventAt: known(c.LastEvent), LastSyncAt: known(c.LastSync), LastKnownGoodAt: known(status.LastKnownGood),
 		Usage: c.Usage,
 	}

@@ -16,6 +16,16 @@ func (c NetworkConnection) Edges() []NetworkEdge {
 	return edges(c.Page, func(cursor string, node Network) NetworkEdge { return NetworkEdge{Cursor: cursor, Node: node} })
 }
 
+// NetworkGatewayConnection is a page of gateways.
+type NetworkGatewayConnection struct{ Page[NetworkGateway] }
+
+// Edges returns the gateways of the page with their cursors.
+func (c NetworkGatewayConnection) Edges() []NetworkGatewayEdge {
+	return edges(c.Page, func(cursor string, node NetworkGateway) NetworkGatewayEdge {
+		return NetworkGatewayEdge{Cursor: cursor, Node: node}
+	})
+}
+
 // ServiceConnection is a page of services.
 type ServiceConnection struct{ Page[Service] }
 

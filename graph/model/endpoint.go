@@ -40,7 +40,7 @@ func (e Endpoint) Key() string {
 // WideKey orders the endpoints of many services by service, then like Key.
 // ServiceKey reads the service out of it.
 func (e Endpoint) WideKey() string {
-	return string(e.service.Hostname) + nul + e.service.Namespace + nul + e.Key()
+	return KeyOfService(e.service) + nul + e.Key()
 }
 
 // appendAddress writes addresses so that their bytes have the order of

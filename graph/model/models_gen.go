@@ -155,6 +155,16 @@ type ClusterEdge struct {
 	Node Cluster `json:"node"`
 }
 
+// Which clusters to list; absent and null fields match everything.
+type ClusterFilter struct {
+	// Clusters in this phase.
+	Phase *ClusterPhase `json:"phase,omitempty"`
+	// Sources of this kind.
+	Provider *Provider `json:"provider,omitempty"`
+	// Clusters in this network.
+	NetworkID *string `json:"networkID,omitempty"`
+}
+
 // What identifies a cluster.
 type ClusterIdentity struct {
 	// The UID of the namespace kube-system, or Consul's datacenter and servers.
@@ -163,6 +173,14 @@ type ClusterIdentity struct {
 	NetworkID *string `json:"networkID,omitempty"`
 	// This network itself; null if it does not exist.
 	Network *Network `json:"network,omitempty"`
+}
+
+// The order of a list of clusters.
+type ClusterOrder struct {
+	// What it is sorted by; equal items are sorted by ID.
+	Field ClusterOrderField `json:"field"`
+	// The direction.
+	Direction *OrderDirection `json:"direction,omitempty"`
 }
 
 // Numbers of clusters.
@@ -275,6 +293,18 @@ type ConfigObjectFilter struct {
 	Set *string `json:"set,omitempty"`
 	// Objects with all of these labels.
 	Labels []LabelInput `json:"labels,omitempty"`
+	// Objects whose resources at least one proxy (true) or no proxy (false) rejected.
+	Rejected *bool `json:"rejected,omitempty"`
+	// Objects with (true) or without (false) findings.
+	HasFindings *bool `json:"hasFindings,omitempty"`
+}
+
+// The order of a list of configuration objects.
+type ConfigObjectOrder struct {
+	// What it is sorted by; equal items are sorted by group, kind, namespace and name.
+	Field ConfigObjectOrderField `json:"field"`
+	// The direction.
+	Direction *OrderDirection `json:"direction,omitempty"`
 }
 
 // Numbers of configuration objects.
@@ -519,6 +549,14 @@ type FindingCode struct {
 	DocURL string `json:"docUrl"`
 }
 
+// Which gateways to list; absent and null fields match everything.
+type GatewayFilter struct {
+	// Gateways of this network.
+	NetworkID *string `json:"networkID,omitempty"`
+	// Gateways that at least one network reports as unreachable and none as reachable (true), or others (false).
+	Unreachable *bool `json:"unreachable,omitempty"`
+}
+
 // The reachability of a gateway from a network, as reported by probes of the data path. The hub's own connections are shown in the status of clusters.
 type GatewayHealth struct {
 	// The network from which it is probed.
@@ -573,6 +611,14 @@ type HistoryFilter struct {
 	Namespace *string `json:"namespace,omitempty"`
 	// Changes of an object with this name.
 	Name *string `json:"name,omitempty"`
+}
+
+// The order of a list of changes of the configuration.
+type HistoryOrder struct {
+	// What it is sorted by; equal items are sorted newest first.
+	Field HistoryOrderField `json:"field"`
+	// The direction.
+	Direction *OrderDirection `json:"direction,omitempty"`
 }
 
 // The hub that answers the request.
@@ -665,6 +711,28 @@ type NetworkEdge struct {
 	Node Network `json:"node"`
 }
 
+// Which networks to list; absent and null fields match everything.
+type NetworkFilter struct {
+	// Networks with (true) or without (false) a gateway that cannot be reached, as in `GatewayFilter.unreachable`.
+	HasUnreachableGateway *bool `json:"hasUnreachableGateway,omitempty"`
+}
+
+// A gateway in a list.
+type NetworkGatewayEdge struct {
+	// The cursor of this item.
+	Cursor string `json:"cursor"`
+	// The gateway.
+	Node NetworkGateway `json:"node"`
+}
+
+// The order of a list of networks.
+type NetworkOrder struct {
+	// What it is sorted by; equal items are sorted by ID.
+	Field NetworkOrderField `json:"field"`
+	// The direction.
+	Direction *OrderDirection `json:"direction,omitempty"`
+}
+
 // A field or value of an object that has no effect.
 type NotHonoured struct {
 	// The path of the field within the object.
@@ -725,7 +793,7 @@ type ObjectRevisionEdge struct {
 	Node ObjectRevision `json:"node"`
 }
 
-// Numbers that describe the whole mesh.
+// Numbers that describe the whole mesh. The list of the same name has a filter for each of them.
 type Overview struct {
 	// The version of the snapshot that the numbers describe.
 	SnapshotVersion string `json:"snapshotVersion"`
@@ -859,7 +927,7 @@ type ProxyEdge struct {
 
 // Which streams of proxies to list; absent and null fields match everything.
 type ProxyFilter struct {
-	// Proxies of this cluster.
+	// Proxies of this cluster; "" for proxies that name none.
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Proxies in this network.
 	NetworkID *string `json:"networkID,omitempty"`
@@ -1097,6 +1165,8 @@ type ServiceFilter struct {
 	Provider *Provider `json:"provider,omitempty"`
 	// Services with (true) or without (false) conflicts.
 	HasConflicts *bool `json:"hasConflicts,omitempty"`
+	// Services with (true) or without (false) an endpoint in any cluster.
+	HasEndpoints *bool `json:"hasEndpoints,omitempty"`
 }
 
 // The order of a list of services.
@@ -1385,6 +1455,70 @@ func (e ChangeKind) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// What clusters can be sorted by.
+type ClusterOrderField string
+
+const (
+	// The ID.
+	ClusterOrderFieldClusterID ClusterOrderField = "CLUSTER_ID"
+	// The phase, in the order of `ClusterPhase`.
+	ClusterOrderFieldPhase ClusterOrderField = "PHASE"
+	// The number of services to which it contributes.
+	ClusterOrderFieldServices ClusterOrderField = "SERVICES"
+	// The number of its endpoints.
+	ClusterOrderFieldEndpoints ClusterOrderField = "ENDPOINTS"
+)
+
+var AllClusterOrderField = []ClusterOrderField{
+	ClusterOrderFieldClusterID,
+	ClusterOrderFieldPhase,
+	ClusterOrderFieldServices,
+	ClusterOrderFieldEndpoints,
+}
+
+func (e ClusterOrderField) IsValid() bool {
+	switch e {
+	case ClusterOrderFieldClusterID, ClusterOrderFieldPhase, ClusterOrderFieldServices, ClusterOrderFieldEndpoints:
+		return true
+	}
+	return false
+}
+
+func (e ClusterOrderField) String() string {
+	return string(e)
+}
+
+func (e *ClusterOrderField) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ClusterOrderField(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ClusterOrderField", str)
+	}
+	return nil
+}
+
+func (e ClusterOrderField) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ClusterOrderField) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ClusterOrderField) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // The phase of the connection to a cluster.
 type ClusterPhase string
 
@@ -1453,6 +1587,67 @@ func (e *ClusterPhase) UnmarshalJSON(b []byte) error {
 }
 
 func (e ClusterPhase) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What configuration objects can be sorted by.
+type ConfigObjectOrderField string
+
+const (
+	// The name.
+	ConfigObjectOrderFieldName ConfigObjectOrderField = "NAME"
+	// The namespace, then the name.
+	ConfigObjectOrderFieldNamespace ConfigObjectOrderField = "NAMESPACE"
+	// The revision at which it last changed.
+	ConfigObjectOrderFieldRevision ConfigObjectOrderField = "REVISION"
+)
+
+var AllConfigObjectOrderField = []ConfigObjectOrderField{
+	ConfigObjectOrderFieldName,
+	ConfigObjectOrderFieldNamespace,
+	ConfigObjectOrderFieldRevision,
+}
+
+func (e ConfigObjectOrderField) IsValid() bool {
+	switch e {
+	case ConfigObjectOrderFieldName, ConfigObjectOrderFieldNamespace, ConfigObjectOrderFieldRevision:
+		return true
+	}
+	return false
+}
+
+func (e ConfigObjectOrderField) String() string {
+	return string(e)
+}
+
+func (e *ConfigObjectOrderField) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ConfigObjectOrderField(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ConfigObjectOrderField", str)
+	}
+	return nil
+}
+
+func (e ConfigObjectOrderField) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ConfigObjectOrderField) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ConfigObjectOrderField) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -1712,6 +1907,125 @@ func (e *Health) UnmarshalJSON(b []byte) error {
 }
 
 func (e Health) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What changes of the configuration can be sorted by.
+type HistoryOrderField string
+
+const (
+	// The revision: from the oldest change to the newest.
+	HistoryOrderFieldRevision HistoryOrderField = "REVISION"
+	// The author.
+	HistoryOrderFieldAuthor HistoryOrderField = "AUTHOR"
+)
+
+var AllHistoryOrderField = []HistoryOrderField{
+	HistoryOrderFieldRevision,
+	HistoryOrderFieldAuthor,
+}
+
+func (e HistoryOrderField) IsValid() bool {
+	switch e {
+	case HistoryOrderFieldRevision, HistoryOrderFieldAuthor:
+		return true
+	}
+	return false
+}
+
+func (e HistoryOrderField) String() string {
+	return string(e)
+}
+
+func (e *HistoryOrderField) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = HistoryOrderField(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid HistoryOrderField", str)
+	}
+	return nil
+}
+
+func (e HistoryOrderField) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *HistoryOrderField) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e HistoryOrderField) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What networks can be sorted by.
+type NetworkOrderField string
+
+const (
+	// The ID.
+	NetworkOrderFieldNetworkID NetworkOrderField = "NETWORK_ID"
+	// The number of clusters whose endpoints are in it.
+	NetworkOrderFieldClusters NetworkOrderField = "CLUSTERS"
+	// The number of its gateways.
+	NetworkOrderFieldGateways NetworkOrderField = "GATEWAYS"
+)
+
+var AllNetworkOrderField = []NetworkOrderField{
+	NetworkOrderFieldNetworkID,
+	NetworkOrderFieldClusters,
+	NetworkOrderFieldGateways,
+}
+
+func (e NetworkOrderField) IsValid() bool {
+	switch e {
+	case NetworkOrderFieldNetworkID, NetworkOrderFieldClusters, NetworkOrderFieldGateways:
+		return true
+	}
+	return false
+}
+
+func (e NetworkOrderField) String() string {
+	return string(e)
+}
+
+func (e *NetworkOrderField) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = NetworkOrderField(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid NetworkOrderField", str)
+	}
+	return nil
+}
+
+func (e NetworkOrderField) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *NetworkOrderField) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e NetworkOrderField) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

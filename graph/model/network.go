@@ -70,13 +70,19 @@ type NetworkGateway struct {
 	at      int
 }
 
+// Key orders gateways by network, then by address.
+func (g NetworkGateway) Key() string { return g.NetworkID() + nul + g.Address() }
+
+// Unreachable reports whether a network reports it as unreachable and none as reachable.
+func (g NetworkGateway) Unreachable() bool { return isUnreachable(g.of()) }
+
 func (g NetworkGateway) of() federation.Gateway { return g.network.Gateways[g.at] }
 
 // IsNode marks a gateway as a Node of the schema.
 func (NetworkGateway) IsNode() {}
 
 // ID makes the opaque ID.
-func (g NetworkGateway) ID() string { return ID(KindGateway, g.NetworkID()+nul+g.Address()) }
+func (g NetworkGateway) ID() string { return ID(KindGateway, g.Key()) }
 
 // GatewayKey reads the network and the address that the ID of a gateway names.
 func GatewayKey(name string) (network federation.NetworkID, address string) {

@@ -28,7 +28,7 @@ func NewClusterOverview(from *federation.Snapshot) ClusterOverview {
 	total, phases := 0, counts[ClusterPhase]{}
 	for of := range from.Clusters() {
 		total++
-		phases[(Cluster{Of: of}).Status().Phase]++
+		phases[PhaseOf(of)]++
 	}
 	return ClusterOverview{Total: total, ByPhase: inOrder(phases, AllClusterPhase, func(phase ClusterPhase, n int) PhaseCount {
 		return PhaseCount{Phase: phase, Count: n}
@@ -96,13 +96,16 @@ func NewGatewayOverview(from *federation.Snapshot) GatewayOverview {
 	var out GatewayOverview
 	for network := range from.Networks() {
 		for i := range network.Gateways {
-			verdicts := network.Gateways[i].Verdicts
-			reachable := slices.ContainsFunc(verdicts, func(v federation.Verdict) bool { return v.Reachable })
 			out.Total++
-			if len(verdicts) > 0 && !reachable {
+			if isUnreachable(network.Gateways[i]) {
 				out.Unreachable++
 			}
 		}
 	}
 	return out
+}
+
+// isUnreachable reports whether a network reports the gateway as unreachable and none as reachable.
+func isUnreachable(of federation.Gateway) bool {
+	return len(of.Verdicts) > 0 && !slices.ContainsFunc(of.Verdicts, func(v federation.Verdict) bool { return v.Reachable })
 }

@@ -5,6 +5,8 @@ package model
 
 import (
 	"iter"
+	"slices"
+	"sort"
 	"sync"
 )
 
@@ -25,12 +27,49 @@ type List[T any] struct {
 	Name  string // Tells this list's cursors from those of others.
 	Items iter.Seq[T]
 	Key   func(T) string
-	Count func() int         // nil: Items are counted, all of them.
-	From  func() iter.Seq[T] // Items from a place before the window on; nil: all Items.
+	Count func() int                     // nil: Items are counted, all of them.
+	From  func(after string) iter.Seq[T] // The items behind a key, which earlier ones may precede; nil: all Items.
+	// Back has the items before a key from the last one on, all of them for "". Later ones may
+	// precede them. nil: all Items are visited for a page from the back.
+	Back func(before string) iter.Seq[T]
 	// Size is what an item counts for; a page has items of at most MaxPage together, and
 	// at least one. nil: any page will do.
 	Size    func(T) int
 	MaxPage int
+}
+
+// ListOf is the list of items that are in the order of their keys already.
+func ListOf[T any](name string, all []T, key func(T) string) List[T] {
+	return ListMade(name, func() []T { return all }, key)
+}
+
+// ListMade is ListOf for items that are made when they are first needed.
+func ListMade[T any](name string, items func() []T, key func(T) string) List[T] {
+	items = sync.OnceValue(items)
+	place := func(all []T, of string) int {
+		return sort.Search(len(all), func(i int) bool { return key(all[i]) >= of })
+	}
+	return List[T]{
+		Name: name, Key: key, Count: func() int { return len(items()) },
+		Items: func(yield func(T) bool) { slices.Values(items())(yield) },
+		From: func(after string) iter.Seq[T] {
+			all := items()
+			return slices.Values(all[place(all, after):])
+		},
+		Back: func(before string) iter.Seq[T] {
+			all := items()
+			if before != "" {
+				all = all[:place(all, before)]
+			}
+			return func(yield func(T) bool) {
+				for _, item := range slices.Backward(all) {
+					if !yield(item) {
+						return
+					}
+				}
+			}
+		},
+	}
 }
 
 // Page is a window on a list. It is cut and counted once, when first asked for.
@@ -52,14 +91,23 @@ func NewPage[T any](list List[T], window Window) Page[T] {
 	if count == nil {
 		count = func() int { return length(list.Items) }
 	}
-	if list.From != nil && window.After != "" {
-		list.Items = list.From()
-	}
 	return Page[T]{
 		list:  list.Name,
 		cut:   sync.OnceValue(func() piece[T] { return cut(list, window) }),
 		count: sync.OnceValue(count),
 	}
+}
+
+// Shown is the page of what its items are shown as. Only items of the page are made into that.
+func Shown[T, U any](of Page[T], show func(T) U) Page[U] {
+	return Page[U]{list: of.list, count: of.count, cut: sync.OnceValue(func() piece[U] {
+		found := of.cut()
+		shown := piece[U]{keys: found.keys, before: found.before, after: found.after, items: make([]U, len(found.items))}
+		for i, item := range found.items {
+			shown.items[i] = show(item)
+		}
+		return shown
+	})}
 }
 
 func length[T any](items iter.Seq[T]) int {
@@ -71,34 +119,66 @@ func length[T any](items iter.Seq[T]) int {
 }
 
 func cut[T any](list List[T], window Window) piece[T] {
+	var found piece[T]
+	if window.Last != nil {
+		found = cutBack(list, window, *window.Last)
+	} else {
+		found = cutFront(list, window)
+	}
+	if list.Size != nil {
+		found.lighten(list, window.Last != nil)
+	}
+	return found
+}
+
+func cutFront[T any](list List[T], window Window) piece[T] {
 	found := piece[T]{before: window.After != ""}
-	size, fromBack := DefaultPage, window.Last != nil
-	switch {
-	case fromBack:
-		size = *window.Last
-	case window.First != nil:
+	size := DefaultPage
+	if window.First != nil {
 		size = *window.First
 	}
-	for item := range list.Items {
+	items := list.Items
+	if list.From != nil && window.After != "" {
+		items = list.From(window.After)
+	}
+	for item := range items {
 		key := list.Key(item)
 		if window.After != "" && key <= window.After {
 			continue
 		}
-		if window.Before != "" && key >= window.Before || !fromBack && len(found.items) == size {
+		if window.Before != "" && key >= window.Before || len(found.items) == size {
 			found.after = true
 			break
 		}
-		if fromBack && len(found.items) == size {
-			found.before = true
-			found.items, found.keys = found.items[1:], found.keys[1:]
-		}
-		found.items = append(found.items, item)
-		found.keys = append(found.keys, key)
-	}
-	if list.Size != nil {
-		found.lighten(list, fromBack)
+		found.add(item, key)
 	}
 	return found
+}
+
+// cutBack makes a page from the back. Where the list has no way there, it is turned around.
+func cutBack[T any](list List[T], window Window, size int) piece[T] {
+	if list.Back == nil {
+		list.Back = ListOf(list.Name, slices.Collect(list.Items), list.Key).Back
+	}
+	found := piece[T]{after: window.Before != ""}
+	for item := range list.Back(window.Before) {
+		key := list.Key(item)
+		if window.Before != "" && key >= window.Before {
+			continue
+		}
+		if window.After != "" && key <= window.After || len(found.items) == size {
+			found.before = true
+			break
+		}
+		found.add(item, key)
+	}
+	slices.Reverse(found.items)
+	slices.Reverse(found.keys)
+	return found
+}
+
+func (p *piece[T]) add(item T, key string) {
+	p.items, p.keys = append(p.items, item), append(p.keys, key)
 }
 
 // lighten leaves as many of the items as the list lets a page have.

@@ -23,7 +23,12 @@ func (Service) IsNode() {}
 func (s Service) ID() string { return ID(KindService, s.Key()) }
 
 // Key orders services by hostname, then namespace.
-func (s Service) Key() string { return string(s.Of.Key.Hostname) + nul + s.Of.Key.Namespace }
+func (s Service) Key() string { return KeyOfService(s.Of.Key) }
+
+// KeyOfService is the Key of the service of that key.
+func KeyOfService(key federation.ServiceKey) string {
+	return string(key.Hostname) + nul + key.Namespace
+}
 
 // ServiceKey reads what Service.Key writes; what else follows it is excluded.
 func ServiceKey(key string) federation.ServiceKey {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -94,12 +95,14 @@ func (o *objects) spread(selected *ast.FragmentSpread, rows int) int {
 }
 
 // weights are what fields cost beside the objects that they hold, in about 10 µs of a
-// processor, as an object costs. A name in parentheses is an argument: with it, the field
-// costs that much more. What is read from the store takes much more than a look into memory.
+// processor, as an object costs. A name in parentheses is an argument, or a field of its input: with
+// it, the field costs that much more. What is read from the store takes much more than a look into memory.
 var weights = map[string]int{
 	"ConfigObject.status": 8, "ConfigObject.yaml": 8, "Query.overview": 800, "Query.history": 300, "Query.configObject(at)": 800,
 	"Query.history.totalCount": 1600, "Query.history(filter)": 1600, "Query.node": 16, "Query.services(orderBy)": 300,
-	"Query.proxies(orderBy)": 300, "Query.explain": 100,
+	"Query.proxies(orderBy)": 300, "Query.explain": 100, "Query.configObjects(orderBy)": 300, "Query.history(orderBy)": 1600,
+	// All endpoints are visited; the deliveries and findings of all objects are looked at, as for the overview.
+	"Query.endpoints(filter)": 800, "Query.configObjects(filter.rejected)": 800, "Query.configObjects(filter.hasFindings)": 800,
 	// All resources of the type are listed for a page, and each is decoded to be shown.
 	"ProxyConfig.resources": 200, "ProxyResource.sent": 8, "ProxyResource.acked": 8, "ProxyResource.causes": 1,
 	"Query.proxies(filter)": 600, // All proxies are visited, and the network of each is looked up.
@@ -131,6 +134,9 @@ func (o *objects) weight(field *ast.Field) int {
 	for _, argument := range field.Arguments {
 		with := name + "(" + argument.Name + ")"
 		cost += weights[with]
+		for _, given := range o.given(argument.Value) {
+			cost += weights[name+"("+argument.Name+"."+given+")"]
+		}
 		if shared := once[with]; shared > 0 {
 			o.once[share{with, field}] = shared
 		}
@@ -139,6 +145,20 @@ func (o *objects) weight(field *ast.Field) int {
 		cost += weights[name+".totalCount"]
 	}
 	return cost
+}
+
+// given are the fields that an input has, as it is written or as its variable holds it.
+func (o *objects) given(input *ast.Value) (names []string) {
+	if input.Kind == ast.Variable {
+		held, _ := o.variables[input.Raw].(map[string]any)
+		return slices.Collect(maps.Keys(held))
+	}
+	if input.Kind == ast.ObjectValue {
+		for _, field := range input.Children {
+			names = append(names, field.Name)
+		}
+	}
+	return names
 }
 
 // counted reports whether the whole of a list is needed to count it.

@@ -47,6 +47,11 @@ func (m Map[V]) From(key string) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) { m.root.ascend(key, yield) }
 }
 
+// Before yields the entries whose keys come before the key, the last one first; for "", all entries.
+func (m Map[V]) Before(key string) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) { m.root.descend(key, yield) }
+}
+
 // Walk visits the entries in the order of keys until a visit returns true.
 func (m Map[V]) Walk(visit func(key string, v V) bool) {
 	m.root.ascend("", func(key string, v V) bool { return !visit(key, v) })
@@ -106,6 +111,40 @@ func (n *node[V]) ascend(from string, yield func(string, V) bool) bool {
 	first, _ := slices.BinarySearch(n.keys, from)
 	for i := first; i < len(n.keys); i++ {
 		if !yield(n.keys[i], n.vals[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// descend yields the entries before the key from the last one on and tells whether more are wanted.
+func (n *node[V]) descend(before string, yield func(string, V) bool) bool {
+	if n == nil {
+		return true
+	}
+	last := len(n.kids) - 1
+	if n.kids == nil {
+		last = len(n.keys) - 1
+	}
+	switch {
+	case before == "":
+	case n.kids != nil:
+		last = n.kid(before)
+	default:
+		place, _ := slices.BinarySearch(n.keys, before)
+		last = place - 1
+	}
+	for i := last; i >= 0; i-- {
+		if n.kids == nil {
+			if !yield(n.keys[i], n.vals[i]) {
+				return false
+			}
+			continue
+		}
+		if i < last {
+			before = ""
+		}
+		if !n.kids[i].descend(before, yield) {
 			return false
 		}
 	}

@@ -74,6 +74,29 @@ func mustEqual(t *testing.T, m Map[int], want map[string]int) {
 	for _, from := range []string{"1/", "2/250", "3/499x", "9"} {
 		i, _ := slices.BinarySearch(keys, from)
 		mustYield(t, m, from, keys[i:])
+		mustYieldBack(t, m, from, keys[:i])
+	}
+	mustYieldBack(t, m, "", keys)
+}
+
+// mustYieldBack expects the entries before the key, the last one first, in a whole walk and in one that is left halfway.
+func mustYieldBack(t *testing.T, m Map[int], before string, want []string) {
+	t.Helper()
+	for _, most := range []int{len(want) + 1, len(want) / 2} {
+		var found []string
+		for key, v := range m.Before(before) {
+			if got, _ := m.Get(key); got != v {
+				t.Fatalf("before %q the entry %q is %d, want %d", before, key, v, got)
+			}
+			if len(found) == most {
+				break
+			}
+			found = append(found, key)
+		}
+		slices.Reverse(found)
+		if !slices.Equal(found, want[max(len(want)-most, 0):]) {
+			t.Fatalf("before %q the last %d entries are %v, want those of %v", before, most, found, want)
+		}
 	}
 }
 
