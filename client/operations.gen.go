@@ -914,7 +914,7 @@ func (v *ClusterUse) GetBytesLimit() float64 { return v.BytesLimit }
 
 // ClustersResponse is returned by Clusters on success.
 type ClustersResponse struct {
-	// The attached clusters and datacenters, sorted by ID. The default page size is 50.
+	// The attached clusters and datacenters. The default page size is 50.
 	Clusters *ClusterPage `json:"clusters"`
 }
 
@@ -956,6 +956,10 @@ type ConfigObjectFilter struct {
 	Set *string `json:"set"`
 	// Objects with all of these labels.
 	Labels []LabelInput `json:"labels"`
+	// Objects whose resources at least one proxy (true) or no proxy (false) rejected.
+	Rejected *bool `json:"rejected"`
+	// Objects with (true) or without (false) findings.
+	HasFindings *bool `json:"hasFindings"`
 }
 
 // GetGroup returns ConfigObjectFilter.Group, and is useful for accessing the field via an interface.
@@ -981,6 +985,12 @@ func (v *ConfigObjectFilter) GetSet() *string { return v.Set }
 
 // GetLabels returns ConfigObjectFilter.Labels, and is useful for accessing the field via an interface.
 func (v *ConfigObjectFilter) GetLabels() []LabelInput { return v.Labels }
+
+// GetRejected returns ConfigObjectFilter.Rejected, and is useful for accessing the field via an interface.
+func (v *ConfigObjectFilter) GetRejected() *bool { return v.Rejected }
+
+// GetHasFindings returns ConfigObjectFilter.HasFindings, and is useful for accessing the field via an interface.
+func (v *ConfigObjectFilter) GetHasFindings() *bool { return v.HasFindings }
 
 // ConfigObjectNumbers includes the requested fields of the GraphQL type ConfigObjectOverview.
 // The GraphQL type's documentation follows.
@@ -1453,7 +1463,7 @@ type EntryHealth struct {
 	// Since when.
 	Since time.Time `json:"since"`
 	// Whether proxies of the observer use it, and why.
-	Standing GatewayState `json:"standing"`
+	State GatewayState `json:"state"`
 }
 
 // GetObserverNetworkID returns EntryHealth.ObserverNetworkID, and is useful for accessing the field via an interface.
@@ -1465,8 +1475,8 @@ func (v *EntryHealth) GetReachable() bool { return v.Reachable }
 // GetSince returns EntryHealth.Since, and is useful for accessing the field via an interface.
 func (v *EntryHealth) GetSince() time.Time { return v.Since }
 
-// GetStanding returns EntryHealth.Standing, and is useful for accessing the field via an interface.
-func (v *EntryHealth) GetStanding() GatewayState { return v.Standing }
+// GetState returns EntryHealth.State, and is useful for accessing the field via an interface.
+func (v *EntryHealth) GetState() GatewayState { return v.State }
 
 // The expected revision of an object.
 type ExpectedRevisionInput struct {
@@ -1765,7 +1775,7 @@ func (v *HistoryPage) GetNodes() []ConfigStep { return v.Nodes }
 
 // HistoryResponse is returned by History on success.
 type HistoryResponse struct {
-	// The changes of the configuration, newest first. The default page size is 50.
+	// The changes of the configuration. The default page size is 50.
 	History *HistoryPage `json:"history"`
 }
 
@@ -1899,7 +1909,7 @@ func (v *ManifestInput) GetContent() string { return v.Content }
 // MeshOverview includes the GraphQL fields of Overview requested by the fragment MeshOverview.
 // The GraphQL type's documentation follows.
 //
-// Numbers that describe the whole mesh.
+// Numbers that describe the whole mesh. The list of the same name has a filter for each of them.
 type MeshOverview struct {
 	// The version of the snapshot that the numbers describe.
 	SnapshotVersion string `json:"snapshotVersion"`
@@ -2064,7 +2074,7 @@ func (v *NetworkSummary) GetRefusedGateways() []RefusedEntry { return v.RefusedG
 
 // NetworksResponse is returned by Networks on success.
 type NetworksResponse struct {
-	// The networks, sorted by ID. The default page size is 50.
+	// The networks. The default page size is 50.
 	Networks *NetworkPage `json:"networks"`
 }
 
@@ -2319,7 +2329,7 @@ type ObjectResponse struct {
 // GetConfigObject returns ObjectResponse.ConfigObject, and is useful for accessing the field via an interface.
 func (v *ObjectResponse) GetConfigObject() *ObjectSummary { return v.ConfigObject }
 
-// ObjectStep includes the GraphQL fields of ObjectRevision requested by the fragment ObjectStep.
+// ObjectStep includes the GraphQL fields of ConfigObjectRevision requested by the fragment ObjectStep.
 // The GraphQL type's documentation follows.
 //
 // The change of one object in a revision of the configuration.
@@ -2356,10 +2366,10 @@ func (v *ObjectStep) GetAction() *ChangeAction { return v.Action }
 // GetManager returns ObjectStep.Manager, and is useful for accessing the field via an interface.
 func (v *ObjectStep) GetManager() *string { return v.Manager }
 
-// ObjectSteps includes the requested fields of the GraphQL type ObjectRevisionConnection.
+// ObjectSteps includes the requested fields of the GraphQL type ConfigObjectRevisionConnection.
 // The GraphQL type's documentation follows.
 //
-// A page of changes of an object.
+// A page of changes of a configuration object.
 type ObjectSteps struct {
 	// Whether older revisions of the object existed and were compacted.
 	Compacted bool `json:"compacted"`
@@ -2506,7 +2516,7 @@ func (v *ObjectWithHistory) GetHistory() *ObjectSteps { return v.History }
 
 // ObjectsResponse is returned by Objects on success.
 type ObjectsResponse struct {
-	// The configuration objects in use, from all sources, sorted by group, kind, namespace and name. The default page size is 50; a page of large objects has fewer.
+	// The configuration objects in use, from all sources. The default page size is 50; a page of large objects has fewer.
 	ConfigObjects *ObjectPage `json:"configObjects"`
 }
 
@@ -2698,7 +2708,7 @@ func (v *ProxyDetailsResponse) GetProxy() *ProxySummary { return v.Proxy }
 
 // Which streams of proxies to list; absent and null fields match everything.
 type ProxyFilter struct {
-	// Proxies of this cluster.
+	// Proxies of this cluster; "" for proxies that name none.
 	ClusterID *string `json:"clusterID"`
 	// Proxies in this network.
 	NetworkID *string `json:"networkID"`
@@ -2872,7 +2882,7 @@ func (v *ProxyStateNumbers) GetByState() []StateNumber { return v.ByState }
 // ProxyStateOverview includes the requested fields of the GraphQL type Overview.
 // The GraphQL type's documentation follows.
 //
-// Numbers that describe the whole mesh.
+// Numbers that describe the whole mesh. The list of the same name has a filter for each of them.
 type ProxyStateOverview struct {
 	// The connected proxies, each stream once.
 	Proxies ProxyStateNumbers `json:"proxies"`
@@ -3161,14 +3171,14 @@ type RefusedEntry struct {
 	// An address, a name or a service.
 	Gateway string `json:"gateway"`
 	// Why it is not used, and what to do.
-	Why string `json:"why"`
+	Message string `json:"message"`
 }
 
 // GetGateway returns RefusedEntry.Gateway, and is useful for accessing the field via an interface.
 func (v *RefusedEntry) GetGateway() string { return v.Gateway }
 
-// GetWhy returns RefusedEntry.Why, and is useful for accessing the field via an interface.
-func (v *RefusedEntry) GetWhy() string { return v.Why }
+// GetMessage returns RefusedEntry.Message, and is useful for accessing the field via an interface.
+func (v *RefusedEntry) GetMessage() string { return v.Message }
 
 // How a proxy finds an address for a request.
 type Resolution string
@@ -3632,6 +3642,8 @@ type ServiceFilter struct {
 	Provider *Provider `json:"provider"`
 	// Services with (true) or without (false) conflicts.
 	HasConflicts *bool `json:"hasConflicts"`
+	// Services with (true) or without (false) an endpoint in any cluster.
+	HasEndpoints *bool `json:"hasEndpoints"`
 }
 
 // GetClusterID returns ServiceFilter.ClusterID, and is useful for accessing the field via an interface.
@@ -3654,6 +3666,9 @@ func (v *ServiceFilter) GetProvider() *Provider { return v.Provider }
 
 // GetHasConflicts returns ServiceFilter.HasConflicts, and is useful for accessing the field via an interface.
 func (v *ServiceFilter) GetHasConflicts() *bool { return v.HasConflicts }
+
+// GetHasEndpoints returns ServiceFilter.HasEndpoints, and is useful for accessing the field via an interface.
+func (v *ServiceFilter) GetHasEndpoints() *bool { return v.HasEndpoints }
 
 // ServiceNumbers includes the requested fields of the GraphQL type ServiceOverview.
 // The GraphQL type's documentation follows.
@@ -3854,9 +3869,9 @@ type Signer struct {
 	// The subject of its certificate.
 	Subject string `json:"subject"`
 	// Its current state.
-	Turn SignerTurn `json:"turn"`
-	// Since when its root is trusted.
-	TrustedSince time.Time `json:"trustedSince"`
+	State SignerState `json:"state"`
+	// When its root became trusted.
+	TrustedAt time.Time `json:"trustedAt"`
 	// When it starts to sign.
 	SigningStartsAt time.Time `json:"signingStartsAt"`
 	// When the first certificate in its chain expires.
@@ -3869,11 +3884,11 @@ func (v *Signer) GetFingerprint() string { return v.Fingerprint }
 // GetSubject returns Signer.Subject, and is useful for accessing the field via an interface.
 func (v *Signer) GetSubject() string { return v.Subject }
 
-// GetTurn returns Signer.Turn, and is useful for accessing the field via an interface.
-func (v *Signer) GetTurn() SignerTurn { return v.Turn }
+// GetState returns Signer.State, and is useful for accessing the field via an interface.
+func (v *Signer) GetState() SignerState { return v.State }
 
-// GetTrustedSince returns Signer.TrustedSince, and is useful for accessing the field via an interface.
-func (v *Signer) GetTrustedSince() time.Time { return v.TrustedSince }
+// GetTrustedAt returns Signer.TrustedAt, and is useful for accessing the field via an interface.
+func (v *Signer) GetTrustedAt() time.Time { return v.TrustedAt }
 
 // GetSigningStartsAt returns Signer.SigningStartsAt, and is useful for accessing the field via an interface.
 func (v *Signer) GetSigningStartsAt() time.Time { return v.SigningStartsAt }
@@ -3903,24 +3918,24 @@ var AllSignerSource = []SignerSource{
 }
 
 // The state of a signer.
-type SignerTurn string
+type SignerState string
 
 const (
 	// Its root is trusted; it will sign later.
-	SignerTurnWaiting SignerTurn = "WAITING"
+	SignerStateWaiting SignerState = "WAITING"
 	// It signs.
-	SignerTurnSigning SignerTurn = "SIGNING"
+	SignerStateSigning SignerState = "SIGNING"
 	// It no longer signs; certificates that it signed are still in use.
-	SignerTurnRetired SignerTurn = "RETIRED"
+	SignerStateRetired SignerState = "RETIRED"
 	// Its key cannot be opened, or its certificate has expired.
-	SignerTurnUnusable SignerTurn = "UNUSABLE"
+	SignerStateUnusable SignerState = "UNUSABLE"
 )
 
-var AllSignerTurn = []SignerTurn{
-	SignerTurnWaiting,
-	SignerTurnSigning,
-	SignerTurnRetired,
-	SignerTurnUnusable,
+var AllSignerState = []SignerState{
+	SignerStateWaiting,
+	SignerStateSigning,
+	SignerStateRetired,
+	SignerStateUnusable,
 }
 
 // Source includes the GraphQL fields of ConfigSource requested by the fragment Source.
@@ -3937,7 +3952,7 @@ type Source struct {
 	// The time since its last update; null until it was read.
 	Age *string `json:"age"`
 	// Problems of the source or of its objects. Objects from before stay in use.
-	Trouble []SourceTrouble `json:"trouble"`
+	Problems []SourceProblem `json:"problems"`
 }
 
 // GetName returns Source.Name, and is useful for accessing the field via an interface.
@@ -3952,14 +3967,14 @@ func (v *Source) GetRevision() *string { return v.Revision }
 // GetAge returns Source.Age, and is useful for accessing the field via an interface.
 func (v *Source) GetAge() *string { return v.Age }
 
-// GetTrouble returns Source.Trouble, and is useful for accessing the field via an interface.
-func (v *Source) GetTrouble() []SourceTrouble { return v.Trouble }
+// GetProblems returns Source.Problems, and is useful for accessing the field via an interface.
+func (v *Source) GetProblems() []SourceProblem { return v.Problems }
 
-// SourceTrouble includes the requested fields of the GraphQL type Problem.
+// SourceProblem includes the requested fields of the GraphQL type Problem.
 // The GraphQL type's documentation follows.
 //
 // Something that the hub read and does not use.
-type SourceTrouble struct {
+type SourceProblem struct {
 	// A stable code.
 	Code string `json:"code"`
 	// The object that has it, like "Service shop/web".
@@ -3970,17 +3985,17 @@ type SourceTrouble struct {
 	Message string `json:"message"`
 }
 
-// GetCode returns SourceTrouble.Code, and is useful for accessing the field via an interface.
-func (v *SourceTrouble) GetCode() string { return v.Code }
+// GetCode returns SourceProblem.Code, and is useful for accessing the field via an interface.
+func (v *SourceProblem) GetCode() string { return v.Code }
 
-// GetObject returns SourceTrouble.Object, and is useful for accessing the field via an interface.
-func (v *SourceTrouble) GetObject() string { return v.Object }
+// GetObject returns SourceProblem.Object, and is useful for accessing the field via an interface.
+func (v *SourceProblem) GetObject() string { return v.Object }
 
-// GetField returns SourceTrouble.Field, and is useful for accessing the field via an interface.
-func (v *SourceTrouble) GetField() *string { return v.Field }
+// GetField returns SourceProblem.Field, and is useful for accessing the field via an interface.
+func (v *SourceProblem) GetField() *string { return v.Field }
 
-// GetMessage returns SourceTrouble.Message, and is useful for accessing the field via an interface.
-func (v *SourceTrouble) GetMessage() string { return v.Message }
+// GetMessage returns SourceProblem.Message, and is useful for accessing the field via an interface.
+func (v *SourceProblem) GetMessage() string { return v.Message }
 
 // SourcesResponse is returned by Sources on success.
 type SourcesResponse struct {
@@ -4823,8 +4838,8 @@ fragment AuthoritySummary on CertificateAuthority {
 	signers {
 		fingerprint
 		subject
-		turn
-		trustedSince
+		state
+		trustedAt
 		signingStartsAt
 		expiresAt
 	}
@@ -4969,12 +4984,12 @@ fragment NetworkSummary on Network {
 			observerNetworkID
 			reachable
 			since
-			standing
+			state
 		}
 	}
 	refusedGateways {
 		gateway
-		why
+		message
 	}
 }
 fragment ProxySummary on Proxy {
@@ -5783,12 +5798,12 @@ fragment NetworkSummary on Network {
 			observerNetworkID
 			reachable
 			since
-			standing
+			state
 		}
 	}
 	refusedGateways {
 		gateway
-		why
+		message
 	}
 }
 `
@@ -5848,12 +5863,12 @@ fragment NetworkSummary on Network {
 			observerNetworkID
 			reachable
 			since
-			standing
+			state
 		}
 	}
 	refusedGateways {
 		gateway
-		why
+		message
 	}
 }
 `
@@ -6032,7 +6047,7 @@ fragment Finding on Finding {
 		... Ref
 	}
 }
-fragment ObjectStep on ObjectRevision {
+fragment ObjectStep on ConfigObjectRevision {
 	revision
 	author
 	createdAt
@@ -6095,7 +6110,7 @@ query ObjectHistory ($group: String!, $kind: String!, $namespace: String, $name:
 		}
 	}
 }
-fragment ObjectStep on ObjectRevision {
+fragment ObjectStep on ConfigObjectRevision {
 	revision
 	author
 	createdAt
@@ -6650,8 +6665,8 @@ fragment AuthoritySummary on CertificateAuthority {
 	signers {
 		fingerprint
 		subject
-		turn
-		trustedSince
+		state
+		trustedAt
 		signingStartsAt
 		expiresAt
 	}
@@ -7037,7 +7052,7 @@ fragment Source on ConfigSource {
 	kind
 	revision
 	age
-	trouble {
+	problems {
 		code
 		object
 		field

@@ -94,7 +94,7 @@ func TestG16IngressesAreServed(t *testing.T) {
 // troubles are the codes and objects of what is wrong with sources and with the hub's own cluster.
 func (h *hub) troubles(t *testing.T) (all []string) {
 	t.Helper()
-	data, err := h.operate(`{configSources {trouble {code object}} cluster(clusterID: "hub") {problems(first: 100) {nodes {code object}}}}`,
+	data, err := h.operate(`{configSources {problems {code object}} cluster(clusterID: "hub") {problems(first: 100) {nodes {code object}}}}`,
 		nil)
 	if err != nil {
 		t.Fatal(err)

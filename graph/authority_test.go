@@ -32,7 +32,7 @@ func (r *rotating) Rotate(_ context.Context, force bool, _ string) ([]apply.Erro
 		return r.refuse, nil
 	}
 	r.signers = append(r.signers, model.Signer{
-		Fingerprint: "f2", Turn: model.SignerTurnWaiting, TrustedSince: day,
+		Fingerprint: "f2", State: model.SignerStateWaiting, TrustedAt: day,
 		SigningStartsAt: day, ExpiresAt: day,
 	})
 	return nil, nil
@@ -40,7 +40,7 @@ func (r *rotating) Rotate(_ context.Context, force bool, _ string) ([]apply.Erro
 
 var day = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-const shownAuthority = `{ trustDomain source signs message signers { fingerprint turn signingStartsAt } bundles { trustDomain roots { fingerprint expiresAt clusterIDs } } }`
+const shownAuthority = `{ trustDomain source signs message signers { fingerprint state signingStartsAt } bundles { trustDomain roots { fingerprint expiresAt clusterIDs } } }`
 
 func TestTheCertificateAuthorityIsShownAndRotated(t *testing.T) {
 	a := &rotating{signers: []model.Signer{}}
@@ -55,7 +55,7 @@ func TestTheCertificateAuthorityIsShownAndRotated(t *testing.T) {
 	const rotate = "mutation($force: Boolean) { rotateCertificateAuthority(input: {force: $force}) { certificateAuthority " + shownAuthority +
 		" userErrors { code message } } }"
 	after := h.answer(rotate, nil)
-	h.want(after, "WAITING", "rotateCertificateAuthority", "certificateAuthority", "signers", 0, "turn")
+	h.want(after, "WAITING", "rotateCertificateAuthority", "certificateAuthority", "signers", 0, "state")
 	h.want(after, []any{}, "rotateCertificateAuthority", "userErrors")
 	a.refuse = []apply.Error{{Code: "SIGNER_UNUSABLE", Message: "put the key file back"}}
 	h.want(h.answer(rotate, nil), "SIGNER_UNUSABLE", "rotateCertificateAuthority", "userErrors", 0, "code")

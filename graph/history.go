@@ -107,7 +107,7 @@ func records(ctx context.Context, from History, below int64, most int, wanted re
 // speaks of.
 func (r objectResolver) History(
 	ctx context.Context, of *model.ConfigObject, first *int, after *string, last *int, before *string,
-) (*model.ObjectRevisionConnection, error) {
+) (*model.ConfigObjectRevisionConnection, error) {
 	name := "history of " + of.Of.Key.String()
 	window, err := window(name, first, after, last, before)
 	if err != nil {
@@ -124,12 +124,12 @@ func (r objectResolver) History(
 	if seen, err := configured(ctx); err == nil {
 		steps = slices.DeleteFunc(steps, func(s config.Step) bool { return s.Revision > seen.Revision() })
 	}
-	all := make([]model.ObjectRevision, len(steps))
+	all := make([]model.ConfigObjectRevision, len(steps))
 	for i, s := range steps {
-		all[i] = model.NewObjectRevision(s)
+		all[i] = model.NewConfigObjectRevision(s)
 	}
-	list := model.ListOf(name, all, model.ObjectRevision.Key)
-	return &model.ObjectRevisionConnection{Page: model.NewPage(list, window), Compacted: found.Compacted}, nil
+	list := model.ListOf(name, all, model.ConfigObjectRevision.Key)
+	return &model.ConfigObjectRevisionConnection{Page: model.NewPage(list, window), Compacted: found.Compacted}, nil
 }
 
 // objectAt finds an object of the store of record as of a revision.

@@ -39,7 +39,7 @@ func probed(reachable bool) federation.Edit {
 	}}
 }
 
-const shownNetwork = `{ networkID cidrs clusterIDs gated gateways { address locality { region zone } fromNetworkIDs health { observer observerNetworkID reachable since standing } } refusedGateways { gateway why } }`
+const shownNetwork = `{ networkID cidrs clusterIDs gated gateways { address locality { region zone } fromNetworkIDs health { observer observerNetworkID reachable since state } } refusedGateways { gateway message } }`
 
 func TestNetworksAreShown(t *testing.T) {
 	h := hubOver(t, bridged(t), proxies())
@@ -59,11 +59,11 @@ func TestNetworksAreShown(t *testing.T) {
 		"address": "192.0.2.1:15443", "fromNetworkIDs": []any{}, "locality": map[string]any{"region": "r2", "zone": "z1"},
 		"health": []any{map[string]any{
 			"observer": "n1", "observerNetworkID": "n1", "reachable": false, "since": "2026-11-21T09:00:00.005Z",
-			"standing": "LAST_RESORT",
+			"state": "LAST_RESORT",
 		}},
 	}, "network", "gateways", 0)
 	h.want(one, []any{"n3"}, "network", "gateways", 1, "fromNetworkIDs")
-	h.want(one, []any{map[string]any{"gateway": "127.0.0.1:15443", "why": "is a loopback address"}}, "network", "refusedGateways")
+	h.want(one, []any{map[string]any{"gateway": "127.0.0.1:15443", "message": "is a loopback address"}}, "network", "refusedGateways")
 	h.want(h.answer(`{ network(networkID: "none") { networkID } }`, nil), nil, "network")
 }
 
@@ -74,7 +74,7 @@ func TestChangesHaveNetworks(t *testing.T) {
 		from := bridged(t)
 		l := newLive(attached(from), networkEdit(from))
 		s := newSubscriber(t, graph.Options{Snapshots: l})
-		s.text = `subscription($after: String, $filter: ChangeFilter) { changes(after: $after, filter: $filter) { cursor networks { action network { networkID gateways { health { standing } } } } } }`
+		s.text = `subscription($after: String, $filter: ChangeFilter) { changes(after: $after, filter: $filter) { cursor networks { action network { networkID gateways { health { state } } } } } }`
 		changes := s.changes("", nil)
 		defer changes.stop()
 		if got := networksOf(t, changes); got != `n1 CREATE [] n2 CREATE [{[]} {[]}]` {
@@ -119,7 +119,7 @@ func networksOf(t *testing.T, changes *stream) string {
 					Action  string
 					Network struct {
 						NetworkID string
-						Gateways  []struct{ Health []struct{ Standing string } }
+						Gateways  []struct{ Health []struct{ State string } }
 					}
 				}
 			}

@@ -145,13 +145,13 @@ func (q query) ConfigSources(ctx context.Context) ([]model.ConfigSource, error) 
 	}
 	all := make([]model.ConfigSource, len(view.Sources))
 	for i, s := range view.Sources {
-		all[i] = model.ConfigSource{Name: s.Name, Kind: sourceKind(s.Name), Trouble: make([]model.Problem, len(s.Trouble))}
+		all[i] = model.ConfigSource{Name: s.Name, Kind: sourceKind(s.Name), Problems: make([]model.Problem, len(s.Trouble))}
 		if !s.Heard.IsZero() {
 			revision, age := model.Revision(s.Revision), max(q.Now().Sub(s.Heard), 0)
 			all[i].Revision, all[i].Age = &revision, &age
 		}
 		for j, p := range s.Trouble {
-			all[i].Trouble[j] = shownProblem(federation.Problem(p))
+			all[i].Problems[j] = shownProblem(federation.Problem(p))
 		}
 	}
 	return all, nil

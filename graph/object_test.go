@@ -78,13 +78,13 @@ func TestConfigObjectSaysWhatItIs(t *testing.T) {
 
 func TestConfigSourcesSayHowTheyAre(t *testing.T) {
 	c := newConfigured(t, nil)
-	data := c.answer("{configSources{name kind revision age trouble{code object field message}} kinds{group kind plural shortNames namespaced versions storage}}", nil)
+	data := c.answer("{configSources{name kind revision age problems{code object field message}} kinds{group kind plural shortNames namespaced versions storage}}", nil)
 	c.want(data, "etcd", "configSources", 0, "name")
-	c.want(data, []any{}, "configSources", 0, "trouble")
+	c.want(data, []any{}, "configSources", 0, "problems")
 	c.want(data, "FILE", "configSources", 1, "kind")
 	c.want(data, "5", "configSources", 1, "revision")
 	c.want(data, []any{map[string]any{"code": "UNDECODABLE", "object": "b.yaml", "field": "spec", "message": "no YAML"}},
-		"configSources", 1, "trouble")
+		"configSources", 1, "problems")
 	if age, _ := at(data, "configSources", 1, "age").(string); !strings.HasPrefix(age, "1m") {
 		t.Errorf("its age is %q", age)
 	}

@@ -92,8 +92,7 @@ func TestNamesOfFieldsFollowOneRule(t *testing.T) {
 		}
 		for _, field := range definition.Fields {
 			where := definition.Name + "." + field.Name
-			if field.Type.Name() == "DateTime" && !strings.HasSuffix(field.Name, "At") && field.Name != "at" && field.Name != "since" &&
-				field.Name != "trustedSince" {
+			if field.Type.Name() == "DateTime" && !strings.HasSuffix(field.Name, "At") && field.Name != "at" && field.Name != "since" {
 				t.Errorf("the time %s does not end in At", where)
 			}
 			if slices.Contains([]string{"network", "cluster", "observer"}, field.Name) && field.Type.Name() == "String" &&

@@ -91,7 +91,7 @@ func TestConnectionsHaveTheShapeOfRelay(t *testing.T) {
 			fields := map[string]string{
 				"edges": "[" + node + "Edge!]!", "nodes": "[" + node + "!]!", "pageInfo": "PageInfo!", "totalCount": "Int!",
 			}
-			if node == "ObjectRevision" {
+			if node == "ConfigObjectRevision" {
 				fields["compacted"] = "Boolean!" // a list of which the end may be missing
 			}
 			fieldsAre(t, definition, fields)

@@ -57,12 +57,12 @@ func (h *hubUnderTest) gatewayStates(t *testing.T, want string) {
 				Gateways []struct {
 					Health []struct {
 						Observer string
-						Standing string
+						State    string
 					}
 				}
 			}
 		}
-		if err := h.query(`{ network(networkID: "n2") { gateways { health { observer standing } } } }`, &a); err != nil || a.Network == nil {
+		if err := h.query(`{ network(networkID: "n2") { gateways { health { observer state } } } }`, &a); err != nil || a.Network == nil {
 			return fmt.Errorf("%v, %w", a.Network, err)
 		}
 		if got := fmt.Sprint(a.Network.Gateways); got != want {

@@ -17,7 +17,7 @@ type shownSource struct {
 
 func (h *hubUnderTest) source(name string) (shownSource, error) {
 	var answer struct{ ConfigSources []shownSource }
-	err := h.query(`{configSources {name kind revision age trouble {code object field message}}}`, &answer)
+	err := h.query(`{configSources {name kind revision age problems {code object field message}}}`, &answer)
 	for _, s := range answer.ConfigSources {
 		if s.Name == name {
 			return s, err

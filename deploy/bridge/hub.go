@@ -74,12 +74,12 @@ func (h *Hub) GatewayStates(observer string) (map[string]string, error) {
 			Nodes []struct {
 				Gateways []struct {
 					Address string
-					Health  []struct{ Observer, Standing string }
+					Health  []struct{ Observer, State string }
 				}
 			}
 		}
 	}
-	if err := h.Query(`{ networks(first: 500) { nodes { gateways { address health { observer standing } } } } }`, nil, &a); err != nil {
+	if err := h.Query(`{ networks(first: 500) { nodes { gateways { address health { observer state } } } } }`, nil, &a); err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
@@ -87,7 +87,7 @@ func (h *Hub) GatewayStates(observer string) (map[string]string, error) {
 		for _, g := range n.Gateways {
 			for _, of := range g.Health {
 				if of.Observer == observer {
-					all[g.Address] = of.Standing
+					all[g.Address] = of.State
 				}
 			}
 		}

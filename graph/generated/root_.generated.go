@@ -234,6 +234,28 @@ type ComplexityRoot struct {
 		WithFindings func(childComplexity int) int
 	}
 
+	ConfigObjectRevision struct {
+		Action    func(childComplexity int) int
+		Author    func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		Manager   func(childComplexity int) int
+		Message   func(childComplexity int) int
+		Revision  func(childComplexity int) int
+	}
+
+	ConfigObjectRevisionConnection struct {
+		Compacted  func(childComplexity int) int
+		Edges      func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	ConfigObjectRevisionEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	ConfigObjectStatus struct {
 		Acked       func(childComplexity int) int
 		Delivered   func(childComplexity int) int
@@ -272,8 +294,8 @@ type ComplexityRoot struct {
 		Age      func(childComplexity int) int
 		Kind     func(childComplexity int) int
 		Name     func(childComplexity int) int
+		Problems func(childComplexity int) int
 		Revision func(childComplexity int) int
-		Trouble  func(childComplexity int) int
 	}
 
 	ConfirmClusterPayload struct {
@@ -393,7 +415,7 @@ type ComplexityRoot struct {
 		ObserverNetworkID func(childComplexity int) int
 		Reachable         func(childComplexity int) int
 		Since             func(childComplexity int) int
-		Standing          func(childComplexity int) int
+		State             func(childComplexity int) int
 	}
 
 	GatewayOverview struct {
@@ -516,28 +538,6 @@ type ComplexityRoot struct {
 		Name      func(childComplexity int) int
 		Namespace func(childComplexity int) int
 		Revision  func(childComplexity int) int
-	}
-
-	ObjectRevision struct {
-		Action    func(childComplexity int) int
-		Author    func(childComplexity int) int
-		CreatedAt func(childComplexity int) int
-		Manager   func(childComplexity int) int
-		Message   func(childComplexity int) int
-		Revision  func(childComplexity int) int
-	}
-
-	ObjectRevisionConnection struct {
-		Compacted  func(childComplexity int) int
-		Edges      func(childComplexity int) int
-		Nodes      func(childComplexity int) int
-		PageInfo   func(childComplexity int) int
-		TotalCount func(childComplexity int) int
-	}
-
-	ObjectRevisionEdge struct {
-		Cursor func(childComplexity int) int
-		Node   func(childComplexity int) int
 	}
 
 	Overview struct {
@@ -724,7 +724,7 @@ type ComplexityRoot struct {
 
 	RefusedGateway struct {
 		Gateway func(childComplexity int) int
-		Why     func(childComplexity int) int
+		Message func(childComplexity int) int
 	}
 
 	RegisterWorkloadPayload struct {
@@ -844,9 +844,9 @@ type ComplexityRoot struct {
 		ExpiresAt       func(childComplexity int) int
 		Fingerprint     func(childComplexity int) int
 		SigningStartsAt func(childComplexity int) int
+		State           func(childComplexity int) int
 		Subject         func(childComplexity int) int
-		TrustedSince    func(childComplexity int) int
-		Turn            func(childComplexity int) int
+		TrustedAt       func(childComplexity int) int
 	}
 
 	Subscription struct {
@@ -1640,6 +1640,87 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ConfigObjectOverview.WithFindings(childComplexity), true
 
+	case "ConfigObjectRevision.action":
+		if e.ComplexityRoot.ConfigObjectRevision.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevision.Action(childComplexity), true
+	case "ConfigObjectRevision.author":
+		if e.ComplexityRoot.ConfigObjectRevision.Author == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevision.Author(childComplexity), true
+	case "ConfigObjectRevision.createdAt":
+		if e.ComplexityRoot.ConfigObjectRevision.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevision.CreatedAt(childComplexity), true
+	case "ConfigObjectRevision.manager":
+		if e.ComplexityRoot.ConfigObjectRevision.Manager == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevision.Manager(childComplexity), true
+	case "ConfigObjectRevision.message":
+		if e.ComplexityRoot.ConfigObjectRevision.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevision.Message(childComplexity), true
+	case "ConfigObjectRevision.revision":
+		if e.ComplexityRoot.ConfigObjectRevision.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevision.Revision(childComplexity), true
+
+	case "ConfigObjectRevisionConnection.compacted":
+		if e.ComplexityRoot.ConfigObjectRevisionConnection.Compacted == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevisionConnection.Compacted(childComplexity), true
+	case "ConfigObjectRevisionConnection.edges":
+		if e.ComplexityRoot.ConfigObjectRevisionConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevisionConnection.Edges(childComplexity), true
+	case "ConfigObjectRevisionConnection.nodes":
+		if e.ComplexityRoot.ConfigObjectRevisionConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevisionConnection.Nodes(childComplexity), true
+	case "ConfigObjectRevisionConnection.pageInfo":
+		if e.ComplexityRoot.ConfigObjectRevisionConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevisionConnection.PageInfo(childComplexity), true
+	case "ConfigObjectRevisionConnection.totalCount":
+		if e.ComplexityRoot.ConfigObjectRevisionConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevisionConnection.TotalCount(childComplexity), true
+
+	case "ConfigObjectRevisionEdge.cursor":
+		if e.ComplexityRoot.ConfigObjectRevisionEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevisionEdge.Cursor(childComplexity), true
+	case "ConfigObjectRevisionEdge.node":
+		if e.ComplexityRoot.ConfigObjectRevisionEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevisionEdge.Node(childComplexity), true
+
 	case "ConfigObjectStatus.acked":
 		if e.ComplexityRoot.ConfigObjectStatus.Acked == nil {
 			break
@@ -1799,18 +1880,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigSource.Name(childComplexity), true
+	case "ConfigSource.problems":
+		if e.ComplexityRoot.ConfigSource.Problems == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigSource.Problems(childComplexity), true
 	case "ConfigSource.revision":
 		if e.ComplexityRoot.ConfigSource.Revision == nil {
 			break
 		}
 
 		return e.ComplexityRoot.ConfigSource.Revision(childComplexity), true
-	case "ConfigSource.trouble":
-		if e.ComplexityRoot.ConfigSource.Trouble == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ConfigSource.Trouble(childComplexity), true
 
 	case "ConfirmClusterPayload.cluster":
 		if e.ComplexityRoot.ConfirmClusterPayload.Cluster == nil {
@@ -2253,12 +2334,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.GatewayHealth.Since(childComplexity), true
-	case "GatewayHealth.standing":
-		if e.ComplexityRoot.GatewayHealth.Standing == nil {
+	case "GatewayHealth.state":
+		if e.ComplexityRoot.GatewayHealth.State == nil {
 			break
 		}
 
-		return e.ComplexityRoot.GatewayHealth.Standing(childComplexity), true
+		return e.ComplexityRoot.GatewayHealth.State(childComplexity), true
 
 	case "GatewayOverview.total":
 		if e.ComplexityRoot.GatewayOverview.Total == nil {
@@ -2767,87 +2848,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ObjectRef.Revision(childComplexity), true
-
-	case "ObjectRevision.action":
-		if e.ComplexityRoot.ObjectRevision.Action == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevision.Action(childComplexity), true
-	case "ObjectRevision.author":
-		if e.ComplexityRoot.ObjectRevision.Author == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevision.Author(childComplexity), true
-	case "ObjectRevision.createdAt":
-		if e.ComplexityRoot.ObjectRevision.CreatedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevision.CreatedAt(childComplexity), true
-	case "ObjectRevision.manager":
-		if e.ComplexityRoot.ObjectRevision.Manager == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevision.Manager(childComplexity), true
-	case "ObjectRevision.message":
-		if e.ComplexityRoot.ObjectRevision.Message == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevision.Message(childComplexity), true
-	case "ObjectRevision.revision":
-		if e.ComplexityRoot.ObjectRevision.Revision == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevision.Revision(childComplexity), true
-
-	case "ObjectRevisionConnection.compacted":
-		if e.ComplexityRoot.ObjectRevisionConnection.Compacted == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevisionConnection.Compacted(childComplexity), true
-	case "ObjectRevisionConnection.edges":
-		if e.ComplexityRoot.ObjectRevisionConnection.Edges == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevisionConnection.Edges(childComplexity), true
-	case "ObjectRevisionConnection.nodes":
-		if e.ComplexityRoot.ObjectRevisionConnection.Nodes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevisionConnection.Nodes(childComplexity), true
-	case "ObjectRevisionConnection.pageInfo":
-		if e.ComplexityRoot.ObjectRevisionConnection.PageInfo == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevisionConnection.PageInfo(childComplexity), true
-	case "ObjectRevisionConnection.totalCount":
-		if e.ComplexityRoot.ObjectRevisionConnection.TotalCount == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevisionConnection.TotalCount(childComplexity), true
-
-	case "ObjectRevisionEdge.cursor":
-		if e.ComplexityRoot.ObjectRevisionEdge.Cursor == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevisionEdge.Cursor(childComplexity), true
-	case "ObjectRevisionEdge.node":
-		if e.ComplexityRoot.ObjectRevisionEdge.Node == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ObjectRevisionEdge.Node(childComplexity), true
 
 	case "Overview.clusters":
 		if e.ComplexityRoot.Overview.Clusters == nil {
@@ -3669,12 +3669,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RefusedGateway.Gateway(childComplexity), true
-	case "RefusedGateway.why":
-		if e.ComplexityRoot.RefusedGateway.Why == nil {
+	case "RefusedGateway.message":
+		if e.ComplexityRoot.RefusedGateway.Message == nil {
 			break
 		}
 
-		return e.ComplexityRoot.RefusedGateway.Why(childComplexity), true
+		return e.ComplexityRoot.RefusedGateway.Message(childComplexity), true
 
 	case "RegisterWorkloadPayload.registration":
 		if e.ComplexityRoot.RegisterWorkloadPayload.Registration == nil {
@@ -4132,24 +4132,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Signer.SigningStartsAt(childComplexity), true
+	case "Signer.state":
+		if e.ComplexityRoot.Signer.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Signer.State(childComplexity), true
 	case "Signer.subject":
 		if e.ComplexityRoot.Signer.Subject == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Signer.Subject(childComplexity), true
-	case "Signer.trustedSince":
-		if e.ComplexityRoot.Signer.TrustedSince == nil {
+	case "Signer.trustedAt":
+		if e.ComplexityRoot.Signer.TrustedAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.Signer.TrustedSince(childComplexity), true
-	case "Signer.turn":
-		if e.ComplexityRoot.Signer.Turn == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Signer.Turn(childComplexity), true
+		return e.ComplexityRoot.Signer.TrustedAt(childComplexity), true
 
 	case "Subscription.changes":
 		if e.ComplexityRoot.Subscription.Changes == nil {
@@ -6263,7 +6263,7 @@ type ConfigObject implements Node {
     last: Int
     "Items before this cursor."
     before: String
-  ): ObjectRevisionConnection
+  ): ConfigObjectRevisionConnection
 }
 
 "An object that is not used because a source with higher precedence has it, too."
@@ -6325,12 +6325,12 @@ type NotHonoured {
   reason: String!
 }
 
-"A page of changes of an object."
-type ObjectRevisionConnection {
+"A page of changes of a configuration object."
+type ConfigObjectRevisionConnection {
   "The revisions of this page with their cursors."
-  edges: [ObjectRevisionEdge!]!
+  edges: [ConfigObjectRevisionEdge!]!
   "The revisions of this page."
-  nodes: [ObjectRevision!]!
+  nodes: [ConfigObjectRevision!]!
   "The position of the page."
   pageInfo: PageInfo!
   "The number of revisions on all pages."
@@ -6340,15 +6340,15 @@ type ObjectRevisionConnection {
 }
 
 "A revision of an object in a list."
-type ObjectRevisionEdge {
+type ConfigObjectRevisionEdge {
   "The cursor of this item."
   cursor: String!
   "The revision."
-  node: ObjectRevision!
+  node: ConfigObjectRevision!
 }
 
 "The change of one object in a revision of the configuration."
-type ObjectRevision {
+type ConfigObjectRevision {
   "The revision."
   revision: String!
   "The author; null if unknown."
@@ -6456,7 +6456,7 @@ type ConfigSource {
   "The time since its last update; null until it was read."
   age: Duration
   "Problems of the source or of its objects. Objects from before stay in use."
-  trouble: [Problem!]!
+  problems: [Problem!]!
 }
 
 "A kind of configuration objects."
@@ -6890,7 +6890,7 @@ type GatewayHealth {
   "Since when."
   since: DateTime!
   "Whether proxies of the observer use it, and why."
-  standing: GatewayState!
+  state: GatewayState!
 }
 
 "Whether proxies use a gateway, and why."
@@ -6912,7 +6912,7 @@ type RefusedGateway {
   "An address, a name or a service."
   gateway: String!
   "Why it is not used, and what to do."
-  why: String!
+  message: String!
 }
 
 "Who signs workload certificates, and which roots are trusted."
@@ -6950,9 +6950,9 @@ type Signer {
   "The subject of its certificate."
   subject: String!
   "Its current state."
-  turn: SignerTurn!
-  "Since when its root is trusted."
-  trustedSince: DateTime!
+  state: SignerState!
+  "When its root became trusted."
+  trustedAt: DateTime!
   "When it starts to sign."
   signingStartsAt: DateTime!
   "When the first certificate in its chain expires."
@@ -6960,7 +6960,7 @@ type Signer {
 }
 
 "The state of a signer."
-enum SignerTurn {
+enum SignerState {
   "Its root is trusted; it will sign later."
   WAITING
   "It signs."
@@ -7374,6 +7374,50 @@ func (ec *executionContext) childFields_ConfigObjectOverview(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectOverview", field.Name)
 }
 
+func (ec *executionContext) childFields_ConfigObjectRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "revision":
+		return ec.fieldContext_ConfigObjectRevision_revision(ctx, field)
+	case "author":
+		return ec.fieldContext_ConfigObjectRevision_author(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ConfigObjectRevision_createdAt(ctx, field)
+	case "message":
+		return ec.fieldContext_ConfigObjectRevision_message(ctx, field)
+	case "action":
+		return ec.fieldContext_ConfigObjectRevision_action(ctx, field)
+	case "manager":
+		return ec.fieldContext_ConfigObjectRevision_manager(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectRevision", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigObjectRevisionConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ConfigObjectRevisionConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ConfigObjectRevisionConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ConfigObjectRevisionConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ConfigObjectRevisionConnection_totalCount(ctx, field)
+	case "compacted":
+		return ec.fieldContext_ConfigObjectRevisionConnection_compacted(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectRevisionConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfigObjectRevisionEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ConfigObjectRevisionEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ConfigObjectRevisionEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectRevisionEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_ConfigObjectStatus(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "delivered":
@@ -7452,8 +7496,8 @@ func (ec *executionContext) childFields_ConfigSource(ctx context.Context, field 
 		return ec.fieldContext_ConfigSource_revision(ctx, field)
 	case "age":
 		return ec.fieldContext_ConfigSource_age(ctx, field)
-	case "trouble":
-		return ec.fieldContext_ConfigSource_trouble(ctx, field)
+	case "problems":
+		return ec.fieldContext_ConfigSource_problems(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ConfigSource", field.Name)
 }
@@ -7692,8 +7736,8 @@ func (ec *executionContext) childFields_GatewayHealth(ctx context.Context, field
 		return ec.fieldContext_GatewayHealth_reachable(ctx, field)
 	case "since":
 		return ec.fieldContext_GatewayHealth_since(ctx, field)
-	case "standing":
-		return ec.fieldContext_GatewayHealth_standing(ctx, field)
+	case "state":
+		return ec.fieldContext_GatewayHealth_state(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type GatewayHealth", field.Name)
 }
@@ -7912,50 +7956,6 @@ func (ec *executionContext) childFields_ObjectRef(ctx context.Context, field gra
 		return ec.fieldContext_ObjectRef_current(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ObjectRef", field.Name)
-}
-
-func (ec *executionContext) childFields_ObjectRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "revision":
-		return ec.fieldContext_ObjectRevision_revision(ctx, field)
-	case "author":
-		return ec.fieldContext_ObjectRevision_author(ctx, field)
-	case "createdAt":
-		return ec.fieldContext_ObjectRevision_createdAt(ctx, field)
-	case "message":
-		return ec.fieldContext_ObjectRevision_message(ctx, field)
-	case "action":
-		return ec.fieldContext_ObjectRevision_action(ctx, field)
-	case "manager":
-		return ec.fieldContext_ObjectRevision_manager(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type ObjectRevision", field.Name)
-}
-
-func (ec *executionContext) childFields_ObjectRevisionConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "edges":
-		return ec.fieldContext_ObjectRevisionConnection_edges(ctx, field)
-	case "nodes":
-		return ec.fieldContext_ObjectRevisionConnection_nodes(ctx, field)
-	case "pageInfo":
-		return ec.fieldContext_ObjectRevisionConnection_pageInfo(ctx, field)
-	case "totalCount":
-		return ec.fieldContext_ObjectRevisionConnection_totalCount(ctx, field)
-	case "compacted":
-		return ec.fieldContext_ObjectRevisionConnection_compacted(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type ObjectRevisionConnection", field.Name)
-}
-
-func (ec *executionContext) childFields_ObjectRevisionEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "cursor":
-		return ec.fieldContext_ObjectRevisionEdge_cursor(ctx, field)
-	case "node":
-		return ec.fieldContext_ObjectRevisionEdge_node(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type ObjectRevisionEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Overview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8274,8 +8274,8 @@ func (ec *executionContext) childFields_RefusedGateway(ctx context.Context, fiel
 	switch field.Name {
 	case "gateway":
 		return ec.fieldContext_RefusedGateway_gateway(ctx, field)
-	case "why":
-		return ec.fieldContext_RefusedGateway_why(ctx, field)
+	case "message":
+		return ec.fieldContext_RefusedGateway_message(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RefusedGateway", field.Name)
 }
@@ -8512,10 +8512,10 @@ func (ec *executionContext) childFields_Signer(ctx context.Context, field graphq
 		return ec.fieldContext_Signer_fingerprint(ctx, field)
 	case "subject":
 		return ec.fieldContext_Signer_subject(ctx, field)
-	case "turn":
-		return ec.fieldContext_Signer_turn(ctx, field)
-	case "trustedSince":
-		return ec.fieldContext_Signer_trustedSince(ctx, field)
+	case "state":
+		return ec.fieldContext_Signer_state(ctx, field)
+	case "trustedAt":
+		return ec.fieldContext_Signer_trustedAt(ctx, field)
 	case "signingStartsAt":
 		return ec.fieldContext_Signer_signingStartsAt(ctx, field)
 	case "expiresAt":

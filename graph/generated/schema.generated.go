@@ -43,7 +43,7 @@ type ConfigObjectResolver interface {
 	Yaml(ctx context.Context, obj *model.ConfigObject) (string, error)
 	JSON(ctx context.Context, obj *model.ConfigObject) (string, error)
 	Status(ctx context.Context, obj *model.ConfigObject) (model.ConfigObjectStatus, error)
-	History(ctx context.Context, obj *model.ConfigObject, first *int, after *string, last *int, before *string) (*model.ObjectRevisionConnection, error)
+	History(ctx context.Context, obj *model.ConfigObject, first *int, after *string, last *int, before *string) (*model.ConfigObjectRevisionConnection, error)
 }
 type ConfigObjectStatusResolver interface {
 	Proxies(ctx context.Context, obj *model.ConfigObjectStatus, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error)
@@ -4340,8 +4340,8 @@ func (ec *executionContext) _ConfigObject_history(ctx context.Context, field gra
 			return ec.Resolvers.ConfigObject().History(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.ObjectRevisionConnection) graphql.Marshaler {
-			return ec.marshalOObjectRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionConnection(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObjectRevisionConnection) graphql.Marshaler {
+			return ec.marshalOConfigObjectRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevisionConnection(ctx, selections, v)
 		},
 		true,
 		false,
@@ -4354,7 +4354,7 @@ func (ec *executionContext) fieldContext_ConfigObject_history(ctx context.Contex
 		IsMethod:   true,
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ObjectRevisionConnection(ctx, field)
+			return ec.childFields_ConfigObjectRevisionConnection(ctx, field)
 		},
 	}
 	defer func() {
@@ -4667,6 +4667,341 @@ func (ec *executionContext) _ConfigObjectOverview_withFindings(ctx context.Conte
 }
 func (ec *executionContext) fieldContext_ConfigObjectOverview_withFindings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ConfigObjectOverview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevision_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevision_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevision_author(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevision_author(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Author, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevision_author(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevision_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevision_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevision_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevision", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevision_message(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevision_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevision_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevision_action(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevision_action(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Action, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ChangeAction) graphql.Marshaler {
+			return ec.marshalOChangeAction2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeAction(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevision_action(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevision", field, false, false, errors.New("field of type ChangeAction does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevision_manager(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevision_manager(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Manager, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevision_manager(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevisionConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevisionConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.ConfigObjectRevisionEdge) graphql.Marshaler {
+			return ec.marshalNConfigObjectRevisionEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevisionEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevisionConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObjectRevisionConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObjectRevisionEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ConfigObjectRevisionConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevisionConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.ConfigObjectRevision) graphql.Marshaler {
+			return ec.marshalNConfigObjectRevision2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevisionᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevisionConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObjectRevisionConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObjectRevision(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ConfigObjectRevisionConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevisionConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevisionConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObjectRevisionConnection",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ConfigObjectRevisionConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevisionConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevisionConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevisionConnection", field, true, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevisionConnection_compacted(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevisionConnection_compacted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Compacted, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevisionConnection_compacted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevisionConnection", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevisionEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevisionEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevisionEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevisionEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfigObjectRevisionEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevisionEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevisionEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevisionEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ConfigObjectRevision) graphql.Marshaler {
+			return ec.marshalNConfigObjectRevision2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevision(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevisionEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObjectRevisionEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObjectRevision(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ConfigObjectStatus_delivered(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectStatus) (ret graphql.Marshaler) {
@@ -5360,16 +5695,16 @@ func (ec *executionContext) fieldContext_ConfigSource_age(_ context.Context, fie
 	return graphql.NewScalarFieldContext("ConfigSource", field, false, false, errors.New("field of type Duration does not have child fields"))
 }
 
-func (ec *executionContext) _ConfigSource_trouble(ctx context.Context, field graphql.CollectedField, obj *model.ConfigSource) (ret graphql.Marshaler) {
+func (ec *executionContext) _ConfigSource_problems(ctx context.Context, field graphql.CollectedField, obj *model.ConfigSource) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ConfigSource_trouble(ctx, field)
+			return ec.fieldContext_ConfigSource_problems(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Trouble, nil
+			return obj.Problems, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []model.Problem) graphql.Marshaler {
@@ -5379,7 +5714,7 @@ func (ec *executionContext) _ConfigSource_trouble(ctx context.Context, field gra
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_ConfigSource_trouble(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_ConfigSource_problems(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "ConfigSource",
 		Field:      field,
@@ -7286,16 +7621,16 @@ func (ec *executionContext) fieldContext_GatewayHealth_since(_ context.Context, 
 	return graphql.NewScalarFieldContext("GatewayHealth", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
-func (ec *executionContext) _GatewayHealth_standing(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
+func (ec *executionContext) _GatewayHealth_state(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_GatewayHealth_standing(ctx, field)
+			return ec.fieldContext_GatewayHealth_state(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Standing, nil
+			return obj.State, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v model.GatewayState) graphql.Marshaler {
@@ -7305,7 +7640,7 @@ func (ec *executionContext) _GatewayHealth_standing(ctx context.Context, field g
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_GatewayHealth_standing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_GatewayHealth_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("GatewayHealth", field, false, false, errors.New("field of type GatewayState does not have child fields"))
 }
 
@@ -9381,341 +9716,6 @@ func (ec *executionContext) fieldContext_ObjectRef_current(_ context.Context, fi
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_ConfigObject(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ObjectRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevision_revision(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Revision, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevision_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevision_author(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevision_author(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Author, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevision_author(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevision_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevision_createdAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.CreatedAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
-			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevision_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevision", field, false, false, errors.New("field of type DateTime does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevision_message(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevision_message(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Message, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevision_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevision_action(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevision_action(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Action, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.ChangeAction) graphql.Marshaler {
-			return ec.marshalOChangeAction2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐChangeAction(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevision_action(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevision", field, false, false, errors.New("field of type ChangeAction does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevision_manager(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevision) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevision_manager(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Manager, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevision_manager(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevisionConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevisionConnection_edges(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Edges(), nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []model.ObjectRevisionEdge) graphql.Marshaler {
-			return ec.marshalNObjectRevisionEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionEdgeᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevisionConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ObjectRevisionConnection",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ObjectRevisionEdge(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ObjectRevisionConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevisionConnection_nodes(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Nodes(), nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []model.ObjectRevision) graphql.Marshaler {
-			return ec.marshalNObjectRevision2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevisionConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ObjectRevisionConnection",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ObjectRevision(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ObjectRevisionConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevisionConnection_pageInfo(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PageInfo(), nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.PageInfo) graphql.Marshaler {
-			return ec.marshalNPageInfo2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevisionConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ObjectRevisionConnection",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfo(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ObjectRevisionConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevisionConnection_totalCount(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.TotalCount(), nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevisionConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevisionConnection", field, true, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevisionConnection_compacted(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevisionConnection_compacted(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Compacted, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevisionConnection_compacted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevisionConnection", field, false, false, errors.New("field of type Boolean does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevisionEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevisionEdge_cursor(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Cursor, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevisionEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ObjectRevisionEdge", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ObjectRevisionEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ObjectRevisionEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ObjectRevisionEdge_node(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Node, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ObjectRevision) graphql.Marshaler {
-			return ec.marshalNObjectRevision2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevision(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_ObjectRevisionEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ObjectRevisionEdge",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ObjectRevision(ctx, field)
 		},
 	}
 	return fc, nil
@@ -13265,16 +13265,16 @@ func (ec *executionContext) fieldContext_RefusedGateway_gateway(_ context.Contex
 	return graphql.NewScalarFieldContext("RefusedGateway", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _RefusedGateway_why(ctx context.Context, field graphql.CollectedField, obj *model.RefusedGateway) (ret graphql.Marshaler) {
+func (ec *executionContext) _RefusedGateway_message(ctx context.Context, field graphql.CollectedField, obj *model.RefusedGateway) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RefusedGateway_why(ctx, field)
+			return ec.fieldContext_RefusedGateway_message(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Why, nil
+			return obj.Message, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -13284,7 +13284,7 @@ func (ec *executionContext) _RefusedGateway_why(ctx context.Context, field graph
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_RefusedGateway_why(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_RefusedGateway_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RefusedGateway", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -15231,39 +15231,39 @@ func (ec *executionContext) fieldContext_Signer_subject(_ context.Context, field
 	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _Signer_turn(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+func (ec *executionContext) _Signer_state(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Signer_turn(ctx, field)
+			return ec.fieldContext_Signer_state(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Turn, nil
+			return obj.State, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.SignerTurn) graphql.Marshaler {
-			return ec.marshalNSignerTurn2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerTurn(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v model.SignerState) graphql.Marshaler {
+			return ec.marshalNSignerState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerState(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Signer_turn(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type SignerTurn does not have child fields"))
+func (ec *executionContext) fieldContext_Signer_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type SignerState does not have child fields"))
 }
 
-func (ec *executionContext) _Signer_trustedSince(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
+func (ec *executionContext) _Signer_trustedAt(ctx context.Context, field graphql.CollectedField, obj *model.Signer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Signer_trustedSince(ctx, field)
+			return ec.fieldContext_Signer_trustedAt(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.TrustedSince, nil
+			return obj.TrustedAt, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
@@ -15273,7 +15273,7 @@ func (ec *executionContext) _Signer_trustedSince(ctx context.Context, field grap
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_Signer_trustedSince(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Signer_trustedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Signer", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
@@ -19536,6 +19536,170 @@ func (ec *executionContext) _ConfigObjectOverview(ctx context.Context, sel ast.S
 	return out
 }
 
+var configObjectRevisionImplementors = []string{"ConfigObjectRevision"}
+
+func (ec *executionContext) _ConfigObjectRevision(ctx context.Context, sel ast.SelectionSet, obj *model.ConfigObjectRevision) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, configObjectRevisionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ConfigObjectRevision")
+		case "revision":
+			out.Values[i] = ec._ConfigObjectRevision_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "author":
+			out.Values[i] = ec._ConfigObjectRevision_author(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "createdAt":
+			out.Values[i] = ec._ConfigObjectRevision_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._ConfigObjectRevision_message(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "action":
+			out.Values[i] = ec._ConfigObjectRevision_action(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "manager":
+			out.Values[i] = ec._ConfigObjectRevision_manager(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var configObjectRevisionConnectionImplementors = []string{"ConfigObjectRevisionConnection"}
+
+func (ec *executionContext) _ConfigObjectRevisionConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ConfigObjectRevisionConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, configObjectRevisionConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ConfigObjectRevisionConnection")
+		case "edges":
+			out.Values[i] = ec._ConfigObjectRevisionConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._ConfigObjectRevisionConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ConfigObjectRevisionConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._ConfigObjectRevisionConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "compacted":
+			out.Values[i] = ec._ConfigObjectRevisionConnection_compacted(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var configObjectRevisionEdgeImplementors = []string{"ConfigObjectRevisionEdge"}
+
+func (ec *executionContext) _ConfigObjectRevisionEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ConfigObjectRevisionEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, configObjectRevisionEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ConfigObjectRevisionEdge")
+		case "cursor":
+			out.Values[i] = ec._ConfigObjectRevisionEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._ConfigObjectRevisionEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var configObjectStatusImplementors = []string{"ConfigObjectStatus"}
 
 func (ec *executionContext) _ConfigObjectStatus(ctx context.Context, sel ast.SelectionSet, obj *model.ConfigObjectStatus) graphql.Marshaler {
@@ -19843,8 +20007,8 @@ func (ec *executionContext) _ConfigSource(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "trouble":
-			out.Values[i] = ec._ConfigSource_trouble(ctx, field, obj)
+		case "problems":
+			out.Values[i] = ec._ConfigSource_problems(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -20929,8 +21093,8 @@ func (ec *executionContext) _GatewayHealth(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "standing":
-			out.Values[i] = ec._GatewayHealth_standing(ctx, field, obj)
+		case "state":
+			out.Values[i] = ec._GatewayHealth_state(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -22111,170 +22275,6 @@ func (ec *executionContext) _ObjectRef(ctx context.Context, sel ast.SelectionSet
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var objectRevisionImplementors = []string{"ObjectRevision"}
-
-func (ec *executionContext) _ObjectRevision(ctx context.Context, sel ast.SelectionSet, obj *model.ObjectRevision) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, objectRevisionImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ObjectRevision")
-		case "revision":
-			out.Values[i] = ec._ObjectRevision_revision(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "author":
-			out.Values[i] = ec._ObjectRevision_author(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "createdAt":
-			out.Values[i] = ec._ObjectRevision_createdAt(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "message":
-			out.Values[i] = ec._ObjectRevision_message(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "action":
-			out.Values[i] = ec._ObjectRevision_action(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "manager":
-			out.Values[i] = ec._ObjectRevision_manager(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var objectRevisionConnectionImplementors = []string{"ObjectRevisionConnection"}
-
-func (ec *executionContext) _ObjectRevisionConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ObjectRevisionConnection) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, objectRevisionConnectionImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ObjectRevisionConnection")
-		case "edges":
-			out.Values[i] = ec._ObjectRevisionConnection_edges(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "nodes":
-			out.Values[i] = ec._ObjectRevisionConnection_nodes(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pageInfo":
-			out.Values[i] = ec._ObjectRevisionConnection_pageInfo(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "totalCount":
-			out.Values[i] = ec._ObjectRevisionConnection_totalCount(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "compacted":
-			out.Values[i] = ec._ObjectRevisionConnection_compacted(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var objectRevisionEdgeImplementors = []string{"ObjectRevisionEdge"}
-
-func (ec *executionContext) _ObjectRevisionEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ObjectRevisionEdge) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, objectRevisionEdgeImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ObjectRevisionEdge")
-		case "cursor":
-			out.Values[i] = ec._ObjectRevisionEdge_cursor(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "node":
-			out.Values[i] = ec._ObjectRevisionEdge_node(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -24395,8 +24395,8 @@ func (ec *executionContext) _RefusedGateway(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "why":
-			out.Values[i] = ec._RefusedGateway_why(ctx, field, obj)
+		case "message":
+			out.Values[i] = ec._RefusedGateway_message(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -25443,13 +25443,13 @@ func (ec *executionContext) _Signer(ctx context.Context, sel ast.SelectionSet, o
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "turn":
-			out.Values[i] = ec._Signer_turn(ctx, field, obj)
+		case "state":
+			out.Values[i] = ec._Signer_state(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "trustedSince":
-			out.Values[i] = ec._Signer_trustedSince(ctx, field, obj)
+		case "trustedAt":
+			out.Values[i] = ec._Signer_trustedAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -26085,6 +26085,46 @@ func (ec *executionContext) marshalNConfigObjectOverview2isthmusᚗdevᚋisthmus
 	return ec._ConfigObjectOverview(ctx, sel, &v)
 }
 
+func (ec *executionContext) marshalNConfigObjectRevision2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevision(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectRevision) graphql.Marshaler {
+	return ec._ConfigObjectRevision(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNConfigObjectRevision2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevisionᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigObjectRevision) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNConfigObjectRevision2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevision(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNConfigObjectRevisionEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevisionEdge(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectRevisionEdge) graphql.Marshaler {
+	return ec._ConfigObjectRevisionEdge(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNConfigObjectRevisionEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevisionEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ConfigObjectRevisionEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNConfigObjectRevisionEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevisionEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNConfigObjectStatus2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectStatus(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectStatus) graphql.Marshaler {
 	return ec._ConfigObjectStatus(ctx, sel, &v)
 }
@@ -26700,46 +26740,6 @@ func (ec *executionContext) unmarshalNObjectRefInput2ᚕisthmusᚗdevᚋisthmus�
 	return res, nil
 }
 
-func (ec *executionContext) marshalNObjectRevision2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevision(ctx context.Context, sel ast.SelectionSet, v model.ObjectRevision) graphql.Marshaler {
-	return ec._ObjectRevision(ctx, sel, &v)
-}
-
-func (ec *executionContext) marshalNObjectRevision2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ObjectRevision) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNObjectRevision2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevision(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
-func (ec *executionContext) marshalNObjectRevisionEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionEdge(ctx context.Context, sel ast.SelectionSet, v model.ObjectRevisionEdge) graphql.Marshaler {
-	return ec._ObjectRevisionEdge(ctx, sel, &v)
-}
-
-func (ec *executionContext) marshalNObjectRevisionEdge2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ObjectRevisionEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNObjectRevisionEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionEdge(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNPageInfo2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐPageInfo(ctx context.Context, sel ast.SelectionSet, v model.PageInfo) graphql.Marshaler {
 	return ec._PageInfo(ctx, sel, &v)
 }
@@ -27346,13 +27346,13 @@ func (ec *executionContext) marshalNSignerSource2isthmusᚗdevᚋisthmusᚋgraph
 	return v
 }
 
-func (ec *executionContext) unmarshalNSignerTurn2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerTurn(ctx context.Context, v any) (model.SignerTurn, error) {
-	var res model.SignerTurn
+func (ec *executionContext) unmarshalNSignerState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerState(ctx context.Context, v any) (model.SignerState, error) {
+	var res model.SignerState
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSignerTurn2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerTurn(ctx context.Context, sel ast.SelectionSet, v model.SignerTurn) graphql.Marshaler {
+func (ec *executionContext) marshalNSignerState2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSignerState(ctx context.Context, sel ast.SelectionSet, v model.SignerState) graphql.Marshaler {
 	return v
 }
 
@@ -27626,6 +27626,13 @@ func (ec *executionContext) unmarshalOConfigObjectOrder2ᚖisthmusᚗdevᚋisthm
 	}
 	res, err := ec.unmarshalInputConfigObjectOrder(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOConfigObjectRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectRevisionConnection(ctx context.Context, sel ast.SelectionSet, v *model.ConfigObjectRevisionConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ConfigObjectRevisionConnection(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOConfigRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionConnection(ctx context.Context, sel ast.SelectionSet, v *model.ConfigRevisionConnection) graphql.Marshaler {
@@ -27907,13 +27914,6 @@ func (ec *executionContext) marshalOObjectRef2ᚖisthmusᚗdevᚋisthmusᚋgraph
 		return graphql.Null
 	}
 	return ec._ObjectRef(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalOObjectRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐObjectRevisionConnection(ctx context.Context, sel ast.SelectionSet, v *model.ObjectRevisionConnection) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return ec._ObjectRevisionConnection(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOOrderDirection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐOrderDirection(ctx context.Context, v any) (*model.OrderDirection, error) {

@@ -88,16 +88,16 @@ func (c ProxyRolloutConnection) Edges() []ProxyRolloutEdge {
 	})
 }
 
-// ObjectRevisionConnection is a page of what was done to an object.
-type ObjectRevisionConnection struct {
-	Page[ObjectRevision]
+// ConfigObjectRevisionConnection is a page of what was done to an object.
+type ConfigObjectRevisionConnection struct {
+	Page[ConfigObjectRevision]
 	Compacted bool
 }
 
 // Edges returns the revisions of the page with their cursors.
-func (c ObjectRevisionConnection) Edges() []ObjectRevisionEdge {
-	return edges(c.Page, func(cursor string, node ObjectRevision) ObjectRevisionEdge {
-		return ObjectRevisionEdge{Cursor: cursor, Node: node}
+func (c ConfigObjectRevisionConnection) Edges() []ConfigObjectRevisionEdge {
+	return edges(c.Page, func(cursor string, node ConfigObjectRevision) ConfigObjectRevisionEdge {
+		return ConfigObjectRevisionEdge{Cursor: cursor, Node: node}
 	})
 }
 

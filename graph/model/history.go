@@ -9,9 +9,9 @@ import (
 	"isthmus.dev/isthmus/federation/config/kind"
 )
 
-// NewObjectRevision shows what a revision did to an object.
-func NewObjectRevision(s config.Step) ObjectRevision {
-	shown := ObjectRevision{
+// NewConfigObjectRevision shows what a revision did to an object.
+func NewConfigObjectRevision(s config.Step) ConfigObjectRevision {
+	shown := ConfigObjectRevision{
 		Revision: Revision(s.Revision), Author: nonEmpty(s.Author), CreatedAt: known(s.Time),
 		Message: nonEmpty(s.Message), Manager: nonEmpty(s.Manager),
 	}
@@ -22,7 +22,7 @@ func NewObjectRevision(s config.Step) ObjectRevision {
 }
 
 // Key orders revisions, the newest first.
-func (r ObjectRevision) Key() string { return revisionKey(r.Revision) }
+func (r ConfigObjectRevision) Key() string { return revisionKey(r.Revision) }
 
 // NewConfigRevision shows a record, without what is the hub's alone.
 func NewConfigRevision(r config.Record) ConfigRevision {

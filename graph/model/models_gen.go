@@ -317,6 +317,30 @@ type ConfigObjectOverview struct {
 	WithFindings int `json:"withFindings"`
 }
 
+// The change of one object in a revision of the configuration.
+type ConfigObjectRevision struct {
+	// The revision.
+	Revision string `json:"revision"`
+	// The author; null if unknown.
+	Author *string `json:"author,omitempty"`
+	// The time; null if an earlier version of the hub compacted the revision.
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
+	// The reason.
+	Message *string `json:"message,omitempty"`
+	// What happened to the object; null if an earlier version of the hub compacted the revision.
+	Action *ChangeAction `json:"action,omitempty"`
+	// The field manager.
+	Manager *string `json:"manager,omitempty"`
+}
+
+// A revision of an object in a list.
+type ConfigObjectRevisionEdge struct {
+	// The cursor of this item.
+	Cursor string `json:"cursor"`
+	// The revision.
+	Node ConfigObjectRevision `json:"node"`
+}
+
 // A change of the configuration.
 type ConfigRevision struct {
 	// A globally unique, stable and opaque ID.
@@ -358,7 +382,7 @@ type ConfigSource struct {
 	// The time since its last update; null until it was read.
 	Age *time.Duration `json:"age,omitempty"`
 	// Problems of the source or of its objects. Objects from before stay in use.
-	Trouble []Problem `json:"trouble"`
+	Problems []Problem `json:"problems"`
 }
 
 // The cluster to confirm.
@@ -568,7 +592,7 @@ type GatewayHealth struct {
 	// Since when.
 	Since time.Time `json:"since"`
 	// Whether proxies of the observer use it, and why.
-	Standing GatewayState `json:"standing"`
+	State GatewayState `json:"state"`
 }
 
 // Numbers of gateways.
@@ -767,30 +791,6 @@ type ObjectRefInput struct {
 	Namespace *string `json:"namespace,omitempty"`
 	// Its name.
 	Name string `json:"name"`
-}
-
-// The change of one object in a revision of the configuration.
-type ObjectRevision struct {
-	// The revision.
-	Revision string `json:"revision"`
-	// The author; null if unknown.
-	Author *string `json:"author,omitempty"`
-	// The time; null if an earlier version of the hub compacted the revision.
-	CreatedAt *time.Time `json:"createdAt,omitempty"`
-	// The reason.
-	Message *string `json:"message,omitempty"`
-	// What happened to the object; null if an earlier version of the hub compacted the revision.
-	Action *ChangeAction `json:"action,omitempty"`
-	// The field manager.
-	Manager *string `json:"manager,omitempty"`
-}
-
-// A revision of an object in a list.
-type ObjectRevisionEdge struct {
-	// The cursor of this item.
-	Cursor string `json:"cursor"`
-	// The revision.
-	Node ObjectRevision `json:"node"`
 }
 
 // Numbers that describe the whole mesh. The list of the same name has a filter for each of them.
@@ -1008,7 +1008,7 @@ type RefusedGateway struct {
 	// An address, a name or a service.
 	Gateway string `json:"gateway"`
 	// Why it is not used, and what to do.
-	Why string `json:"why"`
+	Message string `json:"message"`
 }
 
 // A workload to register.
@@ -1228,9 +1228,9 @@ type Signer struct {
 	// The subject of its certificate.
 	Subject string `json:"subject"`
 	// Its current state.
-	Turn SignerTurn `json:"turn"`
-	// Since when its root is trusted.
-	TrustedSince time.Time `json:"trustedSince"`
+	State SignerState `json:"state"`
+	// When its root became trusted.
+	TrustedAt time.Time `json:"trustedAt"`
 	// When it starts to sign.
 	SigningStartsAt time.Time `json:"signingStartsAt"`
 	// When the first certificate in its chain expires.
@@ -2742,56 +2742,56 @@ func (e SignerSource) MarshalJSON() ([]byte, error) {
 }
 
 // The state of a signer.
-type SignerTurn string
+type SignerState string
 
 const (
 	// Its root is trusted; it will sign later.
-	SignerTurnWaiting SignerTurn = "WAITING"
+	SignerStateWaiting SignerState = "WAITING"
 	// It signs.
-	SignerTurnSigning SignerTurn = "SIGNING"
+	SignerStateSigning SignerState = "SIGNING"
 	// It no longer signs; certificates that it signed are still in use.
-	SignerTurnRetired SignerTurn = "RETIRED"
+	SignerStateRetired SignerState = "RETIRED"
 	// Its key cannot be opened, or its certificate has expired.
-	SignerTurnUnusable SignerTurn = "UNUSABLE"
+	SignerStateUnusable SignerState = "UNUSABLE"
 )
 
-var AllSignerTurn = []SignerTurn{
-	SignerTurnWaiting,
-	SignerTurnSigning,
-	SignerTurnRetired,
-	SignerTurnUnusable,
+var AllSignerState = []SignerState{
+	SignerStateWaiting,
+	SignerStateSigning,
+	SignerStateRetired,
+	SignerStateUnusable,
 }
 
-func (e SignerTurn) IsValid() bool {
+func (e SignerState) IsValid() bool {
 	switch e {
-	case SignerTurnWaiting, SignerTurnSigning, SignerTurnRetired, SignerTurnUnusable:
+	case SignerStateWaiting, SignerStateSigning, SignerStateRetired, SignerStateUnusable:
 		return true
 	}
 	return false
 }
 
-func (e SignerTurn) String() string {
+func (e SignerState) String() string {
 	return string(e)
 }
 
-func (e *SignerTurn) UnmarshalGQL(v any) error {
+func (e *SignerState) UnmarshalGQL(v any) error {
 	str, ok := v.(string)
 	if !ok {
 		return fmt.Errorf("enums must be strings")
 	}
 
-	*e = SignerTurn(str)
+	*e = SignerState(str)
 	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid SignerTurn", str)
+		return fmt.Errorf("%s is not a valid SignerState", str)
 	}
 	return nil
 }
 
-func (e SignerTurn) MarshalGQL(w io.Writer) {
+func (e SignerState) MarshalGQL(w io.Writer) {
 	fmt.Fprint(w, strconv.Quote(e.String()))
 }
 
-func (e *SignerTurn) UnmarshalJSON(b []byte) error {
+func (e *SignerState) UnmarshalJSON(b []byte) error {
 	s, err := strconv.Unquote(string(b))
 	if err != nil {
 		return err
@@ -2799,7 +2799,7 @@ func (e *SignerTurn) UnmarshalJSON(b []byte) error {
 	return e.UnmarshalGQL(s)
 }
 
-func (e SignerTurn) MarshalJSON() ([]byte, error) {
+func (e SignerState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -59,7 +59,7 @@ func (n Network) Gateways() []NetworkGateway {
 func (n Network) RefusedGateways() []RefusedGateway {
 	all := make([]RefusedGateway, len(n.Of.Refused))
 	for i, r := range n.Of.Refused {
-		all[i] = RefusedGateway{Gateway: r.Gateway, Why: r.Why}
+		all[i] = RefusedGateway{Gateway: r.Gateway, Message: r.Why}
 	}
 	return all
 }
@@ -108,8 +108,8 @@ func (g NetworkGateway) Health() []GatewayHealth {
 	for i, v := range g.of().Verdicts {
 		all[i] = GatewayHealth{
 			ObserverNetworkID: string(v.Observer), Observer: string(v.Observer), Reachable: v.Reachable,
-			Since:    v.Since.UTC().Truncate(time.Millisecond),
-			Standing: GatewayState(g.network.GatewayStatesFrom(v.Observer)[g.at]),
+			Since: v.Since.UTC().Truncate(time.Millisecond),
+			State: GatewayState(g.network.GatewayStatesFrom(v.Observer)[g.at]),
 		}
 	}
 	return all

@@ -78,7 +78,7 @@ change the files or the Secret.`,
 func printRotation(io cmdutil.Streams, a client.AuthoritySummary) error {
 	last := a.Signers[len(a.Signers)-1]
 	when := "signs now"
-	if last.Turn == client.SignerTurnWaiting {
+	if last.State == client.SignerStateWaiting {
 		when = "signs from " + last.SigningStartsAt.UTC().Format(time.RFC3339) + " on"
 	}
 	_, err := fmt.Fprintf(io.Out, "new root %s is trusted and %s\n", short(last.Fingerprint), when)
@@ -106,7 +106,7 @@ func showAuthority(io cmdutil.Streams, a client.AuthoritySummary) error {
 		}
 	}
 	for _, s := range a.Signers {
-		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", short(s.Fingerprint), s.Turn, onDay(s.TrustedSince), onDay(s.SigningStartsAt),
+		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", short(s.Fingerprint), s.State, onDay(s.TrustedAt), onDay(s.SigningStartsAt),
 			onDay(s.ExpiresAt)); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func remedies() []codesRemedy {
 		{[]string{"IDEMPOTENCY_KEY_REUSED"}, "another request had this key: repeat with a new one; every command line makes its own"},
 		{
 			[]string{"UNAVAILABLE"},
-			"\"isthmus query '{ configSources { name trouble { message } } }'\" shows the state of the store; when it answers, \"isthmus history\" says whether the change was made: if not, repeat it",
+			"\"isthmus query '{ configSources { name problems { message } } }'\" shows the state of the store; when it answers, \"isthmus history\" says whether the change was made: if not, repeat it",
 		},
 		{[]string{"BUSY"}, "repeat it"},
 		{[]string{"STORAGE_FULL"}, "the store is full: delete what is not needed, or give it more room"},

@@ -160,12 +160,12 @@ func describeNetwork(ctx context.Context, s *session.Session, t resource.Target,
 	for _, g := range of.Gateways {
 		text := g.Address
 		for _, h := range g.Health {
-			text += fmt.Sprintf("  %s from %s", h.Standing, h.ObserverNetworkID)
+			text += fmt.Sprintf("  %s from %s", h.State, h.ObserverNetworkID)
 		}
 		gateways = append(gateways, text)
 	}
 	for _, r := range of.RefusedGateways {
-		refused = append(refused, r.Gateway+": "+r.Why)
+		refused = append(refused, r.Gateway+": "+r.Message)
 	}
 	return output.PrintParts(s.IO.Out, []output.Part{{Head: "Gateways", Lines: gateways}, {Head: "Not used", Lines: refused}})
 }

@@ -34,8 +34,8 @@ func (i *Identities) Show() model.CertificateAuthority {
 	}
 	for _, s := range i.authority.Signers() {
 		out.Signers = append(out.Signers, model.Signer{
-			Fingerprint: s.Fingerprint, Subject: s.Subject, Turn: model.SignerTurn(s.State),
-			TrustedSince: apiTime(s.Trusted), SigningStartsAt: apiTime(s.Signs), ExpiresAt: apiTime(s.Ends),
+			Fingerprint: s.Fingerprint, Subject: s.Subject, State: model.SignerState(s.State),
+			TrustedAt: apiTime(s.Trusted), SigningStartsAt: apiTime(s.Signs), ExpiresAt: apiTime(s.Ends),
 		})
 	}
 	return out
