@@ -33,7 +33,7 @@ func clusterList(name string, all iter.Seq[*federation.Cluster]) model.List[*fed
 	return model.List[*federation.Cluster]{Name: name, Key: clusterKey, Items: all}
 }
 
-func (r *resolver) clusterPage(ctx context.Context, page model.Page[*federation.Cluster]) model.Page[model.Cluster] {
+func clusterPage(ctx context.Context, r *resolver, page model.Page[*federation.Cluster]) model.Page[model.Cluster] {
 	return model.Shown(page, func(of *federation.Cluster) model.Cluster { return r.cluster(snapshot(ctx), of) })
 }
 

@@ -19,7 +19,7 @@ func (q query) Endpoints(
 	}
 	list := endpointList(allServices("endpoints", snapshot(ctx)), func(of model.Endpoint) bool { return fitsEndpoint(of, filter) })
 	if filter == nil {
-		list.Count = func() int { return q.numbers(snapshot(ctx)).Endpoints.Total }
+		list.Count = func() int { return q.overviews.numbers(snapshot(ctx)).Endpoints.Total }
 	}
 	return &model.EndpointConnection{Page: model.NewPage(list, window)}, nil
 }

@@ -32,7 +32,7 @@ func (q query) ConfigObjects(
 	}
 	items := objects(view, filter)
 	if filter != nil && (filter.Rejected != nil || filter.HasFindings != nil) {
-		numbers := q.objectNumbers(ctx)
+		numbers := q.overviews.objectNumbers(ctx, q.Config)
 		items = fitting(items, func(o model.ConfigObject) bool {
 			return (filter.Rejected == nil || *filter.Rejected == numbers.isRejected[o.Of.Key]) &&
 				(filter.HasFindings == nil || *filter.HasFindings == numbers.hasFindings[o.Of.Key])

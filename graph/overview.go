@@ -55,7 +55,7 @@ func (m *memo[K, V]) of(key K, compute func() V) V {
 // Overview counts what the mesh has.
 func (q query) Overview(ctx context.Context) (*model.Overview, error) {
 	from := snapshot(ctx)
-	numbers := q.numbers(from)
+	numbers := q.overviews.numbers(from)
 	return &model.Overview{
 		SnapshotVersion: strconv.FormatUint(from.Version(), 10), Clusters: model.NewClusterOverview(from),
 		Proxies:  model.NewProxyOverview(connected(ctx).Proxies()),
@@ -63,39 +63,39 @@ func (q query) Overview(ctx context.Context) (*model.Overview, error) {
 	}, nil
 }
 
-func (r *resolver) numbers(from *federation.Snapshot) model.ServiceNumbers {
-	return r.overviews.services.of(from, func() model.ServiceNumbers { return model.NewServiceNumbers(from) })
+func (o *overviews) numbers(from *federation.Snapshot) model.ServiceNumbers {
+	return o.services.of(from, func() model.ServiceNumbers { return model.NewServiceNumbers(from) })
 }
 
 type overviewResolver struct{ *resolver }
 
 // ConfigObjects counts the objects in use; none on a hub without configuration.
 func (r overviewResolver) ConfigObjects(ctx context.Context, _ *model.Overview) (model.ConfigObjectOverview, error) {
-	return r.objectNumbers(ctx).ConfigObjectOverview, nil
+	return r.overviews.objectNumbers(ctx, r.Config).ConfigObjectOverview, nil
 }
 
-func (r *resolver) objectNumbers(ctx context.Context) objectNumbers {
+func (o *overviews) objectNumbers(ctx context.Context, of Config) objectNumbers {
 	view, err := configured(ctx)
 	if err != nil {
 		return objectNumbers{}
 	}
 	key := objectsView{view, snapshot(ctx), connected(ctx)}
-	return r.overviews.objects.of(key, func() objectNumbers { return r.countObjects(key) })
+	return o.objects.of(key, func() objectNumbers { return countObjects(of, key) })
 }
 
-func (r *resolver) countObjects(in objectsView) objectNumbers {
+func countObjects(of Config, in objectsView) objectNumbers {
 	out := objectNumbers{isRejected: map[federation.ObjectKey]bool{}, hasFindings: map[federation.ObjectKey]bool{}}
 	for o := range in.config.State.Objects() {
 		if kind.Internal(o.Key.Of()) {
 			continue
 		}
 		out.Total++
-		if r.Config.Deliveries != nil {
-			if d, known := r.Config.Deliveries.Delivery(in.snapshot, in.fleet, o.Key); known && d.Rejected > 0 {
+		if of.Deliveries != nil {
+			if d, known := of.Deliveries.Delivery(in.snapshot, in.fleet, o.Key); known && d.Rejected > 0 {
 				out.isRejected[o.Key] = true
 			}
 		}
-		if r.Config.Findings != nil && len(r.Config.Findings(in.snapshot, in.fleet, o.Key)) > 0 {
+		if of.Findings != nil && len(of.Findings(in.snapshot, in.fleet, o.Key)) > 0 {
 			out.hasFindings[o.Key] = true
 		}
 	}

@@ -88,7 +88,7 @@ func (q query) Clusters(
 		return nil, err
 	}
 	list := clusterList("clusters", fitting(snapshot(ctx).Clusters(), func(of *federation.Cluster) bool { return fitsCluster(of, filter) }))
-	return &model.ClusterConnection{Page: q.clusterPage(ctx, by.page(list, window))}, nil
+	return &model.ClusterConnection{Page: clusterPage(ctx, q.resolver, by.page(list, window))}, nil
 }
 
 func fitsCluster(of *federation.Cluster, filter *model.ClusterFilter) bool {

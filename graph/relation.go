@@ -123,5 +123,5 @@ func (r networkResolver) Clusters(
 			}
 		}
 	})
-	return model.ClusterConnection{Page: r.clusterPage(ctx, model.NewPage(list, window))}, err
+	return model.ClusterConnection{Page: clusterPage(ctx, r.resolver, model.NewPage(list, window))}, err
 }
