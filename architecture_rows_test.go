@@ -83,13 +83,13 @@ func compared(n ast.Node) []ast.Expr {
 func TestK83ProvidersAreAskedForTraits(t *testing.T) {
 	t.Parallel()
 	sources(t, func(s source) {
-		isKind := func(e ast.Expr) bool { return s.names(e, "federation", []string{"Kubernetes", "Consul", "Mock"}) }
+		isKind := func(e ast.Expr) bool { return s.names(e, "federation", []string{"Kubernetes", "Consul", "External", "MCP", "Mock"}) }
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if of, is := n.(*ast.FuncDecl); is && of.Recv != nil && s.names(of.Recv.List[0].Type, "federation", []string{"Provider"}) {
 				return false
 			}
 			if slices.ContainsFunc(compared(n), isKind) {
-				t.Errorf("%s compares a provider with a kind of registry: ask for a trait of federation.Provider or of provider.Kind",
+				t.Errorf("%s compares a provider with a certain one: ask for a trait of federation.Provider or of provider.Kind",
 					s.files.Position(n.Pos()))
 			}
 			return true

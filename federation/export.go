@@ -53,7 +53,7 @@ func exportOf(service ServiceKey) (ObjectKey, bool) {
 // mayExport is false for what is not a service of a cluster: aliases, what is outside of
 // the mesh, and what ServiceEntries and other names declare.
 func (s *Shard) mayExport(source ShardKey) bool {
-	return s.NameOf == "" && s.ExternalName == "" && !s.MeshExternal && source.Provider != External
+	return s.NameOf == "" && s.ExternalName == "" && !s.MeshExternal && !source.Provider.OfConfiguration()
 }
 
 // exported is the shard as a part of the exported service. It has the age of the export,

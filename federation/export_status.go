@@ -54,7 +54,7 @@ func clustersOf(service *Service, only ClusterID) []ClusterID {
 	}
 	var ids []ClusterID
 	for source := range service.Shards.All() {
-		if source.Provider != External && !slices.Contains(ids, source.Cluster) {
+		if !source.Provider.OfConfiguration() && !slices.Contains(ids, source.Cluster) {
 			ids = append(ids, source.Cluster)
 		}
 	}
@@ -86,7 +86,7 @@ func validExport(id ClusterID, service *Service) Condition {
 	}
 	for source, shard := range service.Shards.All() {
 		switch {
-		case source.Cluster != id || source.Provider == External || shard.NameOf != "":
+		case source.Cluster != id || source.Provider.OfConfiguration() || shard.NameOf != "":
 		case shard.mayExport(source):
 			return Condition{Type: ConditionValid, Status: true, Reason: "Valid", Message: "the Service can be exported"}
 		default:

@@ -40,11 +40,16 @@ func declaredBy(s *Snapshot, o *Object) []*Service {
 	var found []*Service
 	for _, name := range o.Names {
 		svc, ok := s.Service(ServiceKey{Hostname: Hostname(name), Namespace: o.Key.Namespace})
-		if ok && slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Key.Provider == External }) {
+		if ok && isDeclared(svc) {
 			found = append(found, svc)
 		}
 	}
 	return found
+}
+
+// isDeclared reports whether an object of the configuration declares the service.
+func isDeclared(s *Service) bool {
+	return slices.ContainsFunc(s.Shards, func(k keyedShard) bool { return k.Key.Provider.OfConfiguration() })
 }
 
 // exportedBy returns the exported service to which the export contributes.
@@ -130,7 +135,7 @@ func registeredWorkload(s *Snapshot, key WorkloadKey) *Workload {
 // of its workloads, in any order: those of which ServicesFrom returns it.
 func ObjectsBehind(s *Snapshot, svc *Service) []ObjectKey {
 	var found []ObjectKey
-	if !svc.Key.Hostname.IsClusterSet() && !slices.ContainsFunc(svc.Shards, func(k keyedShard) bool { return k.Key.Provider == External }) {
+	if !svc.Key.Hostname.IsClusterSet() && !isDeclared(svc) {
 		return nil
 	}
 	for kind, c := range contributors {

@@ -31,6 +31,10 @@ type Provider string
 // what their registry reads: custom resources, Ingresses, remote Secrets.
 func (p Provider) HasObjects() bool { return p == Kubernetes }
 
+// OfConfiguration reports whether the provider has what objects of the configuration declare, such as ServiceEntries: it is
+// in no cluster's registry.
+func (p Provider) OfConfiguration() bool { return p == External }
+
 // Section is the name of its section in the config file, in Cluster objects and in requests.
 func (p Provider) Section() string { return strings.ToLower(string(p)) }
 

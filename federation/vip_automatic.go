@@ -42,7 +42,7 @@ func IsAllocatedVIP(vip netip.Addr) bool {
 func (s *Service) IsAutomatic(vip netip.Addr) bool {
 	for key, shard := range s.Shards.All() {
 		for _, p := range shard.VIPs {
-			if p.IsSingleIP() && p.Addr().Unmap() == vip && (key.Provider != External || !IsAllocatedVIP(vip)) {
+			if p.IsSingleIP() && p.Addr().Unmap() == vip && (!key.Provider.OfConfiguration() || !IsAllocatedVIP(vip)) {
 				return false
 			}
 		}

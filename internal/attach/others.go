@@ -43,7 +43,7 @@ func (o others) overlap(id federation.ClusterID, network federation.NetworkID, r
 	}
 	for svc := range o.snapshot.Services().All() {
 		for _, group := range svc.Endpoints {
-			if group.Shard.Provider == federation.External {
+			if group.Shard.Provider.OfConfiguration() {
 				continue
 			}
 			for i := range group.Endpoints {

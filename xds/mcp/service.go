@@ -44,7 +44,7 @@ func entryOf(s *federation.Service) *networking.ServiceEntry {
 	ours := false
 	for _, of := range s.Endpoints {
 		said := s.Shards.Of(of.Shard)
-		if of.Shard.Provider == federation.External || said == nil || said.NameOf != "" {
+		if of.Shard.Provider.OfConfiguration() || said == nil || said.NameOf != "" {
 			continue
 		}
 		ours = true

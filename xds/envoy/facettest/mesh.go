@@ -66,7 +66,7 @@ func (m Mesh) Snapshot(t testing.TB) *federation.Snapshot {
 	}
 	snapshot, _ = federation.Next(snapshot, objects)
 	for source, e := range byShard {
-		if source.Provider != federation.External {
+		if !source.Provider.OfConfiguration() {
 			clusters := federation.Edit{}
 			clusters.Clusters.Set = map[federation.ClusterID]federation.ClusterSpec{source.Cluster: {Provider: source.Provider}}
 			snapshot, _ = federation.Next(snapshot, clusters)

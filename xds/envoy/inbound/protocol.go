@@ -53,7 +53,7 @@ func instances(v *facet.View) []federation.Instance {
 	}
 	anywhere := federation.Place{Network: here.Network(), Addresses: place.Addresses}
 	for _, i := range v.Reader.At(anywhere).Instances() {
-		declared := i.Shard.Provider == federation.External && i.Endpoint.Cluster == ""
+		declared := i.Shard.Provider.OfConfiguration() && i.Endpoint.Cluster == ""
 		if declared && i.Service.Key.Namespace == v.Facet.Namespace {
 			found = append(found, i)
 		}

@@ -35,5 +35,5 @@ func PodDomains(s *federation.Service) []string {
 // HasPods reports whether a registry of workloads has the service; what ServiceEntries
 // alone declare has no names for its instances.
 func HasPods(s *federation.Service) bool {
-	return slices.ContainsFunc(s.Endpoints, func(g federation.ShardEndpoints) bool { return g.Shard.Provider != federation.External })
+	return slices.ContainsFunc(s.Endpoints, func(g federation.ShardEndpoints) bool { return !g.Shard.Provider.OfConfiguration() })
 }

@@ -94,7 +94,7 @@ func setClientCredential(common *tlsv3.CommonTlsContext, tls *networking.ClientT
 func DeclaredNames(s *federation.Service) []string {
 	var names []string
 	for _, key := range s.Order() {
-		if shard := s.Shards.Of(key); shard != nil && (s.MeshExternal || key.Provider == federation.External) {
+		if shard := s.Shards.Of(key); shard != nil && (s.MeshExternal || key.Provider.OfConfiguration()) {
 			names = append(names, shard.ServiceAccounts...)
 		}
 	}
