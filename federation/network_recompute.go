@@ -61,7 +61,7 @@ func (n networking) replace(made networkMaker) {
 	old, had := n.networks.byID.Get(string(id))
 	known := made.isDeclared || len(now.Clusters) > 0
 	if !known && len(now.Refused) == 0 {
-		made.read.Reader = noted.Reader{} // what speaks of it will have it made again
+		made.read.Reader = noted.Reader{} // a new member, claim or object marks it again (Kind.About)
 	}
 	n.networks.notes.Replace(string(id), made.read.Reader)
 	switch {

@@ -15,7 +15,7 @@ type Place struct {
 	Addresses []netip.Addr
 }
 
-// Site is what a snapshot has at a place.
+// PlaceView is what a snapshot has at a place.
 type PlaceView struct {
 	snapshot *Snapshot
 	place    Place

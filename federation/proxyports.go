@@ -10,7 +10,7 @@ var (
 )
 
 // TakenBySidecars reports whether sidecars listen at the port of every address themselves, so that there is no
-// listener for the port of services there; agent: they come from Istio's agent.
+// listener for the port of services there; agent: the sidecars run beside Istio's agent.
 func TakenBySidecars(port uint16, agent bool) bool {
 	return slices.Contains(capturePorts, port) || agent && slices.Contains(agentPorts, port)
 }

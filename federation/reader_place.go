@@ -5,58 +5,58 @@ import "isthmus.dev/isthmus/internal/smallmap"
 // What is derived of a proxy's own place is noted like everything else: when none
 // of what was read changed, it is what it was (R32).
 
-// NotedSite is a Site for a Reader.
-type NotedSite struct {
+// NotedPlace is a PlaceView for a Reader.
+type NotedPlace struct {
 	reader *Reader
 	place  Place
 }
 
 // At looks at the place.
-func (r *Reader) At(p Place) NotedSite { return NotedSite{reader: r, place: p} }
+func (r *Reader) At(p Place) NotedPlace { return NotedPlace{reader: r, place: p} }
 
-func (a NotedSite) site() PlaceView { return a.reader.snapshot.At(a.place) }
+func (a NotedPlace) view() PlaceView { return a.reader.snapshot.At(a.place) }
 
-// Instances is Site.Instances, noted.
-func (a NotedSite) Instances() []Instance {
-	site, deps := a.site(), &a.reader.deps
+// Instances is PlaceView.Instances, noted.
+func (a NotedPlace) Instances() []Instance {
+	view, deps := a.view(), &a.reader.deps
 	if a.place.Network == "" {
 		a.notePlacement()
 	}
 	for _, addr := range a.place.Addresses {
-		smallmap.Add(&deps.Addresses, AddressKey{Network: site.Network(), Addr: addr})
+		smallmap.Add(&deps.Addresses, AddressKey{Network: view.Network(), Addr: addr})
 	}
-	found := site.Instances()
+	found := view.Instances()
 	for _, i := range found {
 		deps.noteService(i.Service.Key, ReasonSpec)
 	}
 	return found
 }
 
-// Registered is Site.Registered, noted: a workload may come to one of the
+// Registered is PlaceView.Registered, noted: a workload may come to one of the
 // addresses in any network.
-func (a NotedSite) Registered(name WorkloadKey) (Registration, bool) {
+func (a NotedPlace) Registered(name WorkloadKey) (Registration, bool) {
 	smallmap.Add(&a.reader.deps.Clusters, a.place.Cluster)
 	for _, addr := range a.place.Addresses {
 		smallmap.Add(&a.reader.deps.Anywhere, addr.Unmap())
 	}
-	return a.site().Registered(name)
+	return a.view().Registered(name)
 }
 
-// Network is Site.Network, noted.
-func (a NotedSite) Network() NetworkID {
+// Network is PlaceView.Network, noted.
+func (a NotedPlace) Network() NetworkID {
 	a.notePlacement()
-	return a.site().Network()
+	return a.view().Network()
 }
 
-// Placed is Site.Placed, noted.
-func (a NotedSite) Placed() (NetworkID, bool) {
+// Placed is PlaceView.Placed, noted.
+func (a NotedPlace) Placed() (NetworkID, bool) {
 	a.notePlacement()
-	return a.site().Placed()
+	return a.view().Placed()
 }
 
 // notePlacement notes what decides in which network a place is: its cluster, and
 // all Network objects.
-func (a NotedSite) notePlacement() {
+func (a NotedPlace) notePlacement() {
 	smallmap.Add(&a.reader.deps.Clusters, a.place.Cluster)
 	_ = a.reader.Objects().Select(NetworkKind, func(*Object) bool { return true })
 }

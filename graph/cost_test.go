@@ -14,7 +14,7 @@ import (
 )
 
 // TestOperationsCostWhatTheyTake: what reads the store, counts the whole mesh or looks
-// at proxies weighs more than a look at an object in memory.
+// at proxies weighs more than a look at an object in memory, and a filter weighs by its fields (U61).
 func TestOperationsCostWhatTheyTake(t *testing.T) {
 	h := newConfigured(t, nil)
 	times := func(n int, field string) string {
@@ -60,7 +60,7 @@ func TestOperationsCostWhatTheyTake(t *testing.T) {
 		"proxies in two ways": {
 			query: times(10, "clusters(first: 50) { nodes { proxies(first: 1) { totalCount } network { proxies(first: 1) { totalCount } } } }"),
 		},
-		"proxies of a network": {query: times(20, `proxies(first: 1, filter: {networkID: "n1"}) { totalCount }`)},
+		"proxies of a network": {query: times(7, `proxies(first: 1, filter: {networkID: "n1"}) { totalCount }`)},
 		"pages of proxies of a network": {
 			query: times(20, `proxies(first: 500, filter: {networkID: "n1"}) { nodes { nodeID } }`), tooMuch: true,
 		},
@@ -71,11 +71,21 @@ func TestOperationsCostWhatTheyTake(t *testing.T) {
 			query: `{cluster(clusterID: "c1") ` + times(30, `proxies(first: 1, filter: {networkID: "n1"}) { totalCount }`) + "}", tooMuch: true,
 		},
 		"filtered proxies of a network, often": {
-			query: `{network(networkID: "n1") ` + times(30, `proxies(first: 1, filter: {type: ROUTER}) { totalCount }`) + "}", tooMuch: true,
+			query: `{network(networkID: "n1") ` + times(30, `proxies(first: 500, filter: {type: ROUTER}) { nodes { nodeID } }`) + "}", tooMuch: true,
 		},
 		"filtered proxies of a service, often": {
 			query: `{service(hostname: "none") ` + times(30, `proxies(first: 1, filter: {networkID: "n1"}) { totalCount }`) + "}", tooMuch: true,
 		},
+		"U61 proxies of a network, often": {query: times(8, `proxies(first: 1, filter: {networkID: "n1"}) { totalCount }`), tooMuch: true},
+		"U61 proxies of a type":           {query: times(20, `proxies(first: 500, filter: {type: ROUTER}) { nodes { nodeID } }`)},
+		"U61 services with endpoints":     {query: times(20, `services(first: 450, filter: {hasEndpoints: true}) { nodes { hostname } }`)},
+		"U61 services in a network":       {query: times(20, `services(first: 450, filter: {networkID: "n1"}) { nodes { hostname } }`), tooMuch: true},
+		"U61 rejected objects":            {query: times(20, `configObjects(first: 1, filter: {rejected: true}) { totalCount }`), tooMuch: true},
+		"U61 objects of a kind":           {query: times(20, `configObjects(first: 1, filter: {kind: "VirtualService"}) { totalCount }`)},
+		"U61 endpoints of networks": {
+			query: `{networks(first: 500) { nodes { endpoints(first: 10, filter: {health: HEALTHY}) { totalCount } services(first: 5) { totalCount } } } }`,
+		},
+		"U61 endpoints by their health, often": {query: times(20, `endpoints(first: 400, filter: {health: HEALTHY}) { nodes { address } }`), tooMuch: true},
 		"clusters of ports": {
 			query: `{services(first: 500) { nodes { ports { names { cluster { clusterID } } clusters { clusterID } }
 				conflicts { clusters { clusterID } } } } }`,

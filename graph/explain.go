@@ -10,6 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/graph/transport"
 )
@@ -23,16 +24,21 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ 
 	if len(from.ByHostname(host)) == 0 {
 		return nil, transport.Errorf(transport.NotFound, "there is no service %s", host)
 	}
-	var all []federation.Explanation
+	var found fleet.Explained
 	known := false
 	if q.Explainer != nil {
-		all, known = q.Explainer.Explain(from, connected(ctx), proxy, host, uint16(port))
+		found, known = q.Explainer.Explain(from, connected(ctx), proxy, host, uint16(port))
 	}
 	if !known {
 		return nil, transport.Errorf(transport.NotFound,
 			"no proxy %q is connected, or several have that name: give its whole node ID, with CLUSTER/ before it where proxies of several clusters have the same", proxy)
 	}
-	out := &model.Explanation{SnapshotVersion: strconv.FormatUint(from.Version(), 10), Endpoints: make([]model.EndpointExplanation, len(all))}
+	all := found.Endpoints
+	out := &model.Explanation{Service: service(from, found.Service), SnapshotVersion: strconv.FormatUint(from.Version(), 10), Endpoints: make([]model.EndpointExplanation, len(all))}
+	if latest := connected(ctx).ByProxy(found.Proxy); latest != nil {
+		shown := model.NewProxy(from, latest)
+		out.Proxy = &shown
+	}
 	services := servicesOfEndpoints(from, host)
 	for i, e := range all {
 		out.Endpoints[i] = model.NewEndpointExplanation(services[model.Endpoint{Source: e.Shard, Of: e.Endpoint}.Key()], e)

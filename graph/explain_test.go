@@ -14,11 +14,12 @@ import (
 // to others by a gateway or not at all.
 type explainer struct{}
 
-func (explainer) Explain(s *federation.Snapshot, _ *fleet.Value, proxy string, host federation.Hostname, port uint16) ([]federation.Explanation, bool) {
+func (explainer) Explain(s *federation.Snapshot, _ *fleet.Value, proxy string, host federation.Hostname, port uint16) (fleet.Explained, bool) {
 	if proxy != sidecarID {
-		return nil, false
+		return fleet.Explained{}, false
 	}
-	var all []federation.Explanation
+	all := fleet.Explained{Proxy: fleet.ProxyID{Cluster: "c1", NodeID: proxy}}
+	all.Service, _ = s.Service(federation.ServiceKey{Hostname: host, Namespace: "shop"})
 	for _, service := range s.ByHostname(host) {
 		for _, i := range service.Instances(port) {
 			e := federation.Explanation{Shard: i.Shard, Endpoint: i.Endpoint, Via: federation.ViaNone, Code: "UNHEALTHY", Message: "it is unhealthy"}
@@ -31,7 +32,7 @@ func (explainer) Explain(s *federation.Snapshot, _ *fleet.Value, proxy string, h
 				e.Code, e.Message = "GATEWAY", "by 192.0.2.1:15443"
 				e.Cause = federation.ObjectKey{Group: federation.MeshGroup, Kind: "Network", Name: "n2"}
 			}
-			all = append(all, e)
+			all.Endpoints = append(all.Endpoints, e)
 		}
 	}
 	return all, true

@@ -43,7 +43,7 @@ type Explainer interface {
 	// Explain returns false where no such proxy is connected.
 	Explain(
 		of *federation.Snapshot, proxies *fleet.Value, proxy string, host federation.Hostname, port uint16,
-	) ([]federation.Explanation, bool)
+	) (fleet.Explained, bool)
 }
 
 // Inspector knows what proxies were sent.
@@ -115,6 +115,7 @@ type view struct {
 	config   func() *config.View // nil: there is no configuration
 	drains   func() map[federation.ObjectKey]federation.DrainProgress
 	members  *members
+	networks func() map[federation.NetworkID]*networkMembers
 	// Bytes that were written, which are bounded: of resources of proxies, and of manifests.
 	resources, manifests *atomic.Int64
 }
@@ -137,6 +138,7 @@ func viewOf(o Options) view {
 	}
 	latest := seen.snapshot
 	seen.members = membersOf(latest, seen.fleet)
+	seen.networks = sync.OnceValue(func() map[federation.NetworkID]*networkMembers { return networksOf(latest()) })
 	seen.drains = sync.OnceValue(func() map[federation.ObjectKey]federation.DrainProgress { return federation.DrainsIn(latest()) })
 	if objects := o.Config.Objects; objects != nil {
 		seen.config = sync.OnceValue(objects.Latest)

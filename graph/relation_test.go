@@ -294,8 +294,8 @@ func TestU32ProxiesAreFoundFromWhereTheyAre(t *testing.T) {
 			t.Errorf("%s has the proxies %v, of %v, want %v", what, got, at(page, "totalCount"), want)
 		}
 	}
-	data := h.answer(`{clusters{nodes{clusterID proxies(first:100){`+shown+`}}} networks{nodes{networkID proxies(first:100){`+shown+`}}}
-	  services(first:30){nodes{hostname namespace proxies(first:100){`+shown+`}}}}`, nil)
+	data := h.answer(`{clusters{nodes{clusterID proxies(first:80){`+shown+`}}} networks{nodes{networkID proxies(first:80){`+shown+`}}}
+	  services(first:30){nodes{hostname namespace proxies(first:80){`+shown+`}}}}`, nil)
 	for _, n := range at(data, "clusters", "nodes").([]any) {
 		same("the cluster "+at(n, "clusterID").(string), at(n, "proxies"), inCluster[at(n, "clusterID").(string)])
 	}

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"isthmus.dev/isthmus/federation"
-	origin "isthmus.dev/isthmus/internal/clientaddr"
+	"isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -73,7 +73,7 @@ type xdsClient struct {
 // identify tells who opened the stream, and counts it until the stream is left. Clusters must be known for that.
 func (c *xdsClient) identify(ctx context.Context) error {
 	if p, ok := peer.FromContext(ctx); ok {
-		c.from = origin.OfNet(p.Addr)
+		c.from = clientaddr.OfNet(p.Addr)
 	}
 	if access := c.server.options.Access; access != nil {
 		select {

@@ -8,27 +8,30 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// Explain says for each endpoint of a hostname whether a connected proxy sends to
+// Explain says which service a connected proxy reaches at a hostname, and for each endpoint of it whether a connected proxy sends to
 // it, and why; false where no such proxy is connected, or several are. The proxy is
 // named by its node ID or by the third part of it, and by CLUSTER/ before that where
 // proxies of several clusters have the same.
 func (*Server) Explain(
 	of *federation.Snapshot, proxies *fleet.Value, proxy string, host federation.Hostname, port uint16,
-) ([]federation.Explanation, bool) {
+) (fleet.Explained, bool) {
 	var found *envoy.Node
 	for n := range nodes(proxies) {
 		switch {
 		case !isNamed(n, proxy):
 		case found != nil && (found.ID != n.ID || found.Cluster != n.Cluster):
-			return nil, false
+			return fleet.Explained{}, false
 		default:
 			found = n
 		}
 	}
 	if found == nil {
-		return nil, false
+		return fleet.Explained{}, false
 	}
-	return envoy.Explain(*found, host, port, of), true
+	return fleet.Explained{
+		Proxy: fleet.ProxyID{Cluster: found.Cluster, NodeID: found.ID}, Service: envoy.Reached(*found, host, port, of),
+		Endpoints: envoy.Explain(*found, host, port, of),
+	}, true
 }
 
 func isNamed(n *envoy.Node, proxy string) bool {

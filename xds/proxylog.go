@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"isthmus.dev/isthmus/federation/fleet"
-	origin "isthmus.dev/isthmus/internal/clientaddr"
+	"isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -18,7 +18,7 @@ import (
 func (st *stream) logConnect() {
 	st.connected = time.Now()
 	st.server.limitedLog.Log(st.client.log, slog.LevelInfo, "proxy connected", slog.String("proxyType", string(st.client.node.Type)),
-		slog.String("address", origin.Text(st.client.from.Addr())),
+		slog.String("address", clientaddr.Text(st.client.from.Addr())),
 		slog.String("workload", st.client.workload), slog.String("protocol", string(protocolOf(st.wire.delta))),
 		slog.String("version", st.client.node.Version))
 }

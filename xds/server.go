@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/federation/fleet"
-	origin "isthmus.dev/isthmus/internal/clientaddr"
+	"isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -26,12 +26,12 @@ type Server struct {
 	once    sync.Once
 	callers callers
 	// strangers is the log of callers before it is known who they are.
-	strangers *origin.Log
+	strangers *clientaddr.Log
 	// provoked is the log of what callers that are known make the hub say, so that
 	// strangers do not displace it.
-	provoked *origin.Log
+	provoked *clientaddr.Log
 	// limitedLog is the log of what all proxies may do at once.
-	limitedLog *origin.LimitedLog
+	limitedLog *clientaddr.LimitedLog
 
 	fallbacks *fallbacks
 	names     *nameTable
@@ -61,8 +61,8 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	return &Server{
 		options: o, views: viewsOf(o.builder.view), drain: make(chan struct{}), groups: map[groupKey]*sharedGroup{},
-		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: origin.NewLog(o.Logger),
-		provoked: origin.NewLog(o.Logger), limitedLog: origin.NewLimitedLog(o.Logger), fallbacks: newFallbacks(),
+		callers: callers{open: map[string]*account{}, stored: o.UnknownNames}, strangers: clientaddr.NewLog(o.Logger),
+		provoked: clientaddr.NewLog(o.Logger), limitedLog: clientaddr.NewLimitedLog(o.Logger), fallbacks: newFallbacks(),
 		names: newNameTable(), builtFrom: derive.NewIndex[*group](), reasons: newReasons(o.Findings, o.Fleet.Built),
 	}
 }

@@ -31,7 +31,7 @@ func restartedAlone(t *testing.T, h *hubUnderTest, home *testbed.Kube) *hubUnder
 	home.Kill()
 	h = startHubIn(t, h.dir)
 	h.awaitSource(t, "CRD", func(s shownSource) bool {
-		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "before the hub started")
+		return len(s.Problems) == 1 && s.Problems[0].Code == "UNREACHABLE" && strings.Contains(s.Problems[0].Message, "before the hub started")
 	})
 	h.await(t, "the object, with the API server stopped", func() error {
 		var found struct{ ConfigObject *struct{ YAML string } }
@@ -43,7 +43,7 @@ func restartedAlone(t *testing.T, h *hubUnderTest, home *testbed.Kube) *hubUnder
 	})
 	home.Restart()
 	h.awaitPhase(t, "home", "READY")
-	h.awaitSource(t, "CRD", func(s shownSource) bool { return len(s.Trouble) == 0 })
+	h.awaitSource(t, "CRD", func(s shownSource) bool { return len(s.Problems) == 0 })
 	return h
 }
 
@@ -152,12 +152,12 @@ func TestG04CustomResourceChangesARoute(t *testing.T) {
 			return nil
 		})
 	})
-	h.awaitSource(t, "CRD", func(s shownSource) bool { return s.Kind == "CRD" && s.Revision != nil && len(s.Trouble) == 0 })
+	h.awaitSource(t, "CRD", func(s shownSource) bool { return s.Kind == "CRD" && s.Revision != nil && len(s.Problems) == 0 })
 	h = restartedAlone(t, h, home)
 	if got := h.ask(t, "detachCluster", map[string]any{"clusterID": "home"}); got.refusals() != "" {
 		t.Fatalf("detached: %+v", got)
 	}
-	h.awaitSource(t, "CRD", func(s shownSource) bool { return len(s.Trouble) == 1 && s.Trouble[0].Code == "CLUSTER_NOT_ATTACHED" })
+	h.awaitSource(t, "CRD", func(s shownSource) bool { return len(s.Problems) == 1 && s.Problems[0].Code == "CLUSTER_NOT_ATTACHED" })
 	h.await(t, "nothing of the detached cluster", func() error {
 		var left struct{ ConfigObject *struct{ Name string } }
 		err := h.query(`{configObject(group: "networking.istio.io", kind: "VirtualService", namespace: "shop", name: "web") {name}}`, &left)

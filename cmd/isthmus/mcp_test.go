@@ -92,9 +92,9 @@ func TestM06ServiceEntriesOfAServerAreServices(t *testing.T) {
 		return err
 	}
 	h.await(t, "the service", served)
-	h.awaitSource(t, "MCP far", func(s shownSource) bool { return s.Kind == "MCP" && len(s.Trouble) == 0 })
+	h.awaitSource(t, "MCP far", func(s shownSource) bool { return s.Kind == "MCP" && len(s.Problems) == 0 })
 	server.Stop()
-	h.awaitSource(t, "MCP far", func(s shownSource) bool { return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" })
+	h.awaitSource(t, "MCP far", func(s shownSource) bool { return len(s.Problems) == 1 && s.Problems[0].Code == "UNREACHABLE" })
 	h.awaitMetrics(t, `isthmus_config_source_problems{source="MCP far"} 1`)
 	if err := served(); err != nil {
 		t.Error(err)
@@ -166,7 +166,7 @@ func TestM09TwoHubsFeedEachOtherWithoutEchoes(t *testing.T) {
 		if services != 2 { // those of the sample
 			t.Errorf("%d services of the other hub came: %v", services, found)
 		}
-		if s, err := h.source("MCP peer"); err != nil || len(s.Trouble) > 0 {
+		if s, err := h.source("MCP peer"); err != nil || len(s.Problems) > 0 {
 			t.Errorf("the source is %+v, %v", s, err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestM09TwoHubsFeedEachOtherWithoutEchoes(t *testing.T) {
 	has(again, "a0")
 	has(again, "a1")
 	again.awaitSource(t, "MCP peer", func(s shownSource) bool {
-		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message,
+		return len(s.Problems) == 1 && s.Problems[0].Code == "UNREACHABLE" && strings.Contains(s.Problems[0].Message,
 			"what the last run of the hub read until")
 	})
 }
@@ -187,7 +187,7 @@ func TestM08ConfigurationIsForThoseWhoAreNamed(t *testing.T) {
 	startHubIn(t, dir)
 	reads := startHub(t, "--config", fileOf(t, "mcp: {servers: [{name: peer, address: %q}]}\n", "unix:"+dir+"/xds"))
 	reads.awaitSource(t, "MCP peer", func(s shownSource) bool {
-		return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "mcp.clients")
+		return len(s.Problems) == 1 && s.Problems[0].Code == "UNREACHABLE" && strings.Contains(s.Problems[0].Message, "mcp.clients")
 	})
 	if found, err := reads.read("MCP peer"); err != nil || len(found) > 0 {
 		t.Errorf("it has %v, %v", found, err)

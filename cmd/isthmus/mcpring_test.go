@@ -166,7 +166,7 @@ func TestM15ThreeHubsInARing(t *testing.T) {
 		if !slices.Equal(views[i].objects, before[i].objects) || !slices.Equal(views[i].services, before[i].services) {
 			t.Errorf("hub %d has\n%q\nand had before\n%q", i, views[i], before[i])
 		}
-		if s, err := h.source("MCP peer"); err != nil || len(s.Trouble) > 1 {
+		if s, err := h.source("MCP peer"); err != nil || len(s.Problems) > 1 {
 			t.Errorf("the source of hub %d is %+v, %v", i, s, err)
 		}
 	}

@@ -75,7 +75,7 @@ func TestF13HubOutlivesItsEtcd(t *testing.T) {
 			outage.begin()
 			h.wantUnavailable(t, name)
 			h.awaitSource(t, "ETCD", func(s shownSource) bool {
-				return len(s.Trouble) == 1 && s.Trouble[0].Code == "UNREACHABLE" && strings.Contains(s.Trouble[0].Message, "since 20") &&
+				return len(s.Problems) == 1 && s.Problems[0].Code == "UNREACHABLE" && strings.Contains(s.Problems[0].Message, "since 20") &&
 					s.Age != nil && s.Revision != nil
 			})
 			var answer struct {
@@ -92,7 +92,7 @@ func TestF13HubOutlivesItsEtcd(t *testing.T) {
 				t.Errorf("the hub answers %d %s, %v", status, body, err)
 			}
 			outage.end()
-			h.awaitSource(t, "ETCD", func(s shownSource) bool { return len(s.Trouble) == 0 })
+			h.awaitSource(t, "ETCD", func(s shownSource) bool { return len(s.Problems) == 0 })
 			h.await(t, "a change to be taken", func() error {
 				made, err := h.applyEntry(name, 1)
 				if err == nil && len(made.Apply.UserErrors) > 0 {

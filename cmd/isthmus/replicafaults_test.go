@@ -151,12 +151,12 @@ func (w *writers) fillUp(store *testbed.EtcdCluster) {
 func (h *hubUnderTest) awaitTrouble(t *testing.T, code, object string) {
 	t.Helper()
 	h.awaitSource(t, "ETCD", func(s shownSource) bool {
-		for _, p := range s.Trouble {
+		for _, p := range s.Problems {
 			if p.Code == code && (object == "" || p.Object == object) {
 				return true
 			}
 		}
-		return code == "" && len(s.Trouble) == 0
+		return code == "" && len(s.Problems) == 0
 	})
 }
 

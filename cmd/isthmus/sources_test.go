@@ -12,7 +12,7 @@ import (
 type shownSource struct {
 	Name, Kind    string
 	Revision, Age *string
-	Trouble       []struct{ Code, Object, Field, Message string }
+	Problems      []struct{ Code, Object, Field, Message string }
 }
 
 func (h *hubUnderTest) source(name string) (shownSource, error) {
@@ -48,7 +48,7 @@ func TestFolderOfManifestsIsASource(t *testing.T) {
 	dir := filepath.Join(shortDir(t), "mesh")
 	h := startHub(t, "--config-dir", dir)
 	h.awaitSource(t, "FILE", func(s shownSource) bool {
-		return s.Kind == "FILE" && s.Revision == nil && len(s.Trouble) == 1 && strings.Contains(s.Trouble[0].Message, dir)
+		return s.Kind == "FILE" && s.Revision == nil && len(s.Problems) == 1 && strings.Contains(s.Problems[0].Message, dir)
 	})
 	h.await(t, "the reason why the hub is not ready", func() error {
 		status, body, err := h.get("/readyz")
@@ -86,6 +86,6 @@ func TestFolderOfManifestsIsASource(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "a.yaml"), "")
 	h.awaitSource(t, "FILE", func(s shownSource) bool {
-		return len(s.Trouble) == 1 && s.Trouble[0].Object == "a.yaml" && s.Trouble[0].Code == "EMPTY"
+		return len(s.Problems) == 1 && s.Problems[0].Object == "a.yaml" && s.Problems[0].Code == "EMPTY"
 	})
 }

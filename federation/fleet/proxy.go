@@ -92,3 +92,10 @@ func (p *Proxy) Key() Key { return Key{p.NodeID, p.StreamID} }
 const nul = "\x00"
 
 func (k Key) sortKey() string { return k.NodeID + nul + k.StreamID }
+
+// Explained is what a hostname and a port mean for a proxy.
+type Explained struct {
+	Proxy     ProxyID
+	Service   *federation.Service // nil: there is none
+	Endpoints []federation.Explanation
+}

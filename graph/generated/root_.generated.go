@@ -392,6 +392,8 @@ type ComplexityRoot struct {
 	Explanation struct {
 		Endpoints       func(childComplexity int) int
 		Findings        func(childComplexity int) int
+		Proxy           func(childComplexity int) int
+		Service         func(childComplexity int) int
 		SnapshotVersion func(childComplexity int) int
 	}
 
@@ -470,12 +472,14 @@ type ComplexityRoot struct {
 		Cidrs           func(childComplexity int) int
 		ClusterIDs      func(childComplexity int) int
 		Clusters        func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Endpoints       func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) int
 		Gated           func(childComplexity int) int
 		Gateways        func(childComplexity int) int
 		ID              func(childComplexity int) int
 		NetworkID       func(childComplexity int) int
 		Proxies         func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) int
 		RefusedGateways func(childComplexity int) int
+		Services        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
 	}
 
 	NetworkChange struct {
@@ -2247,6 +2251,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Explanation.Findings(childComplexity), true
+	case "Explanation.proxy":
+		if e.ComplexityRoot.Explanation.Proxy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Explanation.Proxy(childComplexity), true
+	case "Explanation.service":
+		if e.ComplexityRoot.Explanation.Service == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Explanation.Service(childComplexity), true
 	case "Explanation.snapshotVersion":
 		if e.ComplexityRoot.Explanation.SnapshotVersion == nil {
 			break
@@ -2588,6 +2604,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Network.Clusters(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Network.endpoints":
+		if e.ComplexityRoot.Network.Endpoints == nil {
+			break
+		}
+
+		args, err := ec.field_Network_endpoints_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Network.Endpoints(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.EndpointFilter)), true
 	case "Network.gated":
 		if e.ComplexityRoot.Network.Gated == nil {
 			break
@@ -2629,6 +2656,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Network.RefusedGateways(childComplexity), true
+	case "Network.services":
+		if e.ComplexityRoot.Network.Services == nil {
+			break
+		}
+
+		args, err := ec.field_Network_services_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Network.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter)), true
 
 	case "NetworkChange.action":
 		if e.ComplexityRoot.NetworkChange.Action == nil {
@@ -5808,6 +5846,10 @@ type ObjectRef {
 type Explanation {
   "The version of the snapshot that it describes."
   snapshotVersion: String!
+  "The proxy: its latest stream."
+  proxy: Proxy
+  "The service that the hostname and the port mean for the proxy; null if there is none. Several namespaces can have the hostname."
+  service: Service
   "Every endpoint of every cluster, including those that the proxy does not use."
   endpoints: [EndpointExplanation!]!
   "What is wrong with the service and with the configuration objects for its hostname, including fields that are not supported (NOT_HONOURED)."
@@ -6840,6 +6882,32 @@ type Network implements Node {
   gated: Boolean!
   "Its gateways, each address and port once."
   gateways: [NetworkGateway!]!
+  "The services with an endpoint in it. The default page size is 50."
+  services(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching services."
+    filter: ServiceFilter
+  ): ServiceConnection!
+  "The endpoints in it, once for each service, sorted by service, cluster and address. The default page size is 50."
+  endpoints(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching endpoints."
+    filter: EndpointFilter
+  ): EndpointConnection!
   "Gateways, or addresses of gateways, that are not used."
   refusedGateways: [RefusedGateway!]!
   "The connected proxies in the network, one item for each stream. The default page size is 50."
@@ -7688,6 +7756,10 @@ func (ec *executionContext) childFields_Explanation(ctx context.Context, field g
 	switch field.Name {
 	case "snapshotVersion":
 		return ec.fieldContext_Explanation_snapshotVersion(ctx, field)
+	case "proxy":
+		return ec.fieldContext_Explanation_proxy(ctx, field)
+	case "service":
+		return ec.fieldContext_Explanation_service(ctx, field)
 	case "endpoints":
 		return ec.fieldContext_Explanation_endpoints(ctx, field)
 	case "findings":
@@ -7826,6 +7898,10 @@ func (ec *executionContext) childFields_Network(ctx context.Context, field graph
 		return ec.fieldContext_Network_gated(ctx, field)
 	case "gateways":
 		return ec.fieldContext_Network_gateways(ctx, field)
+	case "services":
+		return ec.fieldContext_Network_services(ctx, field)
+	case "endpoints":
+		return ec.fieldContext_Network_endpoints(ctx, field)
 	case "refusedGateways":
 		return ec.fieldContext_Network_refusedGateways(ctx, field)
 	case "proxies":

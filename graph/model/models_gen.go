@@ -543,6 +543,10 @@ type ExpectedRevisionInput struct {
 type Explanation struct {
 	// The version of the snapshot that it describes.
 	SnapshotVersion string `json:"snapshotVersion"`
+	// The proxy: its latest stream.
+	Proxy *Proxy `json:"proxy,omitempty"`
+	// The service that the hostname and the port mean for the proxy; null if there is none. Several namespaces can have the hostname.
+	Service *Service `json:"service,omitempty"`
 	// Every endpoint of every cluster, including those that the proxy does not use.
 	Endpoints []EndpointExplanation `json:"endpoints"`
 	// What is wrong with the service and with the configuration objects for its hostname, including fields that are not supported (NOT_HONOURED).

@@ -100,12 +100,14 @@ func (o *objects) spread(selected *ast.FragmentSpread, rows int) int {
 var weights = map[string]int{
 	"ConfigObject.status": 8, "ConfigObject.yaml": 8, "Query.overview": 800, "Query.history": 300, "Query.configObject(at)": 800,
 	"Query.history.totalCount": 1600, "Query.history(filter)": 1600, "Query.node": 16, "Query.services(orderBy)": 300,
-	"Query.proxies(orderBy)": 300, "Query.explain": 100, "Query.configObjects(orderBy)": 300, "Query.history(orderBy)": 1600,
+	"Query.proxies(orderBy)": 750, "Query.explain": 100, "Query.configObjects(orderBy)": 300, "Query.history(orderBy)": 1600,
 	// All endpoints are visited; the deliveries and findings of all objects are looked at, as for the overview.
-	"Query.endpoints(filter)": 800, "Query.configObjects(filter.rejected)": 800, "Query.configObjects(filter.hasFindings)": 800,
+	"Query.endpoints(filter)": 500, "Query.configObjects(filter.rejected)": 800, "Query.configObjects(filter.hasFindings)": 800,
 	// All resources of the type are listed for a page, and each is decoded to be shown.
 	"ProxyConfig.resources": 200, "ProxyResource.sent": 8, "ProxyResource.acked": 8, "ProxyResource.causes": 1,
-	"Query.proxies(filter)": 600, // All proxies are visited, and the network of each is looked up.
+	// All services or proxies are visited; for a network, the endpoints of each service, or the network of each proxy.
+	"Query.services(filter)": 20, "Query.services(filter.networkID)": 400,
+	"Query.proxies(filter)": 200, "Query.proxies(filter.networkID)": 1900,
 }
 
 // once are what fields cost beside that the first time in an operation, however often it asks for
@@ -113,8 +115,10 @@ var weights = map[string]int{
 // group of proxies is filtered once by the same filter. A proxy is in one group, or in that of
 // each of its services.
 var once = map[string]int{
-	"Cluster.proxies": 100, "Network.proxies": 500, "Service.proxies": 800,
-	"Cluster.proxies(filter)": 600, "Network.proxies(filter)": 600, "Service.proxies(filter)": 800,
+	"Network.services": 450, "Network.endpoints": 450, "Network.endpoints(filter)": 500, "Cluster.endpoints(filter)": 600,
+	"Cluster.proxies": 100, "Network.proxies": 1900, "Service.proxies": 800,
+	"Cluster.proxies(filter)": 200, "Network.proxies(filter)": 200, "Service.proxies(filter)": 200,
+	"Cluster.proxies(filter.networkID)": 1900, "Network.proxies(filter.networkID)": 1900, "Service.proxies(filter.networkID)": 1900,
 }
 
 // listed is how many items a list without pages counts for, if they lead to a connection or to a
@@ -132,13 +136,16 @@ func (o *objects) weight(field *ast.Field) int {
 		o.once[share{name: name}] = shared
 	}
 	for _, argument := range field.Arguments {
-		with := name + "(" + argument.Name + ")"
-		cost += weights[with]
+		parts := []string{argument.Name}
 		for _, given := range o.given(argument.Value) {
-			cost += weights[name+"("+argument.Name+"."+given+")"]
+			parts = append(parts, argument.Name+"."+given)
 		}
-		if shared := once[with]; shared > 0 {
-			o.once[share{with, field}] = shared
+		for _, part := range parts {
+			with := name + "(" + part + ")"
+			cost += weights[with]
+			if shared := once[with]; shared > 0 {
+				o.once[share{with, field}] = shared
+			}
 		}
 	}
 	if counted(field.SelectionSet) {

@@ -22,7 +22,7 @@ import (
 	"isthmus.dev/isthmus/graph/transport"
 	"isthmus.dev/isthmus/internal/clientaddr"
 	"isthmus.dev/isthmus/internal/drainclock"
-	gatewaynames "isthmus.dev/isthmus/internal/gatewaydns"
+	"isthmus.dev/isthmus/internal/gatewaydns"
 	"isthmus.dev/isthmus/internal/hub/clusters"
 	"isthmus.dev/isthmus/internal/hub/collectors"
 	"isthmus.dev/isthmus/internal/hub/identities"
@@ -276,7 +276,7 @@ func (r *rooms) core() map[string]func(context.Context) error {
 		"status":        r.writeStatus,
 		"readiness":     r.ready.run,
 		"memory":        memory.Release,
-		"gatewaynames":  gatewaynames.New(gatewaynames.Options{Snapshots: r.snapshots, To: resolver, Logger: r.logger}).Run,
+		"gatewaynames":  gatewaydns.New(gatewaydns.Options{Snapshots: r.snapshots, To: resolver, Logger: r.logger}).Run,
 		"drains":        drainclock.New(drainclock.Options{Snapshots: r.snapshots, To: clock, Logger: r.logger}).Run,
 		"jwks":          fetch.New(keys).Run,
 	}

@@ -39,7 +39,7 @@ type Elector struct {
 	until time.Time // this hub is the leader before it
 }
 
-// New makes a Elector that Run keeps.
+// New makes an Elector that Run keeps.
 func New(o Options) *Elector {
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
@@ -47,17 +47,17 @@ func New(o Options) *Elector {
 }
 
 // Changed has a value after Leads may have changed, for one reader.
-func (t *Elector) Changed() <-chan struct{} { return t.changed }
+func (e *Elector) Changed() <-chan struct{} { return e.changed }
 
-// Leads reports whether this hub is the leader now. An leader that cannot renew its entry stops
+// Leads reports whether this hub is the leader now. A leader that cannot renew its entry stops
 // before another one may take over.
-func (t *Elector) Leads() bool {
-	if t.o.Record == nil {
+func (e *Elector) Leads() bool {
+	if e.o.Record == nil {
 		return true
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return time.Now().Before(t.until)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Now().Before(e.until)
 }
 
 // entry is what the record says. Each renewal is another value.
@@ -74,28 +74,28 @@ type firstSeen struct {
 }
 
 // Run takes part in the election until the context ends. Then it lets another hub have it.
-func (t *Elector) Run(ctx context.Context) error {
-	if t.o.Record == nil {
+func (e *Elector) Run(ctx context.Context) error {
+	if e.o.Record == nil {
 		return nil
 	}
 	var seen firstSeen
 	failed := false
 	for ctx.Err() == nil {
-		err := t.turn(ctx, &seen)
+		err := e.turn(ctx, &seen)
 		if err != nil && ctx.Err() == nil && !failed {
-			t.o.Logger.Warn("the store does not say which hub is the leader", slog.String("task", t.o.What), slog.Any("err", err))
+			e.o.Logger.Warn("the store does not say which hub is the leader", slog.String("task", e.o.What), slog.Any("err", err))
 		}
 		failed = err != nil
-		retry.Sleep(ctx, t.o.TTL/5)
+		retry.Sleep(ctx, e.o.TTL/5)
 	}
-	t.release(context.WithoutCancel(ctx))
+	e.release(context.WithoutCancel(ctx))
 	return nil
 }
 
 // turn renews the entry, or takes it over where its leader was silent for the TTL.
-func (t *Elector) turn(ctx context.Context, seen *firstSeen) error {
+func (e *Elector) turn(ctx context.Context, seen *firstSeen) error {
 	asked := time.Now()
-	value, revision, err := t.o.Record.Load(ctx)
+	value, revision, err := e.o.Record.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the entry: %w", err)
 	}
@@ -103,34 +103,34 @@ func (t *Elector) turn(ctx context.Context, seen *firstSeen) error {
 		*seen = firstSeen{revision: revision, since: asked}
 		_ = json.Unmarshal(value, &seen.entry) // what cannot be read has no leader
 	}
-	if seen.Hub != t.o.Hub && seen.Term > 0 && asked.Sub(seen.since) < t.o.TTL {
-		t.lead(time.Time{}, seen.Hub)
+	if seen.Hub != e.o.Hub && seen.Term > 0 && asked.Sub(seen.since) < e.o.TTL {
+		e.lead(time.Time{}, seen.Hub)
 		return nil
 	}
-	next, err := json.Marshal(entry{t.o.Hub, seen.Term + 1})
+	next, err := json.Marshal(entry{e.o.Hub, seen.Term + 1})
 	if err != nil {
 		return fmt.Errorf("writing the entry: %w", err)
 	}
-	saved, err := t.o.Record.Save(ctx, next, seen.revision)
+	saved, err := e.o.Record.Save(ctx, next, seen.revision)
 	if err != nil || !saved {
 		seen.since = time.Time{} // it is read again
 		return err
 	}
-	seen.Hub, seen.Term, seen.since = t.o.Hub, seen.Term+1, time.Time{}
-	t.lead(asked.Add(t.o.TTL*4/5), t.o.Hub)
+	seen.Hub, seen.Term, seen.since = e.o.Hub, seen.Term+1, time.Time{}
+	e.lead(asked.Add(e.o.TTL*4/5), e.o.Hub)
 	return nil
 }
 
 // lead notes until when this hub is the leader.
-func (t *Elector) lead(until time.Time, leader string) {
-	t.mu.Lock()
-	was := time.Now().Before(t.until)
-	t.until = until
-	t.mu.Unlock()
+func (e *Elector) lead(until time.Time, leader string) {
+	e.mu.Lock()
+	was := time.Now().Before(e.until)
+	e.until = until
+	e.mu.Unlock()
 	if is := !until.IsZero(); was != is {
-		t.o.Logger.Info("the leader changed", slog.String("task", t.o.What), slog.String("hub", leader), slog.Bool("leads", is))
+		e.o.Logger.Info("the leader changed", slog.String("task", e.o.What), slog.String("hub", leader), slog.Bool("leads", is))
 		select {
-		case t.changed <- struct{}{}:
+		case e.changed <- struct{}{}:
 		default:
 		}
 	}
@@ -139,16 +139,16 @@ func (t *Elector) lead(until time.Time, leader string) {
 // goodbye is how long a hub that stops tries to let another one take over at once.
 const goodbye = 500 * time.Millisecond
 
-func (t *Elector) release(ctx context.Context) {
-	if !t.Leads() {
+func (e *Elector) release(ctx context.Context) {
+	if !e.Leads() {
 		return
 	}
-	t.lead(time.Time{}, "")
+	e.lead(time.Time{}, "")
 	ctx, cancel := context.WithTimeout(ctx, goodbye)
 	defer cancel()
-	value, revision, err := t.o.Record.Load(ctx)
+	value, revision, err := e.o.Record.Load(ctx)
 	var now entry
-	if err == nil && json.Unmarshal(value, &now) == nil && now.Hub == t.o.Hub {
-		_, _ = t.o.Record.Save(ctx, nil, revision) // else its time ends
+	if err == nil && json.Unmarshal(value, &now) == nil && now.Hub == e.o.Hub {
+		_, _ = e.o.Record.Save(ctx, nil, revision) // else its time ends
 	}
 }

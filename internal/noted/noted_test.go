@@ -169,3 +169,26 @@ func TestR96NeighboursOfAChangeAreNotAffected(t *testing.T) {
 		t.Errorf("a change of one of two values made %d: %q", made, after.values)
 	}
 }
+
+// TestR96KeysThatBeginAlikeAreApart: who read a key is not affected by a key that it begins with.
+func TestR96KeysThatBeginAlikeAreApart(t *testing.T) {
+	var before btree.Map[int]
+	txn := before.Txn()
+	txn.Set("x", 1)
+	txn.Set("x\x00y", 1)
+	now := txn.Commit()
+	var short, long noted.Reader
+	view := noted.ViewOf(words, before, now)
+	view.Get(&short, "x")
+	view.Get(&long, "x\x00y")
+	notes := noted.Notes{}.Txn()
+	notes.Replace("short", short)
+	notes.Replace("long", long)
+	next := now.Txn()
+	next.Set("x", 2)
+	var affected []string
+	noted.ViewOf(words, now, next.Commit()).Affected(notes.Commit(), func(value string) { affected = append(affected, value) })
+	if !slices.Equal(affected, []string{"short"}) {
+		t.Errorf("the change affects %q", affected)
+	}
+}

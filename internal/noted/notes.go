@@ -63,7 +63,7 @@ func (n Notes) Txn() Txn { return Txn{readers: n.readers.Txn(), values: n.values
 func (t *Txn) Commit() Notes { return Notes{readers: t.readers.Commit(), values: t.values.Commit()} }
 
 // Replace notes that the value was computed from what the reader read, and from nothing
-// else. The reader is over with it.
+// else. The reader must not be used afterwards.
 func (t *Txn) Replace(value string, r Reader) {
 	before, _ := t.values.Get(value)
 	for at := range before {

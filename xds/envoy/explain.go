@@ -29,13 +29,28 @@ const (
 // sends to it when it is called at that port, and why. It builds what the proxy
 // is given and tells the reasons for it; nothing but the arguments is read.
 func Explain(n node.Node, host federation.Hostname, port uint16, s *federation.Snapshot) []federation.Explanation {
-	v := node.ViewOf(n, s.Read())
-	e := explainer{node: v.Node(), snapshot: s, view: v}
+	e := newExplainer(n, s)
 	var all []federation.Explanation
 	for _, service := range s.ByHostname(host) {
 		all = append(all, e.service(service, port)...)
 	}
 	return all
+}
+
+// Reached is the service that a hostname and a port mean for the proxy; nil: there is none.
+func Reached(n node.Node, host federation.Hostname, port uint16, s *federation.Snapshot) *federation.Service {
+	e := newExplainer(n, s)
+	for _, of := range s.ByHostname(host) {
+		if _, served := e.served(of, port); served.Service != nil {
+			return of
+		}
+	}
+	return nil
+}
+
+func newExplainer(n node.Node, s *federation.Snapshot) explainer {
+	v := node.ViewOf(n, s.Read())
+	return explainer{node: v.Node(), snapshot: s, view: v}
 }
 
 type explainer struct {
@@ -46,8 +61,17 @@ type explainer struct {
 
 // service explains the endpoints of one service.
 func (e explainer) service(s *federation.Service, port uint16) []federation.Explanation {
+	none, served := e.served(s, port)
+	if served.Service != nil {
+		return e.built(served)
+	}
+	return each(s, func(federation.Explanation) federation.Explanation { return none })
+}
+
+// served is the port at which the proxy reaches the service. The zero one: none says why it does not.
+func (e explainer) served(s *federation.Service, port uint16) (none federation.Explanation, served service.ServedPort) {
 	number, isTCP := service.TCPPort(s, port)
-	none := federation.Explanation{Via: federation.ViaNone}
+	none.Via = federation.ViaNone
 	owner := service.ServedPort{}
 	if isTCP {
 		owner, _ = service.FirstOwner(e.snapshot.ByHostname(s.Key.Hostname), port, e.node.Namespace, e.sees)
@@ -71,9 +95,9 @@ func (e explainer) service(s *federation.Service, port uint16) []federation.Expl
 		r := service.HostnameTaken(owner, s, e.node.Namespace)
 		none.Code, none.Message = r.Code, r.Message
 	default:
-		return e.built(service.ServedPort{Service: s, Port: number})
+		served = service.ServedPort{Service: s, Port: number}
 	}
-	return each(s, func(federation.Explanation) federation.Explanation { return none })
+	return none, served
 }
 
 func (e explainer) read() *federation.Reader { return e.snapshot.Read().For(e.node.Cluster) }

@@ -23,7 +23,8 @@ func TestK86PortsOfSidecarsAreReported(t *testing.T) {
 		"a protocol that is detected":       {&networking.ServicePort{Number: 15021}, []string{"240.0.1.1"}, true},
 		"connections to a range":            {&networking.ServicePort{Number: 15006, Protocol: "TCP"}, []string{"240.0.1.0/24"}, true},
 		"connections to an address":         {&networking.ServicePort{Number: 15006, Protocol: "TCP"}, []string{"240.0.1.1"}, false},
-		"connections to an automatic VIP":   {&networking.ServicePort{Number: 15006, Protocol: "TCP"}, nil, false},
+		"connections to an automatic VIP":   {&networking.ServicePort{Number: 15006, Protocol: "TCP"}, nil, true},
+		"connections to a VIP and a range":  {&networking.ServicePort{Number: 15090, Protocol: "TCP"}, []string{"240.0.1.1", "240.0.2.0/24"}, true},
 		"datagrams":                         {&networking.ServicePort{Number: 15001, Protocol: "UDP"}, []string{"240.0.1.1"}, false},
 		"requests at a port beside these":   {&networking.ServicePort{Number: 15002, Protocol: "HTTP"}, []string{"240.0.1.1"}, false},
 		"requests at the port of the admin": {&networking.ServicePort{Number: 15000, Protocol: "HTTP"}, []string{"240.0.1.1"}, false},
@@ -45,7 +46,7 @@ func TestK86PortsOfSidecarsAreReported(t *testing.T) {
 			for _, p := range problems {
 				said = append(said, p.Code+" "+p.Field)
 			}
-			if got := strings.Join(said, ", "); (got == "PORT_RESERVED spec.ports[0].number") != c.reported || !c.reported && got != "" {
+			if got := strings.Join(said, ", "); (got == "PORT_OF_SIDECAR spec.ports[0].number") != c.reported || !c.reported && got != "" {
 				t.Errorf("the problems are %q", got)
 			}
 		})

@@ -6,7 +6,7 @@ import "isthmus.dev/isthmus/federation"
 const (
 	codeAddress     = "ADDRESS_INVALID"
 	codePort        = "PORT_INVALID"
-	codeReserved    = "PORT_RESERVED"
+	codeReserved    = "PORT_OF_SIDECAR"
 	codePortUnknown = "PORT_UNKNOWN"
 	codeProtocol    = "APP_PROTOCOL_UNKNOWN"
 	codeEndpoint    = "ENDPOINT_UNUSED"

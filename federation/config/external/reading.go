@@ -168,8 +168,8 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 		}
 		undeclared := p.GetProtocol() == "" && federation.MayDetect(number)
 		if r.isTaken(number, protocol, undeclared) {
-			n.Add(codeReserved, at("spec.ports", i)+".number", "sidecars listen at port %d themselves, some with Istio's agent only: "+
-				"requests to it are not routed there; use another port", number)
+			n.Add(codeReserved, at("spec.ports", i)+".number", "sidecars, or Istio's agents beside them, listen at port %d themselves: "+
+				"what is sent to it there is not routed; use another port", number)
 		}
 		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol, Undeclared: undeclared})
 		target, ok := portNumber(cmp.Or(r.targetOf(p), p.GetNumber()))
@@ -183,9 +183,10 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 
 // isTaken reports whether sidecars would need a listener for the port at every address, where they have one of their own.
 func (r *Reading) isTaken(number uint16, protocol federation.Protocol, undeclared bool) bool {
-	given := slices.ContainsFunc(r.vips, netip.Prefix.IsSingleIP)
+	ranges := func(vip netip.Prefix) bool { return !vip.IsSingleIP() }
+	everywhere := len(r.vips) == 0 || slices.ContainsFunc(r.vips, ranges) // an automatic VIP is for proxies that capture DNS
 	return federation.TakenBySidecars(number, true) && protocol.Transport() == federation.TransportTCP &&
-		(protocol.IsHTTP() || undeclared || !given && !r.automatic)
+		(protocol.IsHTTP() || undeclared || everywhere)
 }
 
 // target is where a workload listens for the port of that name unless it says so

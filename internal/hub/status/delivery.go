@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"
+	"isthmus.dev/isthmus/internal/retry"
 	"isthmus.dev/isthmus/xds"
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
@@ -30,6 +31,9 @@ func (d Delivery) Rollout(after, upTo uint64) ([]graph.ProxyState, <-chan struct
 // catchUp is how long streams may take to find out what a change means for them.
 const catchUp = 500 * time.Millisecond
 
+// catchUpPace is how long a wait lets proxies report before it looks at them again.
+const catchUpPace = 2 * time.Millisecond
+
 // caughtUp is the fleet once all streams know what the version means for them; after
 // that time those that do not count as pending, whether it means something or not.
 func (d Delivery) caughtUp(version uint64) *fleet.Value {
@@ -45,6 +49,7 @@ func (d Delivery) caughtUp(version uint64) *fleet.Value {
 		case <-limit.C:
 			return now
 		}
+		retry.Sleep(context.Background(), catchUpPace) // each build makes another value, too
 	}
 }
 

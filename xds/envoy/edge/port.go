@@ -99,7 +99,7 @@ func addServer(ports []*listenPort, s *Server, at *listenPort) []*listenPort {
 		p.leaveOut(s, resource.ReasonInvalidRule, s.cannot)
 	case p.isAgents():
 		p.leaveOut(s, resource.ReasonPortReserved, fmt.Sprintf(
-			"port %d is one of Istio's agent beside the gateway, which does not listen there; use another port", p.number))
+			"port %d is used by Istio's agent, so the gateway does not listen there; use another port", p.number))
 	case len(p.servers) > 0 && p.protocol != how:
 		p.losesTo(p.servers[0], s, fmt.Sprintf("port %d speaks %s for %s, which comes first; take another port for %s", p.number,
 			p.protocol, p.servers[0].title(), how))
