@@ -185,7 +185,7 @@ func network(n *federation.Network) string {
 func TestAllReadsAreTested(t *testing.T) {
 	notReads := []string{"Deps", "Apart", "At", "Objects", "For"}
 	for prefix, of := range map[string]reflect.Type{
-		"": reflect.TypeFor[*federation.Reader](), "At.": reflect.TypeFor[federation.NotedSite](),
+		"": reflect.TypeFor[*federation.Reader](), "At.": reflect.TypeFor[federation.NotedPlace](),
 		"Objects.": reflect.TypeFor[federation.NotedObjects](),
 	} {
 		for i := range of.NumMethod() {
