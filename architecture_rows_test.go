@@ -83,7 +83,9 @@ func compared(n ast.Node) []ast.Expr {
 func TestK83ProvidersAreAskedForTraits(t *testing.T) {
 	t.Parallel()
 	sources(t, func(s source) {
-		isKind := func(e ast.Expr) bool { return s.names(e, "federation", []string{"Kubernetes", "Consul", "External", "MCP", "Mock"}) }
+		isKind := func(e ast.Expr) bool {
+			return s.names(e, "federation", []string{"Kubernetes", "Consul", "External", "MCP", "Mock"})
+		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if of, is := n.(*ast.FuncDecl); is && of.Recv != nil && s.names(of.Recv.List[0].Type, "federation", []string{"Provider"}) {
 				return false

@@ -34,7 +34,10 @@ func (q query) Explain(ctx context.Context, proxy, hostname string, port int, _ 
 			"no proxy %q is connected, or several have that name: give its whole node ID, with CLUSTER/ before it where proxies of several clusters have the same", proxy)
 	}
 	all := found.Endpoints
-	out := &model.Explanation{Service: service(from, found.Service), SnapshotVersion: strconv.FormatUint(from.Version(), 10), Endpoints: make([]model.EndpointExplanation, len(all))}
+	out := &model.Explanation{
+		Service: service(from, found.Service), SnapshotVersion: strconv.FormatUint(from.Version(), 10),
+		Endpoints: make([]model.EndpointExplanation, len(all)),
+	}
 	if latest := connected(ctx).ByProxy(found.Proxy); latest != nil {
 		shown := model.NewProxy(from, latest)
 		out.Proxy = &shown

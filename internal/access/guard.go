@@ -103,7 +103,8 @@ func (g *Guard) identify(ctx context.Context) (Caller, Method, error) {
 	case has && over:
 		certified.Expired = expired
 		g.log.Info(clientaddr.Of(addressOf(ctx)), "an expired token beside a certificate does not count",
-			slog.String("address", clientaddr.Text(addressOf(ctx))), slog.String("workload", certified.Workload.String()), slog.Time("expired", expired))
+			slog.String("address", clientaddr.Text(addressOf(ctx))), slog.String("workload", certified.Workload.String()),
+			slog.Time("expired", expired))
 		return certified, ByCertificate, nil
 	case has && shown.token == "":
 		return certified, ByCertificate, nil

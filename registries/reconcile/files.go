@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/filewatch"
+	"isthmus.dev/isthmus/internal/kube"
 )
 
 // fileInterval is the time between two reads of the kubeconfigs that the config file
