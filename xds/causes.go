@@ -20,7 +20,7 @@ type madeFrom struct {
 // it is first needed, and does not wait for builds.
 func causesIn(latest *federation.Snapshot) func(of *group, name string) []federation.ObjectKey {
 	var mu sync.Mutex
-	read := map[*group]madeFrom{}
+	r, read := latest.Read(), map[*group]madeFrom{}
 	return func(of *group, name string) []federation.ObjectKey {
 		mu.Lock()
 		defer mu.Unlock()
@@ -29,14 +29,14 @@ func causesIn(latest *federation.Snapshot) func(of *group, name string) []federa
 			from = madeFromIn(of.index)
 			read[of] = from
 		}
-		return from.causes(of, name, latest)
+		return from.causes(of, name, latest, r)
 	}
 }
 
-func (m madeFrom) causes(of *group, name string, latest *federation.Snapshot) []federation.ObjectKey {
+func (m madeFrom) causes(of *group, name string, latest *federation.Snapshot, r *federation.Reader) []federation.ObjectKey {
 	var found []federation.ObjectKey
 	for _, key := range m.objects[name] {
-		if o, exists := latest.Object(key); exists && envoy.Concerns(o, of.facet) {
+		if o, exists := latest.Object(key); exists && envoy.Concerns(o, of.facet, r) {
 			found = append(found, key)
 		}
 	}

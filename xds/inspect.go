@@ -6,6 +6,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
@@ -14,10 +15,15 @@ import (
 // configuration object of the snapshot.
 func (s *Server) Object(of *federation.Snapshot, proxies *fleet.Value, key federation.ObjectKey) fleet.Affected {
 	question := fleet.Question{Object: key, Changed: s.changed.of(of, key)}
-	if o, ok := of.Object(key); ok {
+	o, exists := of.Object(key)
+	if exists {
 		question.Secrets, question.Built = secretsFor(o), s.builtForServices(of, o)
 	}
+	r := of.Read()
 	for _, g := range s.builtFrom.OfObject(key) {
+		if exists && !envoy.Concerns(o, g.facet, r) {
+			continue // it was read, and is for others
+		}
 		if numbers := g.numbersOf(key, s.names); len(numbers) > 0 {
 			question.Built = append(question.Built, fleet.Built{Group: g.id, Numbers: numbers})
 		}

@@ -121,6 +121,19 @@ func (c Callers) see(o *federation.Object, mesh *federation.MeshSettings) bool {
 	return federation.VisibleFrom(exportTo, o.Key.Namespace, c.Namespace)
 }
 
+// MayUse reports whether the callers use the rule where it comes first: they see it, and it is of their namespace, the
+// root namespace, or that of a service of its hosts.
+func (c Callers) MayUse(o *federation.Object, r *federation.Reader) bool {
+	mesh := r.Mesh()
+	if !c.see(o, mesh) {
+		return false
+	}
+	return o.Key.Namespace == c.Namespace || o.Key.Namespace == mesh.Root() || slices.ContainsFunc(Hosts(o), func(host string) bool {
+		_, exists := r.Spec(federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: o.Key.Namespace})
+		return exists || strings.HasPrefix(host, "*")
+	})
+}
+
 func forEveryone(o *federation.Object, mesh *federation.MeshSettings) bool {
 	rule, ok := Spec(o)
 	return ok && rule.GetWorkloadSelector() == nil &&

@@ -10,9 +10,12 @@ import (
 
 // Callers are the facet's proxies. What is shared by many namespaces is built by
 // the rules that everyone sees; node.ScopeNamespaced has what a namespace sees beside these.
-func (v *View) Callers() destinationrule.Callers {
-	if v.Facet.Has(node.NamespaceRules) {
-		return destinationrule.Callers{Namespace: v.Facet.Namespace, Labels: v.Facet.HasLabels}
+func (v *View) Callers() destinationrule.Callers { return CallersOf(v.Facet) }
+
+// CallersOf are the proxies of a facet.
+func CallersOf(f node.Facet) destinationrule.Callers {
+	if f.Has(node.NamespaceRules) {
+		return destinationrule.Callers{Namespace: f.Namespace, Labels: f.HasLabels}
 	}
 	return destinationrule.Everyone()
 }

@@ -46,7 +46,7 @@ func authorizationFields() *table {
 }
 
 // selects reports whether a policy selects the facet's proxies.
-func selects(o *federation.Object, f node.Facet) bool {
+func selects(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
 	p, is := o.Spec.(facet.Attached)
 	return !is || facet.Selects(p, o.Key.Namespace, f)
 }

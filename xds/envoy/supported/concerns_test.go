@@ -19,9 +19,10 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
-// Objects that select proxies concern those that they select.
-func TestObjectsConcernTheProxiesThatTheySelect(t *testing.T) {
+// TestG90ObjectsConcernTheProxiesThatTheySelect: objects that select proxies, or are exported to some, concern these alone.
+func TestG90ObjectsConcernTheProxiesThatTheySelect(t *testing.T) {
 	t.Parallel()
+	nothing := federation.Empty().Read()
 	web := &selection.WorkloadSelector{MatchLabels: map[string]string{"app": "web"}}
 	for _, c := range []struct {
 		kind     federation.Kind
@@ -37,13 +38,17 @@ func TestObjectsConcernTheProxiesThatTheySelect(t *testing.T) {
 		{node.EnvoyFilterKind, &envoyfilters.EnvoyFilter{}, node.ScopeInbound, false, false},                 // facets name theirs
 		{node.TelemetryKind, &telemetry.Telemetry{}, node.ScopeInbound, false, false},                        // and these
 		{destinationrule.Kind, &networking.DestinationRule{}, node.ScopeNamespaced, true, true},
+		{destinationrule.Kind, &networking.DestinationRule{ExportTo: []string{"."}}, node.ScopeNamespaced, true, true},
+		{destinationrule.Kind, &networking.DestinationRule{ExportTo: []string{"."}}, node.ScopePublic, false, false}, // those of all namespaces
+		{destinationrule.Kind, &networking.DestinationRule{ExportTo: []string{"bank"}}, node.ScopeNamespaced, false, false},
+		{destinationrule.Kind, &networking.DestinationRule{WorkloadSelector: web}, node.ScopeNamespaced, true, false},
 	} {
 		o := &federation.Object{
 			Key:  federation.ObjectKey{Group: c.kind.Group, Kind: c.kind.Name, Namespace: "shop", Name: "a"},
 			Spec: c.spec,
 		}
 		for label, want := range map[string]bool{"app=web": c.web, "app=api": c.api} {
-			if got := supported.Concerns(o, node.Facet{Scope: c.scope, Namespace: "shop", Labels: label}); got != want {
+			if got := supported.Concerns(o, node.Facet{Scope: c.scope, Namespace: "shop", Labels: label}, nothing); got != want {
 				t.Errorf("%s concerns facets %s with %s: %t, want %t", o.Key, c.scope, label, got, want)
 			}
 		}

@@ -9,9 +9,14 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/destinationrule"
+	"isthmus.dev/isthmus/xds/envoy/facet"
+	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-var _ = add(row{kind: destinationrule.Kind, table: destinationRuleFields()})
+var _ = add(row{
+	kind: destinationrule.Kind, table: destinationRuleFields(),
+	concerns: func(o *federation.Object, f node.Facet, r *federation.Reader) bool { return facet.CallersOf(f).MayUse(o, r) },
+})
 
 // destinationRuleFields says the same of every place where a policy may stand.
 func destinationRuleFields() *table {

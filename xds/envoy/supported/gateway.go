@@ -14,7 +14,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-var _ = add(row{kind: gateway.Kind, table: gatewayFields(), concerns: func(o *federation.Object, f node.Facet) bool {
+var _ = add(row{kind: gateway.Kind, table: gatewayFields(), concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
 	spec, is := o.Spec.(*networking.Gateway)
 	return !is || f.HasLabels(spec.GetSelector()) && o.Credentials.Concerns(f.Namespace)
 }})

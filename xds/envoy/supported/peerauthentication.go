@@ -10,7 +10,7 @@ import (
 
 var _ = add(row{
 	kind: authentication.PeerKind, table: &table{fields: []string{"selector.matchLabels", "mtls.mode", "portLevelMtls"}},
-	concerns: func(o *federation.Object, f node.Facet) bool {
+	concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
 		spec, is := o.Spec.(*security.PeerAuthentication)
 		return !is || !f.Has(node.Inbound) || authentication.SelectsPeers(spec, f.HasLabels)
 	},

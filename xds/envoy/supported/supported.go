@@ -52,7 +52,7 @@ type row struct {
 	merged bool
 	// concerns reports whether resources for a facet can be made of an object; nil: of each. A builder reads
 	// all Gateways, for example, and uses those that select its proxies.
-	concerns func(*federation.Object, node.Facet) bool
+	concerns func(*federation.Object, node.Facet, *federation.Reader) bool
 }
 
 var rows = federation.Rows[row]{}
@@ -93,9 +93,9 @@ func Idle(kind federation.Kind) string { return rows[kind].idle }
 func Merged(kind federation.Kind) bool { return rows[kind].merged }
 
 // Concerns reports whether resources for the facet can be made of the object.
-func Concerns(o *federation.Object, f node.Facet) bool {
+func Concerns(o *federation.Object, f node.Facet, r *federation.Reader) bool {
 	concerns := rows[o.Key.Of()].concerns
-	return concerns == nil || concerns(o, f)
+	return concerns == nil || concerns(o, f, r)
 }
 
 // OfHub are those of the supported fields that decide what the hub does, and are not part of a resource.
