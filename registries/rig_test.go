@@ -59,32 +59,14 @@ type hub struct {
 	*registries.Supervisor
 	*federation.Aggregate
 	history *registrytest.History
-	log     *logText
+	log     *strings.Builder
 	stop    func()
-}
-
-// logText is a log that may be read while it is written.
-type logText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // start runs a supervisor with these clusters.
 func start(t *testing.T, dir string, clusters ...registries.Cluster) *hub {
 	t.Helper()
-	h := &hub{history: &registrytest.History{}, log: &logText{}}
+	h := &hub{history: &registrytest.History{}, log: &strings.Builder{}}
 	h.Aggregate = federation.NewAggregate(h.history)
 	h.Supervisor = registries.New(registries.Options{
 		Aggregate: h.Aggregate, Dir: dir, Logger: slog.New(slog.NewTextHandler(h.log, nil)),

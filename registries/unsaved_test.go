@@ -43,7 +43,7 @@ func TestF20StateThatCannotBeSavedIsAProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		log := &logText{}
+		log := &strings.Builder{}
 		counted, snapshots := &unsavedMetrics{}, federation.NewAggregate(nil)
 		s := registries.New(registries.Options{Aggregate: snapshots, Dir: dir, Metrics: counted, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		s.Attach(cluster("c1", "", registrytest.Says(registrytest.Full(1, 3))))

@@ -8,8 +8,9 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// Explain says which service a connected proxy reaches at a hostname, and for each endpoint of it whether a connected proxy sends to
-// it, and why; false where no such proxy is connected, or several are. The proxy is
+// Explain says which service a connected proxy reaches at a hostname, and for each endpoint
+// of it whether the proxy sends to it, and why; false where no such proxy is connected, or
+// several are. The proxy is
 // named by its node ID or by the third part of it, and by CLUSTER/ before that where
 // proxies of several clusters have the same.
 func (*Server) Explain(
@@ -28,9 +29,9 @@ func (*Server) Explain(
 	if found == nil {
 		return fleet.Explained{}, false
 	}
+	reached, endpoints := envoy.Explain(*found, host, port, of)
 	return fleet.Explained{
-		Proxy: fleet.ProxyID{Cluster: found.Cluster, NodeID: found.ID}, Service: envoy.Reached(*found, host, port, of),
-		Endpoints: envoy.Explain(*found, host, port, of),
+		Proxy: fleet.ProxyID{Cluster: found.Cluster, NodeID: found.ID}, Service: reached, Endpoints: endpoints,
 	}, true
 }
 

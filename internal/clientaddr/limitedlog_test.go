@@ -1,39 +1,19 @@
 package clientaddr
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// lines is a log that may be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // TestR46ACrowdDoesNotFloodTheLog: 10,000 proxies connect at once. The log has some
 // of them, later how many more there were, and meanwhile what another one refuses.
 func TestR46ACrowdDoesNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var written lines
+		var written strings.Builder
 		logger := slog.New(slog.NewTextHandler(&written, nil))
 		c := NewLimitedLog(logger)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -61,7 +61,7 @@ func TestGRPCClientsAreToldWhatTheyCannotReach(t *testing.T) {
 	if got := fmt.Sprint(explained(w, n, 80)); got != "[10.0.1.1@c1 DIRECT DIRECT 10.0.2.1@c2 NONE NO_IDENTITY]" {
 		t.Errorf("it is explained as %s", got)
 	}
-	for _, e := range envoy.Explain(n, webKey.Hostname, 80, w.snapshot) {
+	for _, e := range explain(w, n, 80) {
 		if !e.Included && !strings.Contains(e.Message, "gRPC clients without a proxy") {
 			t.Errorf("the reason is %q", e.Message)
 		}

@@ -25,47 +25,33 @@ const (
 	ExplainedAlias       = "ALIAS"        // the service is another name of one that has the endpoints
 )
 
-// Explain says for each endpoint of the services of a hostname whether the proxy
-// sends to it when it is called at that port, and why. It builds what the proxy
-// is given and tells the reasons for it; nothing but the arguments is read.
-func Explain(n node.Node, host federation.Hostname, port uint16, s *federation.Snapshot) []federation.Explanation {
-	e := newExplainer(n, s)
-	var all []federation.Explanation
-	for _, service := range s.ByHostname(host) {
-		all = append(all, e.service(service, port)...)
-	}
-	return all
-}
-
-// Reached is the service that a hostname and a port mean for the proxy; nil: there is none.
-func Reached(n node.Node, host federation.Hostname, port uint16, s *federation.Snapshot) *federation.Service {
-	e := newExplainer(n, s)
-	for _, of := range s.ByHostname(host) {
-		if _, served := e.served(of, port); served.Service != nil {
-			return of
-		}
-	}
-	return nil
-}
-
-func newExplainer(n node.Node, s *federation.Snapshot) explainer {
+// Explain says which service a hostname and a port mean for the proxy (nil: none), and
+// for each endpoint of the services of the hostname whether the proxy sends to it when it
+// is called at that port, and why. It builds what the proxy is given and tells the
+// reasons for it; nothing but the arguments is read.
+func Explain(
+	n node.Node, host federation.Hostname, port uint16, s *federation.Snapshot,
+) (reached *federation.Service, all []federation.Explanation) {
 	v := node.ViewOf(n, s.Read())
-	return explainer{node: v.Node(), snapshot: s, view: v}
+	e := explainer{node: v.Node(), snapshot: s, view: v}
+	for _, of := range s.ByHostname(host) {
+		none, served := e.served(of, port)
+		if served.Service == nil {
+			all = append(all, each(of, func(federation.Explanation) federation.Explanation { return none })...)
+			continue
+		}
+		if reached == nil {
+			reached = of
+		}
+		all = append(all, e.built(served)...)
+	}
+	return reached, all
 }
 
 type explainer struct {
 	node     node.Node
 	snapshot *federation.Snapshot
 	view     node.View
-}
-
-// service explains the endpoints of one service.
-func (e explainer) service(s *federation.Service, port uint16) []federation.Explanation {
-	none, served := e.served(s, port)
-	if served.Service != nil {
-		return e.built(served)
-	}
-	return each(s, func(federation.Explanation) federation.Explanation { return none })
 }
 
 // served is the port at which the proxy reaches the service. The zero one: none says why it does not.

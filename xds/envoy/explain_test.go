@@ -16,10 +16,16 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
+// explain is what Explain says of the endpoints of web.
+func explain(w *fixture, n envoy.Node, port uint16) []federation.Explanation {
+	_, endpoints := envoy.Explain(n, webKey.Hostname, port, w.snapshot)
+	return endpoints
+}
+
 // explained writes what Explain reports about web as ADDRESS@CLUSTER VIA CODE CAUSE.
 func explained(w *fixture, n envoy.Node, port uint16) []string {
 	var all []string
-	for _, e := range envoy.Explain(n, webKey.Hostname, port, w.snapshot) {
+	for _, e := range explain(w, n, port) {
 		text := fmt.Sprintf("%s@%s %s %s", e.Endpoint.Address, e.Cluster(), e.Via, e.Code)
 		if e.Cause != (federation.ObjectKey{}) {
 			text += " " + e.Cause.Title()
@@ -128,7 +134,7 @@ func TestPropertyExplainAgreesWithWhatIsBuilt(t *testing.T) {
 			built = append(built, address)
 		}
 		slices.Sort(built)
-		if got := sockets(envoy.Explain(one(t), webKey.Hostname, 80, w.snapshot), w.snapshot, "n1"); !slices.Equal(got, built) {
+		if got := sockets(explain(w, one(t), 80), w.snapshot, "n1"); !slices.Equal(got, built) {
 			rt.Fatalf("explained are %q, built %q", got, built)
 		}
 	})
@@ -172,7 +178,7 @@ func TestExplainAgreesWithARealEnvoy(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	if want := sockets(envoy.Explain(one(t), webKey.Hostname, 80, w.snapshot), w.snapshot, "n1"); !slices.Equal(got, want) || len(got) == 0 {
+	if want := sockets(explain(w, one(t), 80), w.snapshot, "n1"); !slices.Equal(got, want) || len(got) == 0 {
 		t.Errorf("Envoy has %q, explained are %q", got, want)
 	}
 	if fmt.Sprint(weighs) != "map[10.1.0.1:8080:2 10.5.0.1:8080:2 192.0.2.2:15443:3 192.0.2.3:15443:3]" {

@@ -63,7 +63,7 @@ func TestF86AllGatewaysOfANetworkAreDown(t *testing.T) {
 			if got := priorities(t, c.with.found(false, "192.0.2.1", "192.0.2.2"), one(t)); got != c.want {
 				t.Errorf("priorities are %s, want %s", got, c.want)
 			}
-			for _, e := range envoy.Explain(one(t), webKey.Hostname, 80, c.with.snapshot) {
+			for _, e := range explain(c.with, one(t), 80) {
 				if !e.Included {
 					t.Errorf("%s is excluded: %s", e.Endpoint.Address, e.Message)
 				}
