@@ -96,6 +96,7 @@ func BenchmarkU61Filters(b *testing.B) {
 		`{proxies(filter:{type:ROUTER}){totalCount}}`,
 		`{proxies(filter:{nodeIDContains:"x"}){totalCount}}`,
 		`{proxies(filter:{networkID:"none"}){totalCount}}`,
+		`{a:proxies(filter:{networkID:"x"}){totalCount} b:proxies(filter:{networkID:"y"}){totalCount} c:proxies(filter:{networkID:"z"}){totalCount}}`,
 		`{proxies(filter:{syncState:NACKED}){totalCount}}`,
 		`{proxies(first:1,orderBy:{field:SYNC_STATE}){nodes{nodeID}}}`,
 		`{network(networkID:"n1"){proxies(first:1){totalCount}}}`,

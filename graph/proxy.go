@@ -62,16 +62,6 @@ func proxyPage(
 	return model.Shown(by.page(list, window), func(of *fleet.Proxy) model.Proxy { return model.NewProxy(snapshot(ctx), of) }), err
 }
 
-// fitsProxy reports whether a stream fits. What the stream itself has is compared first: the network
-// of a proxy is looked up in the snapshot.
-func fitsProxy(from *federation.Snapshot, of *fleet.Proxy, filter *model.ProxyFilter) bool {
-	return filter == nil || fits(filter.ClusterID, string(of.Cluster)) && fits(filter.Namespace, of.Namespace) &&
-		(filter.Type == nil || *filter.Type == model.TypeOf(of)) &&
-		(filter.SyncState == nil || *filter.SyncState == model.WorstState(of)) &&
-		(filter.NodeIDContains == nil || strings.Contains(strings.ToLower(of.NodeID), strings.ToLower(*filter.NodeIDContains))) &&
-		(filter.NetworkID == nil || *filter.NetworkID == string(model.PlaceOf(from, of).Network))
-}
-
 // Services are those that have an endpoint at an address of the proxy.
 func (proxyResolver) Services(
 	ctx context.Context, of *model.Proxy, first *int, after *string, last *int, before *string, filter *model.ServiceFilter,

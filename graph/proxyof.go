@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 
 	"isthmus.dev/isthmus/federation"
@@ -18,14 +19,23 @@ type members struct {
 	byCluster func() map[federation.ClusterID][]*fleet.Proxy
 	byNetwork func() map[federation.NetworkID][]*fleet.Proxy
 	byService func() map[federation.ServiceKey][]*fleet.Proxy
-	filtered  sync.Map // of func() []*fleet.Proxy, by the name of the list and the filter
+	networks  func() map[*fleet.Proxy]federation.NetworkID // of all proxies: a look at the workload of each
+	filtered  sync.Map                                     // of func() []*fleet.Proxy, by the name of the list and the filter
 }
 
 func membersOf(from func() *federation.Snapshot, proxies func() *fleet.Value) *members {
+	networks := sync.OnceValue(func() map[*fleet.Proxy]federation.NetworkID {
+		all := map[*fleet.Proxy]federation.NetworkID{}
+		for of := range proxies().Proxies() {
+			all[of] = model.PlaceOf(from(), of).Network
+		}
+		return all
+	})
 	return &members{
+		networks:  networks,
 		byCluster: grouped(proxies, func(of *fleet.Proxy) []federation.ClusterID { return []federation.ClusterID{of.Cluster} }),
 		byNetwork: grouped(proxies, func(of *fleet.Proxy) []federation.NetworkID {
-			return []federation.NetworkID{model.PlaceOf(from(), of).Network}
+			return []federation.NetworkID{networks()[of]}
 		}),
 		byService: grouped(proxies, func(of *fleet.Proxy) []federation.ServiceKey {
 			return servicesAt(from(), model.PlaceOf(from(), of))
@@ -55,9 +65,18 @@ func (m *members) filteredBy(
 		return list, err
 	}
 	once, _ := m.filtered.LoadOrStore(list.Name+"\x00"+string(text), sync.OnceValue(func() []*fleet.Proxy {
-		return slices.Collect(fitting(list.Items, func(of *fleet.Proxy) bool { return fitsProxy(snapshot(ctx), of, filter) }))
+		return slices.Collect(fitting(list.Items, func(of *fleet.Proxy) bool { return m.fits(of, filter) }))
 	}))
 	return model.ListMade(list.Name, once.(func() []*fleet.Proxy), list.Key), nil
+}
+
+// fits reports whether a stream fits. What the stream itself has is compared first.
+func (m *members) fits(of *fleet.Proxy, filter *model.ProxyFilter) bool {
+	return filter == nil || fits(filter.ClusterID, string(of.Cluster)) && fits(filter.Namespace, of.Namespace) &&
+		(filter.Type == nil || *filter.Type == model.TypeOf(of)) &&
+		(filter.SyncState == nil || *filter.SyncState == model.WorstState(of)) &&
+		(filter.NodeIDContains == nil || strings.Contains(strings.ToLower(of.NodeID), strings.ToLower(*filter.NodeIDContains))) &&
+		(filter.NetworkID == nil || *filter.NetworkID == string(m.networks()[of]))
 }
 
 // proxiesOf is a page of the streams of a group that fit.

@@ -107,7 +107,7 @@ var weights = map[string]int{
 	"ProxyConfig.resources": 200, "ProxyResource.sent": 8, "ProxyResource.acked": 8, "ProxyResource.causes": 1,
 	// All services or proxies are visited; for a network, the endpoints of each service, or the network of each proxy.
 	"Query.services(filter)": 20, "Query.services(filter.networkID)": 400,
-	"Query.proxies(filter)": 200, "Query.proxies(filter.networkID)": 1900,
+	"Query.proxies(filter)": 200,
 }
 
 // once are what fields cost beside that the first time in an operation, however often it asks for
@@ -116,10 +116,19 @@ var weights = map[string]int{
 // each of its services.
 var once = map[string]int{
 	"Network.services": 450, "Network.endpoints": 450, "Network.endpoints(filter)": 500, "Cluster.endpoints(filter)": 600,
-	"Cluster.proxies": 100, "Network.proxies": 1900, "Service.proxies": 800,
-	"Cluster.proxies(filter)": 200, "Network.proxies(filter)": 200, "Service.proxies(filter)": 200,
-	"Cluster.proxies(filter.networkID)": 1900, "Network.proxies(filter.networkID)": 1900, "Service.proxies(filter.networkID)": 1900,
+	"Cluster.proxies": 100, "Service.proxies": 800,
+	"Cluster.proxies(filter)": 200, "Network.proxies(filter)": 200, "Service.proxies(filter)": 200, networksOfProxies: 1900,
 }
+
+// together are the fields and arguments whose work an operation does once for all of them.
+var together = map[string]string{
+	"Network.proxies": networksOfProxies, "Query.proxies(filter.networkID)": networksOfProxies,
+	"Cluster.proxies(filter.networkID)": networksOfProxies, "Network.proxies(filter.networkID)": networksOfProxies,
+	"Service.proxies(filter.networkID)": networksOfProxies,
+}
+
+// networksOfProxies is a look at the workload of each proxy, whose network it has.
+const networksOfProxies = "networks of proxies"
 
 // listed is how many items a list without pages counts for, if they lead to a connection or to a
 // field with a weight. The weight of ProxyConfig.resources is that of all types of a proxy.
@@ -132,9 +141,7 @@ const (
 func (o *objects) weight(field *ast.Field) int {
 	name := field.ObjectDefinition.Name + "." + field.Name
 	cost := weights[name]
-	if shared := once[name]; shared > 0 {
-		o.once[share{name: name}] = shared
-	}
+	o.share(name, nil)
 	for _, argument := range field.Arguments {
 		parts := []string{argument.Name}
 		for _, given := range o.given(argument.Value) {
@@ -143,15 +150,24 @@ func (o *objects) weight(field *ast.Field) int {
 		for _, part := range parts {
 			with := name + "(" + part + ")"
 			cost += weights[with]
-			if shared := once[with]; shared > 0 {
-				o.once[share{with, field}] = shared
-			}
+			o.share(with, field)
 		}
 	}
 	if counted(field.SelectionSet) {
 		cost += weights[name+".totalCount"]
 	}
 	return cost
+}
+
+// share notes what the operation does once: for all fields of the name, or for this one.
+func (o *objects) share(name string, field *ast.Field) {
+	key := share{name, field}
+	if all, ok := together[name]; ok {
+		key = share{name: all}
+	}
+	if cost := once[key.name]; cost > 0 {
+		o.once[key] = cost
+	}
 }
 
 // given are the fields that an input has, as it is written or as its variable holds it.
