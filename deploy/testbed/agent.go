@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +31,7 @@ type AgentOptions struct {
 	Router    bool              // A gateway, not a sidecar.
 	Machine   bool              // It keeps its certificates in a folder, as Istio's packages for machines have it.
 	Env       []string          // Further settings, NAME=VALUE.
+	Hosts     map[string]string // Addresses by name, as the cluster's DNS has them.
 	Config    map[string]any    // Further fields of its ProxyConfig.
 }
 
@@ -78,7 +82,7 @@ func StartAgent(t testing.TB, o AgentOptions) *Agent {
 	if o.Router {
 		kind = "router"
 	}
-	a.Process = StartProgram(t, ProgramOptions{
+	run := ProgramOptions{
 		Name: "agent-" + name, Path: program, Args: []string{
 			"proxy", kind, "--domain", namespace + ".svc.cluster.local",
 			"--log_output_level=default:info",
@@ -89,8 +93,36 @@ func StartAgent(t testing.TB, o AgentOptions) *Agent {
 			"ISTIO_META_CLUSTER_ID=" + o.Cluster, "PROXY_CONFIG=" + string(config), "XDS_ROOT_CA=" + roots, "CA_ROOT_CA=" + roots,
 			"ISTIO_META_INTERCEPTION_MODE=REDIRECT", "TRUST_DOMAIN=cluster.local",
 		}, o.Env...),
-	})
+	}
+	if len(o.Hosts) > 0 {
+		a.names(t, &run, o.Hosts)
+	}
+	a.Process = StartProgram(t, run)
 	return a
+}
+
+// withHosts runs a program as a user with another /etc/hosts: FILE USER PROGRAM ARGUMENTS. The
+// user need not be able to reach the program.
+const withHosts = `mount --bind "$1" /etc/hosts && exec 4<"$3" && user=$2 && shift 3 &&
+exec setpriv --reuid "$user" --regid "$user" --clear-groups /proc/self/fd/4 "$@"`
+
+// names has the program find the addresses of names.
+func (a *Agent) names(t testing.TB, run *ProgramOptions, hosts map[string]string) {
+	t.Helper()
+	text := "127.0.0.1 localhost\n"
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		text += hosts[name] + " " + name + "\n"
+	}
+	file := a.file(t, "etc/hosts", []byte(text))
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatalf("starting Istio's agent: %v", err)
+	}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		t.Fatalf("starting Istio's agent: %v", err)
+	}
+	run.Args = append([]string{"-m", "/bin/sh", "-c", withHosts, "sh", file, strconv.Itoa(run.UID), run.Path}, run.Args...)
+	run.Path, run.UID = unshare, 0
 }
 
 // WaitReady returns when the agent says that the proxy takes traffic.
