@@ -16,7 +16,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// explain is what Explain says of the endpoints of web.
+// explain returns what Explain reports about the endpoints of web.
 func explain(w *fixture, n envoy.Node, port uint16) []federation.Explanation {
 	_, endpoints := envoy.Explain(n, webKey.Hostname, port, w.snapshot)
 	return endpoints
