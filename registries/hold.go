@@ -46,13 +46,13 @@ func losses(before, after shards) (services, endpoints loss) {
 			services.lost++
 			is = &federation.Shard{}
 		}
-		stays := map[socket]bool{}
+		stays := map[endpointKey]bool{}
 		for i := range is.Endpoints {
-			stays[socketOf(&is.Endpoints[i])] = true
+			stays[endpointKeyOf(&is.Endpoints[i])] = true
 		}
 		endpoints.of += len(was.Endpoints)
 		for i := range was.Endpoints {
-			if !stays[socketOf(&was.Endpoints[i])] {
+			if !stays[endpointKeyOf(&was.Endpoints[i])] {
 				endpoints.lost++
 			}
 		}
@@ -61,17 +61,17 @@ func losses(before, after shards) (services, endpoints loss) {
 }
 
 // socket is what makes an endpoint the same one in two lists.
-type socket struct {
+type endpointKey struct {
 	address federation.Address
 	network federation.NetworkID
 }
 
-func socketOf(e *federation.Endpoint) socket {
+func endpointKeyOf(e *federation.Endpoint) endpointKey {
 	network := e.Network
 	if network == "" {
 		network = federation.DefaultNetwork
 	}
-	return socket{address: e.Address, network: network}
+	return endpointKey{address: e.Address, network: network}
 }
 
 // hold is a suspicious list that waits for a second one.

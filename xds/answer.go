@@ -11,8 +11,8 @@ import (
 
 // accept handles an ACK of the response with that nonce. An answer to a later
 // response is one to all before it, since a client reads them in order.
-func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
-	for _, f := range s.responses.landed(nonce) {
+func (s *subscription) accept(nonce string, now time.Time) (answered *sentResponse) {
+	for _, f := range s.responses.answered(nonce) {
 		s.client.accept(f)
 		answered = f
 	}
@@ -40,10 +40,10 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *flight) {
 // refuse handles a NACK and prepares the one repair response: the good
 // resources of the refused response once more, and for each bad one what the
 // client last accepted, or, where resources have parts, some of what is new.
-func (s *subscription) refuse(nonce, text string, now time.Time) (answered *flight) {
+func (s *subscription) refuse(nonce, text string, now time.Time) (answered *sentResponse) {
 	var fresh []*resource
 	var removed []string
-	for _, f := range s.responses.landed(nonce) {
+	for _, f := range s.responses.answered(nonce) {
 		answered = f
 		fresh = append(fresh, f.resources...)
 		if !f.repair { // removals are repeated once

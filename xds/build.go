@@ -20,7 +20,7 @@ func (g *group) prepare(names []string) {
 	}
 	var missing []string
 	for _, name := range names {
-		if c := g.cells[name]; g.names.has(name) && (c == nil || c.dirty) {
+		if c := g.subscribed[name]; g.names.has(name) && (c == nil || c.dirty) {
 			missing = append(missing, name)
 		}
 	}
@@ -70,10 +70,10 @@ func (g *group) unbuilt(name string, err error) built {
 }
 
 func (g *group) take(name string, b built) {
-	c := g.cells[name]
+	c := g.subscribed[name]
 	if c == nil {
-		c = &cell{}
-		g.cells[name] = c
+		c = &subscribedResource{}
+		g.subscribed[name] = c
 	}
 	absent := c.absent
 	defer func() {

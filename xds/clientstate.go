@@ -27,7 +27,7 @@ func (c *clientState) sent(name string, r *resource) entry {
 }
 
 // accept notes that the client has accepted what the response contained.
-func (c *clientState) accept(f *flight) {
+func (c *clientState) accept(f *sentResponse) {
 	for _, r := range f.resources {
 		has := c.slots.update(r.name, func(e entry) entry {
 			if e != (entry{}) { // else the client dropped it

@@ -37,7 +37,7 @@ func (m clientModel) put(name string, e entry) {
 	}
 }
 
-func (m clientModel) accept(f *flight) {
+func (m clientModel) accept(f *sentResponse) {
 	for _, r := range f.resources {
 		if e, exists := m[r.name]; exists {
 			m.put(r.name, entry{sent: e.sent, acked: r, lapsed: e.lapsed && !sameContent(e.sent, r)})
@@ -48,7 +48,7 @@ func (m clientModel) accept(f *flight) {
 	}
 }
 
-func (m clientModel) takeBack(f *flight) {
+func (m clientModel) takeBack(f *sentResponse) {
 	for _, r := range f.resources {
 		if e := m[r.name]; e.sent == r {
 			m.tell(r.name, e.acked)
@@ -67,36 +67,36 @@ func (m clientModel) contents() map[string]entry {
 
 // clientHistory is a client and its model, and the values that were made of it.
 type clientHistory struct {
-	client  clientState
-	model   clientModel
-	flights []*flight
-	values  []*delivered
-	want    []map[string]entry
+	client clientState
+	model  clientModel
+	sent   []*sentResponse
+	values []*delivered
+	want   []map[string]entry
 }
 
 func (h *clientHistory) send(names []string, version string) {
-	f := &flight{}
+	f := &sentResponse{}
 	for _, name := range names {
 		r := &resource{name: name, version: version}
 		h.client.sent(name, r)
 		h.model.tell(name, r)
 		f.resources = append(f.resources, r)
 	}
-	h.flights = append(h.flights, f)
+	h.sent = append(h.sent, f)
 }
 
 func (h *clientHistory) remove(name string) {
 	h.client.sent(name, nil)
 	h.model.tell(name, nil)
-	h.flights = append(h.flights, &flight{removed: []string{name}})
+	h.sent = append(h.sent, &sentResponse{removed: []string{name}})
 }
 
 func (h *clientHistory) answer(accepted bool) {
-	if len(h.flights) == 0 {
+	if len(h.sent) == 0 {
 		return
 	}
-	f := h.flights[0]
-	h.flights = h.flights[1:]
+	f := h.sent[0]
+	h.sent = h.sent[1:]
 	if accepted {
 		h.client.accept(f)
 		h.model.accept(f)

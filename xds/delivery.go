@@ -42,8 +42,8 @@ type emptiness struct {
 	snapshot uint64
 }
 
-// maxChunk bounds the resources of one response where responses may be split.
-const maxChunk = 2 << 20
+// maxResponseBytes bounds the resources of one response where responses may be split.
+const maxResponseBytes = 2 << 20
 
 // batch is what a response is going to change.
 type batch struct {
@@ -128,14 +128,14 @@ func (s *streamState) gather(sub *subscription, free bool, now time.Time) batch 
 	}
 	sub.queue.urgent = false
 	sub.queue.shrink()
-	s.chunk(sub, &b)
+	s.leaveForLater(sub, &b)
 	return b
 }
 
-// chunk leaves for later responses what is too much for one. Of secrets that is
+// leaveForLater leaves for later responses what is too much for one. Of secrets that is
 // more than one: Envoy refuses a response as a whole, and one whose files are
 // missing is not to keep the others from it.
-func (s *streamState) chunk(sub *subscription, b *batch) {
+func (s *streamState) leaveForLater(sub *subscription, b *batch) {
 	sortResources(b.changed)
 	if sub.whole() {
 		return
@@ -143,7 +143,7 @@ func (s *streamState) chunk(sub *subscription, b *batch) {
 	size, apart := 0, sub.kind.Has(envoy.Confidential)
 	for i, r := range b.changed {
 		size += r.size()
-		if i > 0 && (size > maxChunk || apart) {
+		if i > 0 && (size > maxResponseBytes || apart) {
 			for _, later := range b.changed[i:] {
 				sub.queue.enqueue(later.name, trigger{urgent: true})
 			}
@@ -179,7 +179,7 @@ func (s *streamState) guard(sub *subscription, b *batch, now time.Time) {
 
 // send makes the response and notes what it tells the client.
 func (s *streamState) send(sub *subscription, b batch, now time.Time) *response {
-	f := &flight{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
+	f := &sentResponse{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
 	makeRoom(sub.client.slots, len(b.changed))
 	for _, r := range b.changed {
 		delete(sub.queue.pending, r.name)

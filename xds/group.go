@@ -18,21 +18,21 @@ type group struct {
 	*hooks
 	id fleet.Group // 0: no stream uses it
 
-	mu        sync.Mutex
-	snapshot  *federation.Snapshot // nil before the first sync
-	names     *nameSet
-	fixedDeps federation.Deps // what the fixed names were made from
-	cells     map[string]*cell
-	index     *derive.Index[string]
-	absent    absences
-	parts     partCache
-	log       changeLog
-	blame     *blame
-	faults    *faults
+	mu         sync.Mutex
+	snapshot   *federation.Snapshot // nil before the first sync
+	names      *nameSet
+	fixedDeps  federation.Deps // what the fixed names were made from
+	subscribed map[string]*subscribedResource
+	index      *derive.Index[string]
+	absent     absences
+	parts      partCache
+	log        changeLog
+	blame      *blame
+	faults     *faults
 }
 
-// cell is a resource that a client subscribed to.
-type cell struct {
+// subscribedResource is a resource that a client subscribed to.
+type subscribedResource struct {
 	resource *resource // nil: does not exist
 	deps     federation.Deps
 	absent   bool // resource is nil, and the index knows it
@@ -45,7 +45,7 @@ func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	of := &recipe{kind, facet, make}
 	to := &hooks{failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {}, moved: func() {}}
 	g := &group{
-		recipe: of, hooks: to, cells: map[string]*cell{}, index: derive.NewIndex[string](), absent: absences{names: map[string]struct{}{}},
+		recipe: of, hooks: to, subscribed: map[string]*subscribedResource{}, index: derive.NewIndex[string](), absent: absences{names: map[string]struct{}{}},
 		parts: partCache{}, blame: newBlame(), faults: &faults{to, kind, map[string][]envoy.Reason{}},
 	}
 	g.names = newNameSet(of, g.faults)
@@ -83,7 +83,7 @@ func (g *group) resync() {
 	r := g.snapshot.Read()
 	g.names.reset(g.snapshot, r)
 	g.noteFixed(r.Deps())
-	for name, c := range g.cells {
+	for name, c := range g.subscribed {
 		c.dirty = true
 		if !g.names.has(name) {
 			g.forget(name)
@@ -128,7 +128,7 @@ func (g *group) touch(name string) {
 		return
 	}
 	name, _ = g.parts.touch(name)
-	if c := g.cells[name]; c != nil {
+	if c := g.subscribed[name]; c != nil {
 		if c.dirty {
 			return // in the log, and no stream looked since
 		}
@@ -141,7 +141,7 @@ func (g *group) touch(name string) {
 func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, c := range g.cells {
+	for _, c := range g.subscribed {
 		g.reasoned(c.reasons, nil)
 		c.reasons = nil
 	}
@@ -152,7 +152,7 @@ func (g *group) close() {
 }
 
 func (g *group) forget(name string) {
-	if c := g.cells[name]; c != nil {
+	if c := g.subscribed[name]; c != nil {
 		g.index.Replace(name, c.deps, federation.Deps{})
 		g.parts.forget(name, g.index)
 		g.reasoned(c.reasons, nil)
@@ -160,7 +160,7 @@ func (g *group) forget(name string) {
 		if c.absent {
 			g.absent.set(name, false)
 		}
-		delete(g.cells, name)
+		delete(g.subscribed, name)
 		g.blame.forget(name)
 		g.moved()
 	}
@@ -174,10 +174,10 @@ func (g *group) get(name string) *resource {
 	if !g.names.has(name) {
 		return nil
 	}
-	if c := g.cells[name]; c == nil || c.dirty {
+	if c := g.subscribed[name]; c == nil || c.dirty {
 		g.take(name, g.build(name))
 	}
-	return g.cells[name].resource
+	return g.subscribed[name].resource
 }
 
 // list returns every name that may exist, in no order.

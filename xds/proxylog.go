@@ -58,7 +58,7 @@ func (st *stream) noteUntraced(kind envoy.Type, now *fleet.Delivery) {
 }
 
 // logNack writes what a proxy refused, and why.
-func (st *stream) logNack(kind envoy.Type, f *flight, text string) {
+func (st *stream) logNack(kind envoy.Type, f *sentResponse, text string) {
 	st.server.limitedLog.Log(st.client.log, slog.LevelWarn, "proxy rejected configuration", slog.String("type", string(kind)),
 		slog.Int("resources", len(f.resources)),
 		slog.String("err", reasonOf(text)))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// flight is a response that is not answered yet.
-type flight struct {
+// sentResponse is a response that is not answered yet.
+type sentResponse struct {
 	nonce, version string
 	sent           time.Time
 	snapshot       uint64
@@ -18,7 +18,7 @@ type flight struct {
 // responses are what was sent of a type: those that are not answered yet, and which was the
 // last. They say when the next push may go.
 type responses struct {
-	unanswered []*flight // oldest first
+	unanswered []*sentResponse // oldest first
 	lastNonce  string
 	lastSent   time.Time
 }
@@ -27,7 +27,7 @@ type responses struct {
 const maxInflight = 16
 
 // add notes that the response is on its way.
-func (r *responses) add(f *flight) {
+func (r *responses) add(f *sentResponse) {
 	if len(r.unanswered) == maxInflight {
 		r.unanswered[1].follow(r.unanswered[0])
 		r.unanswered = r.unanswered[1:]
@@ -47,17 +47,17 @@ func (r *responses) freeAt(t timing) time.Time {
 	return at
 }
 
-// landed takes the flight of that nonce, and all before it, out of the air.
-func (r *responses) landed(nonce string) []*flight {
-	i := slices.IndexFunc(r.unanswered, func(f *flight) bool { return f.nonce == nonce })
-	landed := r.unanswered[:i+1]
-	r.unanswered = slices.Clone(r.unanswered[i+1:]) // what has landed is kept no longer
-	return landed
+// answered returns the response with that nonce and all before it, and forgets them: they are answered.
+func (r *responses) answered(nonce string) []*sentResponse {
+	i := slices.IndexFunc(r.unanswered, func(f *sentResponse) bool { return f.nonce == nonce })
+	answered := r.unanswered[:i+1]
+	r.unanswered = slices.Clone(r.unanswered[i+1:]) // what has answered is kept no longer
+	return answered
 }
 
 // follow adds what an earlier response changed and this one did not: an answer to this one
 // answers both. A client that answers nothing has the hub keep each name once.
-func (f *flight) follow(earlier *flight) {
+func (f *sentResponse) follow(earlier *sentResponse) {
 	later := map[string]struct{}{}
 	for _, r := range f.resources {
 		later[r.name] = struct{}{}

@@ -19,10 +19,10 @@ type streamState struct {
 	reopen   func(envoy.Type) []source // nil: the sources are still the right ones
 	count    func(Event, envoy.Type)
 	answered func(envoy.Type, time.Duration)
-	nacked   func(envoy.Type, *flight, string) // nil: not called
-	prefix   string                            // of nonces: other streams have others
-	sent     uint64                            // responses
-	snapshot uint64                            // version that was last collected
+	nacked   func(envoy.Type, *sentResponse, string) // nil: not called
+	prefix   string                                  // of nonces: other streams have others
+	sent     uint64                                  // responses
+	snapshot uint64                                  // version that was last collected
 	// moved reports whether the sources may be others in the snapshot than in those before;
 	// nil: they never are.
 	moved func(*federation.Snapshot) bool
@@ -86,7 +86,7 @@ func (s *streamState) readSotW(sub *subscription, r request, asked bool, now tim
 	return read
 }
 
-func (s *streamState) answer(sub *subscription, r request, now time.Time) *flight {
+func (s *streamState) answer(sub *subscription, r request, now time.Time) *sentResponse {
 	if r.nonce == "" {
 		return nil
 	}

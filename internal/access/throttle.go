@@ -18,35 +18,35 @@ const (
 	maxBuckets     = 10_000
 )
 
-// suspect is whom a failure is counted for.
-type suspect struct {
+// bucketKey is whom a failure is counted for.
+type bucketKey struct {
 	from     netip.Prefix
 	workload question
 }
 
-// suspectOf is whom a token of the subject is counted for. One that claims nothing is as all such of its source.
-func suspectOf(from netip.Addr, cluster federation.ClusterID, subject string) suspect {
+// bucketKeyOf is whom a token of the subject is counted for. One that claims nothing is as all such of its source.
+func bucketKeyOf(from netip.Addr, cluster federation.ClusterID, subject string) bucketKey {
 	if subject == "" {
-		return suspect{from: clientaddr.Of(from)}
+		return bucketKey{from: clientaddr.Of(from)}
 	}
-	return suspect{clientaddr.Of(from), ask(cluster, Token(subject))}
+	return bucketKey{clientaddr.Of(from), ask(cluster, Token(subject))}
 }
 
 // throttle is for one goroutine at a time.
 type throttle struct {
-	workloads buckets[suspect]
+	workloads buckets[bucketKey]
 	sources   buckets[netip.Prefix]
 }
 
 func newThrottle() throttle {
-	return throttle{newBuckets[suspect](failures), newBuckets[netip.Prefix](failuresSource)}
+	return throttle{newBuckets[bucketKey](failures), newBuckets[netip.Prefix](failuresSource)}
 }
 
-func (t throttle) may(s suspect, now time.Time) bool {
+func (t throttle) may(s bucketKey, now time.Time) bool {
 	return t.workloads.has(s, now) && t.sources.has(s.from, now)
 }
 
-func (t throttle) failed(s suspect, now time.Time) {
+func (t throttle) failed(s bucketKey, now time.Time) {
 	t.workloads.take(s, now)
 	t.sources.take(s.from, now)
 }

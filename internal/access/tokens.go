@@ -36,7 +36,7 @@ type TokenOptions struct {
 // goroutines.
 type Tokens struct {
 	o       TokenOptions
-	flights singleflight.Group
+	reviews singleflight.Group
 
 	mu       sync.Mutex
 	clients  map[federation.ClusterID]*attached
@@ -89,7 +89,7 @@ var errThrottled = errors.New("too many of your tokens were refused; wait a minu
 // check tells whose token it is and when it ends. A refusal is definite; every
 // other error means that it could not be found out.
 func (t *Tokens) check(ctx context.Context, from netip.Addr, cluster federation.ClusterID, token Token) (Account, error) {
-	who := suspectOf(from, cluster, t.makerOf(cluster).subject(token))
+	who := bucketKeyOf(from, cluster, t.makerOf(cluster).subject(token))
 	if !t.mayTry(&who) && !t.isGood(cluster, token) {
 		return Account{}, errThrottled
 	}
@@ -176,8 +176,8 @@ type inquiry struct {
 	cluster federation.ClusterID
 	uid     string // of kube-system
 	token   Token
-	who     *suspect  // nil: the token was good before
-	seen    time.Time // when the answer that does not suffice was found; zero: there was none
+	who     *bucketKey // nil: the token was good before
+	seen    time.Time  // when the answer that does not suffice was found; zero: there was none
 }
 
 func (in inquiry) source() netip.Prefix {
@@ -191,7 +191,7 @@ func (in inquiry) source() netip.Prefix {
 // review is remembered, and outlives the context.
 func (t *Tokens) ask(ctx context.Context, in inquiry) <-chan singleflight.Result {
 	q := ask(in.cluster, in.token)
-	return t.flights.DoChan(string(q[:]), func() (any, error) {
+	return t.reviews.DoChan(string(q[:]), func() (any, error) {
 		// A review may have ended between the caller's look and this one.
 		if a, is := t.newer(q, in); is {
 			return a, nil
@@ -233,13 +233,13 @@ func (t *Tokens) still(cluster federation.ClusterID, token Token) error {
 }
 
 // mayTry reports whether neither the workload nor its source failed too often.
-func (t *Tokens) mayTry(who *suspect) bool {
+func (t *Tokens) mayTry(who *bucketKey) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return who == nil || t.throttle.may(*who, t.o.Now())
 }
 
-func (t *Tokens) failed(who *suspect) {
+func (t *Tokens) failed(who *bucketKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if who != nil {

@@ -12,13 +12,13 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-// Carrier is a kind of objects of an attached cluster that name further clusters.
-type Carrier int
+// RemoteKind is a kind of objects of an attached cluster that name further clusters.
+type RemoteKind int
 
-// The carriers.
+// The kinds of objects that name clusters.
 const (
-	Secrets  Carrier = iota // Istio's remote secrets
-	Profiles                // ClusterProfiles of KEP-4322
+	Secrets  RemoteKind = iota // Istio's remote secrets
+	Profiles                   // ClusterProfiles of KEP-4322
 )
 
 // Remote is a cluster that an object of an attached cluster names.
@@ -30,18 +30,18 @@ type Remote struct {
 }
 
 // RemoteTaker takes what the objects of attached clusters say. It is called by
-// several goroutines, one at a time for each holder and carrier.
+// several goroutines, one at a time for each holder and kind.
 type RemoteTaker interface {
-	// Named is all that the carriers of the holder name now, sorted.
-	Named(holder federation.ClusterID, by Carrier, all []Remote)
+	// Named is all that the objects of the holder name now, sorted.
+	Named(holder federation.ClusterID, by RemoteKind, all []Remote)
 	// Unreadable says why they cannot be read; what was named stays. Unasked: the
 	// account may not read them and never could.
-	Unreadable(holder federation.ClusterID, by Carrier, why string, unasked bool)
+	Unreadable(holder federation.ClusterID, by RemoteKind, why string, unasked bool)
 }
 
 // RemoteOptions are what Remotes works with. Logger may be nil.
 type RemoteOptions struct {
-	Namespace string // of the carriers
+	Namespace string // of the objects
 	Snapshots interface{ Latest() *federation.Snapshot }
 	To        RemoteTaker
 	Logger    *slog.Logger
@@ -50,7 +50,7 @@ type RemoteOptions struct {
 // Remotes reads the objects of attached clusters that name further clusters.
 type Remotes struct {
 	o    RemoteOptions
-	by   Carrier
+	by   RemoteKind
 	read func(context.Context, *clusterReader) // until the context ends
 	mu   sync.Mutex
 	// active is the reader of each holder that counts: the latest that has read it.
@@ -59,7 +59,7 @@ type Remotes struct {
 	last   uint64
 }
 
-func newRemotes(o RemoteOptions, by Carrier, read func(context.Context, *clusterReader)) *Remotes {
+func newRemotes(o RemoteOptions, by RemoteKind, read func(context.Context, *clusterReader)) *Remotes {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Remotes{o: o, by: by, read: read, active: map[federation.ClusterID]uint64{}, known: map[federation.ClusterID]bool{}}
 }

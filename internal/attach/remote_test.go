@@ -24,7 +24,7 @@ type taker struct {
 	why   string
 }
 
-func (t *taker) Named(_ federation.ClusterID, _ attach.Carrier, all []attach.Remote) {
+func (t *taker) Named(_ federation.ClusterID, _ attach.RemoteKind, all []attach.Remote) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.named, t.why = nil, ""
@@ -33,7 +33,7 @@ func (t *taker) Named(_ federation.ClusterID, _ attach.Carrier, all []attach.Rem
 	}
 }
 
-func (t *taker) Unreadable(_ federation.ClusterID, _ attach.Carrier, why string, _ bool) {
+func (t *taker) Unreadable(_ federation.ClusterID, _ attach.RemoteKind, why string, _ bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.why = why

@@ -18,7 +18,7 @@ import (
 // once; the one of client-go decodes each object of a list twice.
 func (c *Client) Dynamic() (dynamic.Interface, error) {
 	config := dynamic.ConfigFor(c.config)
-	config.NegotiatedSerializer = onePass{config.NegotiatedSerializer}
+	config.NegotiatedSerializer = singlePassSerializer{config.NegotiatedSerializer}
 	config.APIPath = "/" // it is needed, and not used: the client names whole paths
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -31,11 +31,11 @@ func (c *Client) Dynamic() (dynamic.Interface, error) {
 	return dynamic.New(requests), nil
 }
 
-// onePass has lists in JSON read by decodeList.
-type onePass struct{ runtime.NegotiatedSerializer }
+// singlePassSerializer has lists in JSON read by decodeList.
+type singlePassSerializer struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes is part of runtime.NegotiatedSerializer.
-func (o onePass) SupportedMediaTypes() []runtime.SerializerInfo {
+func (o singlePassSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
 	types := slices.Clone(o.NegotiatedSerializer.SupportedMediaTypes())
 	for i := range types {
 		if types[i].MediaType == runtime.ContentTypeJSON {

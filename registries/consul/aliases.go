@@ -25,7 +25,7 @@ const (
 
 // addNames gives the service the other names that Consul's DNS has for it. The
 // endpoints of its shard are those of the instances, in their order.
-func (t *translator) addNames(o *offer, found []*instance, report *report) {
+func (t *translator) addNames(o *translation, found []*instance, report *report) {
 	host := string(o.key.Hostname)
 	name, ok := strings.CutSuffix(host, consulSuffix)
 	if !ok || strings.Contains(name, ".") {

@@ -125,8 +125,8 @@ const (
 	problemSize  = 480
 )
 
-// usage is what keeping the offer takes: its instances, and about how many bytes.
-func (o *offer) usage() federation.Usage {
+// usage is what keeping the translation takes: its instances, and about how many bytes.
+func (o *translation) usage() federation.Usage {
 	if o == nil {
 		return federation.Usage{}
 	}
@@ -163,11 +163,11 @@ func minus(u federation.Usage) federation.Usage {
 	return federation.Usage{Objects: -u.Objects, Bytes: -u.Bytes}
 }
 
-// fits checks that the offers may be kept beside, or instead of, the present ones.
-func (s *syncer) fits(offers map[string]*offer) error {
+// fits checks that the translations may be kept beside, or instead of, the present ones.
+func (s *syncer) fits(translations map[string]*translation) error {
 	all := s.model.used
-	for name, o := range offers {
-		all = all.Add(minus(s.model.offers[name].usage())).Add(o.usage())
+	for name, o := range translations {
+		all = all.Add(minus(s.model.translations[name].usage())).Add(o.usage())
 	}
 	return s.r.client.budget.limits.Check(all)
 }

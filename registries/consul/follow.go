@@ -23,10 +23,10 @@ const (
 
 // serviceUpdate is what a poller found out about one service.
 type serviceUpdate struct {
-	name   string
-	offer  *offer // nil where odd says why
-	direct bool   // the answer's headers tell whether rights hid anything
-	odd    *unreadable
+	name        string
+	translation *translation // nil where odd says why
+	direct      bool         // the answer's headers tell whether rights hid anything
+	odd         *unreadable
 }
 
 // pollers ask Consul, each in a goroutine of its own, and send what they find out.
@@ -123,23 +123,23 @@ func (w *watch) gather(first serviceUpdate) []serviceUpdate {
 // apply says what the answers change. What takes something away waits for a
 // proof of the source and the token; without it nothing of the batch is used.
 func (w *watch) apply(ctx context.Context, batch []serviceUpdate) error {
-	latest := map[string]*offer{}
+	latest := map[string]*translation{}
 	shrinks := false
 	for _, n := range batch {
-		known := w.model.offers[n.name]
+		known := w.model.translations[n.name]
 		if _, followed := w.services[n.name]; !followed {
 			continue
 		}
 		if n.odd != nil {
-			n.offer = w.spoilt(n.name, n.odd)
+			n.translation = w.spoilt(n.name, n.odd)
 		}
-		if known != nil && known.shrinks(n.offer) {
+		if known != nil && known.shrinks(n.translation) {
 			if !n.direct {
 				return errRelist
 			}
 			shrinks = true
 		}
-		latest[n.name] = n.offer
+		latest[n.name] = n.translation
 	}
 	if err := w.fits(latest); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (w *watch) apply(ctx context.Context, batch []serviceUpdate) error {
 }
 
 // publish changes the model and sends the difference as one edit, if there is any.
-func (w *watch) publish(set map[string]*offer, gone []string) {
+func (w *watch) publish(set map[string]*translation, gone []string) {
 	names, keys := slices.Concat(slices.Collect(maps.Keys(set)), gone), make([]federation.ServiceKey, 0, len(set))
 	for _, o := range set {
 		keys = append(keys, o.key)
@@ -185,19 +185,19 @@ func (w *watch) publish(set map[string]*offer, gone []string) {
 // drops more than half of at least 20 services is read again as a whole, so
 // that the hub can judge it as one.
 func (w *watch) applyList(ctx context.Context, names listing) error {
-	usable, offers := w.sort(names)
+	usable, translations := w.sort(names)
 	w.r.lastSync.Store(time.Now().UnixNano())
 	now := map[string]bool{}
 	for _, name := range usable {
 		now[name] = true
 	}
 	var gone []string
-	for name := range w.model.offers {
-		if !now[name] && offers[name] == nil {
+	for name := range w.model.translations {
+		if !now[name] && translations[name] == nil {
 			gone = append(gone, name)
 		}
 	}
-	if len(w.model.offers) >= 20 && len(gone) > len(w.model.offers)/2 {
+	if len(w.model.translations) >= 20 && len(gone) > len(w.model.translations)/2 {
 		return errRelist
 	}
 	if len(gone) > 0 {
@@ -215,7 +215,7 @@ func (w *watch) applyList(ctx context.Context, names listing) error {
 			w.services[name] = reading{}
 		}
 	}
-	w.publish(offers, gone)
+	w.publish(translations, gone)
 	w.arrange(ctx)
 	return nil
 }
@@ -269,7 +269,7 @@ func (w *watch) start(ctx context.Context, name string) {
 	ctx, stop := context.WithCancel(ctx)
 	w.live[name] = stop
 	from := w.services[name]
-	if from.offer != w.model.offers[name] {
+	if from.translation != w.model.translations[name] {
 		from = reading{}
 	}
 	w.pollers.spawn(ctx, func() { w.pollers.poll(ctx, name, from) })

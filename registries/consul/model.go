@@ -10,12 +10,12 @@ import (
 )
 
 // model is all that the registry knows, by Consul's own names. One goroutine
-// owns it. It remembers which services share a hostname and offers none of them.
+// owns it. It remembers which services share a hostname and publishes none of them.
 type model struct {
-	offers map[string]*offer
-	claims map[federation.ServiceKey]map[string]bool
-	odd    map[string]*unreadable // services that cannot be read
-	used   federation.Usage
+	translations map[string]*translation
+	claims       map[federation.ServiceKey]map[string]bool
+	odd          map[string]*unreadable // services that cannot be read
+	used         federation.Usage
 }
 
 // content is the state of some services, as the hub gets it.
@@ -26,7 +26,7 @@ type content struct {
 }
 
 func newModel() *model {
-	return &model{offers: map[string]*offer{}, claims: map[federation.ServiceKey]map[string]bool{}, odd: map[string]*unreadable{}}
+	return &model{translations: map[string]*translation{}, claims: map[federation.ServiceKey]map[string]bool{}, odd: map[string]*unreadable{}}
 }
 
 func newContent() content {
@@ -38,9 +38,9 @@ func newContent() content {
 }
 
 // set replaces what is known of a service.
-func (m *model) set(name string, o *offer) {
+func (m *model) set(name string, o *translation) {
 	m.remove(name)
-	m.offers[name] = o
+	m.translations[name] = o
 	m.used = m.used.Add(o.usage())
 	if o.odd != nil {
 		m.odd[name] = o.odd
@@ -55,11 +55,11 @@ func (m *model) set(name string, o *offer) {
 }
 
 func (m *model) remove(name string) {
-	old := m.offers[name]
+	old := m.translations[name]
 	if old == nil {
 		return
 	}
-	delete(m.offers, name)
+	delete(m.translations, name)
 	delete(m.odd, name)
 	m.used = m.used.Add(minus(old.usage()))
 	delete(m.claims[old.key], name)
@@ -71,7 +71,7 @@ func (m *model) remove(name string) {
 // full is everything as one edit.
 func (m *model) full() federation.Edit {
 	c := newContent()
-	for name := range m.offers {
+	for name := range m.translations {
 		m.collect(name, &c)
 	}
 	keepService, keepWorkload := m.keep()
@@ -82,10 +82,10 @@ func (m *model) full() federation.Edit {
 	}
 }
 
-// collect adds what one service offers; a hostname that several services claim
+// collect adds what one service is translated to; a hostname that several services claim
 // belongs to none of them.
 func (m *model) collect(name string, into *content) {
-	o := m.offers[name]
+	o := m.translations[name]
 	if o == nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (m *model) scope(names []string, keys []federation.ServiceKey) *scope {
 	s := &scope{m: m, names: map[string]bool{}}
 	for _, name := range names {
 		s.names[name] = true
-		if o := m.offers[name]; o != nil {
+		if o := m.translations[name]; o != nil {
 			keys = append(keys, o.key)
 		}
 	}

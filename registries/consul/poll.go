@@ -48,7 +48,7 @@ func (p *pollers) poll(ctx context.Context, name string, last reading) {
 		index := last.index
 		o, a, err := p.r.read(ctx, p.translate, name, index)
 		direct := !a.streamed
-		shrinks := err == nil && last.offer != nil && last.offer.shrinks(o)
+		shrinks := err == nil && last.translation != nil && last.translation.shrinks(o)
 		if shrinks && !direct {
 			retry.Sleep(ctx, busyGap-time.Since(speed.asked))
 			var confirmed answer
@@ -67,10 +67,10 @@ func (p *pollers) poll(ctx context.Context, name string, last reading) {
 		if (shrinks || a.streamed == last.streamed) && p.wentBack(ctx, index, a.index) {
 			return
 		}
-		changed := troubled || last.offer == nil || !last.offer.equal(o)
+		changed := troubled || last.translation == nil || !last.translation.equal(o)
 		troubled = false
-		last = reading{index: a.index, offer: o, streamed: a.streamed}
-		if changed && !send(ctx, p.news, serviceUpdate{name: name, offer: o, direct: direct}) {
+		last = reading{index: a.index, translation: o, streamed: a.streamed}
+		if changed && !send(ctx, p.news, serviceUpdate{name: name, translation: o, direct: direct}) {
 			return
 		}
 		retry.Sleep(ctx, speed.wait(changed))
@@ -295,7 +295,7 @@ func (p *pollers) readInTurn(ctx context.Context, name string) {
 	o, _, err := p.r.read(ctx, p.translate, name, 0)
 	if err == nil {
 		p.failures.end(name)
-		send(ctx, p.news, serviceUpdate{name: name, offer: o, direct: true})
+		send(ctx, p.news, serviceUpdate{name: name, translation: o, direct: true})
 		return
 	}
 	p.failures.pause(name, err)

@@ -32,9 +32,9 @@ type syncer struct {
 
 // reading is the last answer about one service.
 type reading struct {
-	index    uint64
-	offer    *offer
-	streamed bool
+	index       uint64
+	translation *translation
+	streamed    bool
 }
 
 // listing is the services of Consul beside its own: the first names in order, as many as
@@ -82,7 +82,7 @@ func (r *Registry) list(ctx context.Context, index uint64) (listing, answer, err
 // read reads the instances of one service, blocking with an index. An answer
 // that is not streamed says in its headers whether rights hid anything; a
 // streamed one can lose instances without saying so (F63).
-func (r *Registry) read(ctx context.Context, t *translator, name string, index uint64) (*offer, answer, error) {
+func (r *Registry) read(ctx context.Context, t *translator, name string, index uint64) (*translation, answer, error) {
 	var entries []entry
 	a, err := r.client.get(ctx, request{kind: CountHealth, path: "/v1/health/service/" + name, index: index, wait: r.o.Wait}, &entries)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Registry) read(ctx context.Context, t *translator, name string, index u
 
 // translated is what the instances come to. A panic over them is an answer that
 // cannot be used: of this service what was known stays, and the others go on (R12).
-func (r *Registry) translated(t *translator, name string, entries []entry) (o *offer, err error) {
+func (r *Registry) translated(t *translator, name string, entries []entry) (o *translation, err error) {
 	hit := caught(func() {
 		if r.o.poison != nil {
 			r.o.poison(name)
@@ -139,7 +139,7 @@ func (s *syncer) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	usable, offers := s.sort(names)
+	usable, translations := s.sort(names)
 	read, err := s.readAll(ctx, usable)
 	if err != nil {
 		return err
@@ -148,11 +148,11 @@ func (s *syncer) sync(ctx context.Context) error {
 		return err
 	}
 	next := newModel()
-	for name, o := range offers {
+	for name, o := range translations {
 		next.set(name, o)
 	}
 	for name, got := range read {
-		next.set(name, got.offer)
+		next.set(name, got.translation)
 	}
 	s.model, s.services = next, read
 	s.listIndex, s.relisted = a.index, time.Now()
@@ -171,22 +171,22 @@ func (s *syncer) update(e federation.Edit) {
 	s.r.lastEvent.Store(time.Now().UnixNano())
 }
 
-// sort splits the names into those that can be followed and the offers, with
+// sort splits the names into those that can be followed and the translations, with
 // problems alone, of those that cannot.
-func (s *syncer) sort(services listing) (usable []string, offers map[string]*offer) {
-	offers = map[string]*offer{}
+func (s *syncer) sort(services listing) (usable []string, translations map[string]*translation) {
+	translations = map[string]*translation{}
 	if services.over > 0 {
-		offers[""] = &offer{problems: []federation.Problem{{Code: "LIMIT", Object: "Service catalogue", Message: fmt.Sprintf(
+		translations[""] = &translation{problems: []federation.Problem{{Code: "LIMIT", Object: "Service catalogue", Message: fmt.Sprintf(
 			"%d services are beyond the limit of %d and are not used", services.over, s.r.o.MaxServices)}}}
 	}
 	for _, name := range services.names {
 		if _, err := s.r.names.key(name, s.translate.datacenter); err != nil {
-			offers[name] = s.translate.service(name, nil)
+			translations[name] = s.translate.service(name, nil)
 			continue
 		}
 		usable = append(usable, name)
 	}
-	return usable, offers
+	return usable, translations
 }
 
 // readers is how many services are read at once in a sync.
@@ -250,9 +250,9 @@ func (g *gathered) add(name string, got reading) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.read[name] = got
-	g.used = g.used.Add(got.offer.usage())
+	g.used = g.used.Add(got.translation.usage())
 	g.budget.sync(g.used)
-	if odd := got.offer.odd; odd != nil && odd.cause != nil {
+	if odd := got.translation.odd; odd != nil && odd.cause != nil {
 		g.failed++
 		if g.failed > g.most {
 			return fmt.Errorf("%d services cannot be read, one of them %s: %w", g.failed, plain(name), odd.cause)
@@ -266,15 +266,15 @@ func (g *gathered) add(name string, got reading) error {
 func (s *syncer) readFirst(ctx context.Context, name string) (reading, error) {
 	o, a, err := s.readPatiently(ctx, name)
 	if err == nil {
-		return reading{index: a.index, offer: o}, nil
+		return reading{index: a.index, translation: o}, nil
 	}
 	odd, err := s.own(ctx, err)
 	if err != nil {
 		return reading{}, fmt.Errorf("service %s: %w", plain(name), err)
 	}
 	o = s.spoilt(name, odd)
-	o.kept = o.kept || s.model.offers[name] == nil && s.r.expect.known()
-	return reading{offer: o}, nil
+	o.kept = o.kept || s.model.translations[name] == nil && s.r.expect.known()
+	return reading{translation: o}, nil
 }
 
 const (
@@ -283,7 +283,7 @@ const (
 )
 
 // readPatiently reads a service. It gives a Consul that answers 429 time to make room.
-func (s *syncer) readPatiently(ctx context.Context, name string) (o *offer, a answer, err error) {
+func (s *syncer) readPatiently(ctx context.Context, name string) (o *translation, a answer, err error) {
 	pauses := newBackoff()
 	for tries := 1; ; tries++ {
 		o, a, err = s.r.read(ctx, s.translate, name, 0)

@@ -22,9 +22,9 @@ type translator struct {
 	accounts   *accounts  // of services; nil: they have none
 }
 
-// offer is what one Consul service comes to. A service whose instances are all
+// translation is what one Consul service comes to. A service whose instances are all
 // proxies, gone or unusable has no shard.
-type offer struct {
+type translation struct {
 	key       federation.ServiceKey
 	shard     *federation.Shard
 	tagged    map[federation.ServiceKey]*federation.Shard // of the instances that carry a tag
@@ -35,7 +35,7 @@ type offer struct {
 	kept bool
 }
 
-func (o *offer) equal(p *offer) bool {
+func (o *translation) equal(p *translation) bool {
 	if o.shard == nil || p.shard == nil {
 		return o.key == p.key && o.shard == p.shard && o.kept == p.kept && slices.Equal(o.problems, p.problems)
 	}
@@ -43,8 +43,8 @@ func (o *offer) equal(p *offer) bool {
 		maps.EqualFunc(o.workloads, p.workloads, (*federation.Workload).Equal) && slices.Equal(o.problems, p.problems)
 }
 
-// shrinks reports whether the new offer lacks an instance that this one has, or may have.
-func (o *offer) shrinks(to *offer) bool {
+// shrinks reports whether the new translation lacks an instance that this one has, or may have.
+func (o *translation) shrinks(to *translation) bool {
 	if o.kept && !to.kept {
 		return true
 	}
@@ -57,8 +57,8 @@ func (o *offer) shrinks(to *offer) bool {
 }
 
 // service translates all instances of one service.
-func (t *translator) service(name string, entries []entry) *offer {
-	o := &offer{workloads: map[federation.WorkloadKey]*federation.Workload{}}
+func (t *translator) service(name string, entries []entry) *translation {
+	o := &translation{workloads: map[federation.WorkloadKey]*federation.Workload{}}
 	report := &report{service: name}
 	key, err := t.names.key(name, t.datacenter)
 	if err != nil {
@@ -192,7 +192,7 @@ func withoutNames(found []*instance, report *report) []*instance {
 	})
 }
 
-func (o *offer) workload(in *instance) {
+func (o *translation) workload(in *instance) {
 	w := &federation.Workload{Network: in.endpoint.Network, Locality: in.endpoint.Locality, Labels: in.labels, ServiceAccount: in.account}
 	if ip, ok := in.address.IP(); ok {
 		w.Addresses = []netip.Addr{ip}

@@ -49,8 +49,8 @@ func testTranslator(t testing.TB, o Options) *translator {
 	return &translator{names: names, network: o.Network, datacenter: "dc1"}
 }
 
-// show is an offer as one line per fact.
-func show(o *offer) string {
+// show is a translation as one line per fact.
+func show(o *translation) string {
 	var b strings.Builder
 	if s := o.shard; s != nil {
 		fmt.Fprintf(&b, "%s external=%v vips=%v\n", s.Resolution, s.MeshExternal, s.VIPs)
@@ -306,7 +306,7 @@ func FuzzTranslate(f *testing.F) {
 }
 
 // checkOffer finds what no input may bring about.
-func checkOffer(t *testing.T, o *offer) {
+func checkOffer(t *testing.T, o *translation) {
 	t.Helper()
 	if len(o.problems) > maxProblems+1 {
 		t.Fatalf("%d problems", len(o.problems))

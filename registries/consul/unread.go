@@ -16,7 +16,7 @@ import (
 func (m *model) keep() (services func(federation.ServiceKey) bool, workloads func(federation.WorkloadKey) bool) {
 	keys, names := map[federation.ServiceKey]bool{}, map[string]bool{}
 	for name := range m.odd {
-		if o := m.offers[name]; o.kept {
+		if o := m.translations[name]; o.kept {
 			keys[o.key], names[url.PathEscape(name)] = true, true
 		}
 	}
@@ -36,8 +36,8 @@ func (m *model) keep() (services func(federation.ServiceKey) bool, workloads fun
 
 // ends reports whether a change ends that a service is kept. The model does not know what
 // was kept, so that only a full edit takes it away.
-func (m *model) ends(set map[string]*offer, gone []string) bool {
-	kept := func(name string) bool { return m.offers[name] != nil && m.offers[name].kept }
+func (m *model) ends(set map[string]*translation, gone []string) bool {
+	kept := func(name string) bool { return m.translations[name] != nil && m.translations[name].kept }
 	for name, o := range set {
 		if kept(name) && !o.kept {
 			return true
@@ -75,8 +75,8 @@ func (m *model) failed() int {
 }
 
 // spoilt is what was known of a service, with the problem that it cannot be read.
-func (s *syncer) spoilt(name string, odd *unreadable) *offer {
-	o, known := s.translate.service(name, nil), s.model.offers[name]
+func (s *syncer) spoilt(name string, odd *unreadable) *translation {
+	o, known := s.translate.service(name, nil), s.model.translations[name]
 	if known != nil {
 		*o = *known
 	}

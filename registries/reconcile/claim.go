@@ -60,11 +60,11 @@ func sampleSource() Source { return Source{Rank: sampleRank, Name: "the sample",
 // Holder is where clusters are named by objects of an attached cluster.
 type Holder struct {
 	Cluster federation.ClusterID
-	By      attach.Carrier
+	By      attach.RemoteKind
 }
 
-// carrier is what differs between the kinds of objects that name clusters.
-type carrier struct {
+// remoteKind is what differs between the kinds of objects that name clusters.
+type remoteKind struct {
 	rank       int
 	noun       string
 	plural     string                  // begins the owner of the clusters; the ID of the holder follows
@@ -82,8 +82,8 @@ const (
 	codeProfilesUnreadable = "CLUSTER_PROFILES_UNREADABLE"
 )
 
-// carriers has a row for each kind of objects that name clusters.
-var carriers = map[attach.Carrier]carrier{
+// remoteKinds has a row for each kind of objects that name clusters.
+var remoteKinds = map[attach.RemoteKind]remoteKind{
 	attach.Secrets: {
 		rank: secretRank, noun: "Secret", plural: "Secrets", at: func(key string) string { return fmt.Sprintf("data[%.80q]", key) },
 		notID: "the key is not a cluster ID", invalid: codeSecretInvalid, unreadable: codeSecretsUnreadable,
@@ -95,7 +95,7 @@ var carriers = map[attach.Carrier]carrier{
 }
 
 // owner is that of the clusters which the holder names; see registries.Cluster.Owner.
-func (h Holder) owner() string { return carriers[h.By].plural + " of " + string(h.Cluster) }
+func (h Holder) owner() string { return remoteKinds[h.By].plural + " of " + string(h.Cluster) }
 
 func (h Holder) compare(o Holder) int {
 	return cmp.Or(cmp.Compare(h.Cluster, o.Cluster), cmp.Compare(h.By, o.By))
@@ -103,7 +103,7 @@ func (h Holder) compare(o Holder) int {
 
 // holderOf is the holder whose clusters have the owner.
 func holderOf(owner string) (Holder, bool) {
-	for by, c := range carriers {
+	for by, c := range remoteKinds {
 		if id, found := strings.CutPrefix(owner, c.plural+" of "); found {
 			return Holder{federation.ClusterID(id), by}, true
 		}
@@ -113,13 +113,13 @@ func holderOf(owner string) (Holder, bool) {
 
 // source is that of a cluster which an object of the holder names.
 func (h Holder) source(object string) Source {
-	c := carriers[h.By]
+	c := remoteKinds[h.By]
 	return Source{Rank: c.rank, Name: fmt.Sprintf("the %s %s of cluster %s", c.noun, object, h.Cluster), Owner: h.owner(), Yields: true}
 }
 
 // unreadSource is that of clusters which objects of the holder named before the start.
 func (h Holder) unreadSource() Source {
-	c := carriers[h.By]
+	c := remoteKinds[h.By]
 	return Source{
 		Rank: c.rank, Name: fmt.Sprintf("the %s of cluster %s, which were not read yet", c.plural, h.Cluster),
 		Owner: h.owner(), Yields: true,
@@ -147,7 +147,7 @@ type unread struct{ holder Holder }
 
 // Run is part of registries.Registry.
 func (u unread) Run(ctx context.Context, to registries.Sink) error {
-	c := carriers[u.holder.By]
+	c := remoteKinds[u.holder.By]
 	to.Status(federation.RegistryStatus{
 		Phase:   federation.Stale,
 		Message: fmt.Sprintf("a %s of cluster %s names it, and its %s were not read yet", c.noun, u.holder.Cluster, c.plural),

@@ -14,7 +14,7 @@ import (
 type Inputs struct {
 	Hub federation.ClusterID
 	// Namespaces are those of the objects which name clusters.
-	Namespaces map[attach.Carrier]string
+	Namespaces map[attach.RemoteKind]string
 	Config     []Claim // in the order of the file
 	Folder     map[federation.ClusterID]Claim
 	Objects    map[federation.ClusterID]Claim
@@ -50,7 +50,7 @@ const maxRemotes = 500
 
 // entries are those that name clusters, and the problems of the others by name.
 func (in Inputs) entries(h Holder) (valid []Entry, wrong map[string]federation.Problem) {
-	of, c := in.Remotes[h], carriers[h.By]
+	of, c := in.Remotes[h], remoteKinds[h.By]
 	wrong = map[string]federation.Problem{}
 	for i, e := range of.Named {
 		why := ""

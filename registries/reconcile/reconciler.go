@@ -28,9 +28,9 @@ type Options struct {
 	Snapshots interface{ Latest() *federation.Snapshot }
 	// Attached is closed once every cluster of the start was attached.
 	Attached chan<- struct{}
-	// Holders may name further clusters, by objects in the namespace of their carrier.
+	// Holders may name further clusters, by objects in the namespace of the holder.
 	Holders    map[Holder]bool
-	Namespaces map[attach.Carrier]string
+	Namespaces map[attach.RemoteKind]string
 	// Remote makes a cluster of a kubeconfig that an object has; Rules are those by which
 	// it is read.
 	Remote  func(federation.ClusterID, *kube.Credentials) registries.Cluster
@@ -183,11 +183,11 @@ func (r *Reconciler) carryOut(all []posted) {
 func (r *Reconciler) end(h Holder) {
 	entries, _ := r.in.entries(h)
 	for _, e := range entries {
-		r.o.Logger.Info(fmt.Sprintf("detaching a cluster: the cluster whose %s names it is detached", carriers[h.By].noun), "cluster",
+		r.o.Logger.Info(fmt.Sprintf("detaching a cluster: the cluster whose %s names it is detached", remoteKinds[h.By].noun), "cluster",
 			e.Claim.ID, "holder", h.Cluster)
 	}
 	delete(r.in.Remotes, h)
-	r.o.Metrics.Remotes(h.Cluster, carriers[h.By].noun, -1)
+	r.o.Metrics.Remotes(h.Cluster, remoteKinds[h.By].noun, -1)
 }
 
 // forget removes once, for each source that was read, the saved states of clusters

@@ -12,7 +12,7 @@ import (
 )
 
 // Named is part of attach.RemoteTaker.
-func (r *Reconciler) Named(holder federation.ClusterID, by attach.Carrier, all []attach.Remote) {
+func (r *Reconciler) Named(holder federation.ClusterID, by attach.RemoteKind, all []attach.Remote) {
 	h := Holder{holder, by}
 	r.post(func(in *Inputs) {
 		before := in.Remotes[h]
@@ -33,15 +33,15 @@ func (r *Reconciler) Named(holder federation.ClusterID, by attach.Carrier, all [
 }
 
 // Unreadable is part of attach.RemoteTaker. What was named stays.
-func (r *Reconciler) Unreadable(holder federation.ClusterID, by attach.Carrier, why string, unasked bool) {
+func (r *Reconciler) Unreadable(holder federation.ClusterID, by attach.RemoteKind, why string, unasked bool) {
 	h := Holder{holder, by}
 	r.post(func(in *Inputs) {
 		of := in.Remotes[h]
 		of.Asked = of.Asked || unasked
 		of.Unreadable = why
-		r.o.Logger.Warn(fmt.Sprintf("the %s that name clusters are not read; those that were named stay", carriers[by].plural),
+		r.o.Logger.Warn(fmt.Sprintf("the %s that name clusters are not read; those that were named stay", remoteKinds[by].plural),
 			"cluster", holder, "reason", why)
-		r.o.Metrics.RemotesUnreadable(holder, carriers[by].noun)
+		r.o.Metrics.RemotesUnreadable(holder, remoteKinds[by].noun)
 		in.Remotes[h] = of
 	})
 }
@@ -97,13 +97,13 @@ func (r *Reconciler) claim(h Holder, named attach.Remote) Claim {
 		}
 		why = err.Error()
 	}
-	return Refuse(id, federation.ClusterSpec{Provider: federation.Kubernetes}, fmt.Sprintf("%s %s of cluster %s: %s", carriers[h.By].noun,
+	return Refuse(id, federation.ClusterSpec{Provider: federation.Kubernetes}, fmt.Sprintf("%s %s of cluster %s: %s", remoteKinds[h.By].noun,
 		named.Object, h.Cluster, why))
 }
 
 // logNamed tells what the objects of a holder name now, and what no more.
 func (r *Reconciler) logNamed(h Holder, before, now []Entry) {
-	noun, were, are := carriers[h.By].noun, namesOf(before), namesOf(now)
+	noun, were, are := remoteKinds[h.By].noun, namesOf(before), namesOf(now)
 	for _, e := range now {
 		if !were[e.names()] {
 			r.o.Logger.Info(fmt.Sprintf("attaching a cluster: a %s names it", noun), "cluster", e.Key, "holder", h.Cluster, "object", e.Object)

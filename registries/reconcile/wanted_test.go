@@ -51,7 +51,7 @@ type says struct {
 
 func (s says) inputs() Inputs {
 	in := Inputs{
-		Hub: "hub", Namespaces: map[attach.Carrier]string{attach.Secrets: "istio-system", attach.Profiles: "fleet"}, Config: s.config,
+		Hub: "hub", Namespaces: map[attach.RemoteKind]string{attach.Secrets: "istio-system", attach.Profiles: "fleet"}, Config: s.config,
 		Sample: s.sample, Folder: map[federation.ClusterID]Claim{}, Objects: map[federation.ClusterID]Claim{},
 		Remotes: map[Holder]Remotes{}, FolderLooked: true, FolderRead: !s.folderUnread, ObjectsLooked: !s.notLooked,
 	}

@@ -92,7 +92,9 @@ type Field = supported.Field
 func NotHonoured(o *federation.Object) []Field { return supported.NotHonoured(o) }
 
 // Concerns reports whether resources for the facet can be made of the object.
-func Concerns(o *federation.Object, f Facet, r *federation.Reader) bool { return supported.Concerns(o, f, r) }
+func Concerns(o *federation.Object, f Facet, r *federation.Reader) bool {
+	return supported.Concerns(o, f, r)
+}
 
 // ParseNode reads a node as Istio's proxies and plain Envoys send it. Errors name
 // the field.

@@ -17,8 +17,8 @@ import (
 // and whether that is forgiven because it was so before, the library says.
 type level struct {
 	here       *validate.SchemaValidator
-	quick      *quick // accepts most values; nil: the library judges all
-	preserves  bool   // members that are not properties stay
+	fast       *fastValidator // accepts most values; nil: the library judges all
+	preserves  bool           // members that are not properties stay
 	properties map[string]levelOf
 	additional levelOf // of the members that are not properties; nil: they may be anything
 	items      levelOf
@@ -50,7 +50,7 @@ func newLevel(here spec.Schema) *level {
 		l.items = levelFor(i.Schema)
 		here.Items = nil
 	}
-	l.quick = newQuick(here)
+	l.fast = newFastValidator(here)
 	l.here = validate.NewSchemaValidator(&here, nil, "", strfmt.Default)
 	return l
 }
@@ -58,7 +58,7 @@ func newLevel(here spec.Schema) *level {
 // accepts reports whether the library would find nothing wrong with a value apart from its
 // members.
 func (l *level) accepts(value any) bool {
-	return l.quick != nil && l.quick.accepts(value) || l.here.Validate(value).IsValid()
+	return l.fast != nil && l.fast.accepts(value) || l.here.Validate(value).IsValid()
 }
 
 // conforms reports whether the library would find nothing wrong with a value.

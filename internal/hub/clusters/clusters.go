@@ -67,12 +67,12 @@ func New(o Options) (*Clusters, error) {
 }
 
 // remotes read the objects of attached clusters that name further clusters.
-func (c *Clusters) remotes() map[attach.Carrier]*attach.Remotes {
+func (c *Clusters) remotes() map[attach.RemoteKind]*attach.Remotes {
 	of := c.o.Settings.Remotes
-	options := func(by attach.Carrier) attach.RemoteOptions {
+	options := func(by attach.RemoteKind) attach.RemoteOptions {
 		return attach.RemoteOptions{Namespace: of.Namespaces[by], Snapshots: c.o.Snapshots, To: c.reconciler, Logger: c.o.Logger}
 	}
-	return map[attach.Carrier]*attach.Remotes{
+	return map[attach.RemoteKind]*attach.Remotes{
 		attach.Secrets:  attach.NewRemotes(options(attach.Secrets)),
 		attach.Profiles: attach.NewProfiles(options(attach.Profiles), of.Profiles),
 	}

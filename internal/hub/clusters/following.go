@@ -17,7 +17,7 @@ import (
 // following is what else the hub reads of a Kubernetes cluster.
 type following struct {
 	Options
-	remotes map[attach.Carrier]*attach.Remotes // none: its objects name no clusters
+	remotes map[attach.RemoteKind]*attach.Remotes // none: its objects name no clusters
 }
 
 // Attach is part of kubernetes.Following.

@@ -15,7 +15,7 @@ import (
 // write such objects can attach clusters, so operators name the holders one by one.
 type Remotes struct {
 	Holders    map[reconcile.Holder]bool
-	Namespaces map[attach.Carrier]string
+	Namespaces map[attach.RemoteKind]string
 	Profiles   attach.ProfileOptions
 }
 
@@ -29,7 +29,7 @@ const (
 func (c configFile) remotes() (Remotes, error) {
 	of := Remotes{
 		Holders: map[reconcile.Holder]bool{},
-		Namespaces: map[attach.Carrier]string{
+		Namespaces: map[attach.RemoteKind]string{
 			attach.Secrets:  cmp.Or(c.RemoteSecrets.Namespace, defaultRemoteNamespace),
 			attach.Profiles: cmp.Or(c.ClusterProfiles.Namespace, defaultProfileNamespace),
 		},
@@ -49,7 +49,7 @@ func (c configFile) remotes() (Remotes, error) {
 }
 
 // hold adds the clusters of a field.
-func (r Remotes) hold(field string, by attach.Carrier, clusters []federation.ClusterID) error {
+func (r Remotes) hold(field string, by attach.RemoteKind, clusters []federation.ClusterID) error {
 	for i, id := range clusters {
 		if err := kube.ValidateClusterID(string(id)); err != nil {
 			return fmt.Errorf("%s[%d]: %q: %w", field, i, id, err)

@@ -41,7 +41,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	uid     string // of kube-system; empty until the first proof
 	trouble error  // why the gate is closed; nil is open
-	steady  steadiness
+	steady  recentVersions
 	epoch   uint64        // of the server's history; everything is listed once in each
 	highest uint64        // version seen last
 	started uint64        // rounds of the probe

@@ -143,8 +143,8 @@ func (c *Cluster) judge(found round) error {
 	return err
 }
 
-// steadiness is the version that the server reported in the latest rounds.
-type steadiness struct {
+// recentVersions are the versions that the server reported in the latest rounds.
+type recentVersions struct {
 	rounds [12]string // a ring; empty: nothing was said
 	next   int
 }
@@ -153,7 +153,7 @@ type steadiness struct {
 const mostVersions = 2
 
 // observe takes the version of a round and judges the latest ones.
-func (s *steadiness) observe(version string) error {
+func (s *recentVersions) observe(version string) error {
 	s.rounds[s.next%len(s.rounds)] = version
 	s.next++
 	var distinct []string

@@ -15,7 +15,9 @@ import (
 
 var _ = add(row{
 	kind: destinationrule.Kind, table: destinationRuleFields(),
-	concerns: func(o *federation.Object, f node.Facet, r *federation.Reader) bool { return facet.CallersOf(f).MayUse(o, r) },
+	concerns: func(o *federation.Object, f node.Facet, r *federation.Reader) bool {
+		return facet.CallersOf(f).MayUse(o, r)
+	},
 })
 
 // destinationRuleFields says the same of every place where a policy may stand.

@@ -7,17 +7,17 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// quick accepts what certainly conforms to one level of a schema, without the library, whose
+// fastValidator accepts what certainly conforms to one level of a schema, without the library, whose
 // validators make a result for each value. What it does not accept, the library judges.
-type quick struct {
+type fastValidator struct {
 	of       string // a type
 	enum     []any  // nil: any value
 	min, max *float64
 	shape    presence // nil: any members
 }
 
-// newQuick returns nil for a schema that says more than quick knows.
-func newQuick(s spec.Schema) *quick {
+// newQuick returns nil for a schema that says more than a fastValidator knows.
+func newFastValidator(s spec.Schema) *fastValidator {
 	if len(s.Type) != 1 {
 		return nil
 	}
@@ -25,10 +25,10 @@ func newQuick(s spec.Schema) *quick {
 	if !plain {
 		return nil
 	}
-	return &quick{of: s.Type[0], enum: s.Enum, min: s.Minimum, max: s.Maximum, shape: shape}
+	return &fastValidator{of: s.Type[0], enum: s.Enum, min: s.Minimum, max: s.Maximum, shape: shape}
 }
 
-func (q *quick) accepts(value any) bool {
+func (q *fastValidator) accepts(value any) bool {
 	switch value := value.(type) {
 	case string:
 		return q.of == "string" && (q.enum == nil || slices.Contains(q.enum, any(value)))
@@ -45,7 +45,7 @@ func (q *quick) accepts(value any) bool {
 }
 
 // within leaves what no int32 can be to the library, which knows the formats.
-func (q *quick) within(n int64) bool {
+func (q *fastValidator) within(n int64) bool {
 	return n >= 0 && n < 1<<31 && (q.min == nil || float64(n) >= *q.min) && (q.max == nil || float64(n) <= *q.max)
 }
 
@@ -106,7 +106,7 @@ func count(all []presence, o map[string]any) int {
 	return n
 }
 
-// saysNoMore reports whether a schema has nothing but what quick looks at and what does not
+// saysNoMore reports whether a schema has nothing but what a fastValidator looks at and what does not
 // matter to validation.
 func saysNoMore(s spec.Schema) bool {
 	s.Type, s.Enum, s.Minimum = nil, nil, nil
