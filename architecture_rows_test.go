@@ -156,3 +156,123 @@ func TestK84TypesAreAskedForTraits(t *testing.T) {
 		})
 	})
 }
+
+// otherWords are names of kinds that mean something else in a room.
+var otherWords = map[string][]string{
+	"graph/model":           {"Cluster", "Network"},              // nodes of the graph
+	"internal/cli/describe": {"Cluster", "Namespace", "Network"}, // headings
+	"internal/cli/get":      {"Cluster", "Network"},              // kinds of the hub's API
+	"internal/cli/proxy":    {"ProxyConfig"},                     // the same
+	"registries/consul":     {"Cluster", "Namespace"},            // fields of name templates
+}
+
+// TestK85KindsAreNamedOnce refuses code that writes the name of a kind of configuration. One variable names it, of federation
+// or of the kind's row in federation/config/kind, and all other code uses that variable.
+func TestK85KindsAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	constants, declared := map[string]string{}, map[federationKind]token.Position{}
+	names, used := map[string]bool{}, map[string]bool{}
+	declares := func(s source) bool { return s.room() == "federation" || s.room() == "federation/config/kind" }
+	sources(t, func(s source) {
+		if declares(s) {
+			s.constants(constants)
+		}
+	})
+	sources(t, func(s source) {
+		if !declares(s) {
+			return
+		}
+		for _, of := range s.kinds() {
+			kind := federationKind{value(of.group, constants), value(of.name, constants)}
+			at := s.files.Position(of.name.Pos())
+			if first, twice := declared[kind]; twice {
+				t.Errorf("%s names %s of %q again, after %s: use that variable", at, kind.name, kind.group, first)
+			}
+			declared[kind], names[kind.name] = at, true
+		}
+	})
+	if len(names) < 20 || !names["VirtualService"] || !names["HTTPRoute"] || !names["Drain"] {
+		t.Fatalf("the kinds of configuration are not found: %v", names)
+	}
+	places := map[token.Position]bool{}
+	for _, at := range declared {
+		places[at] = true
+	}
+	sources(t, func(s source) {
+		if strings.HasSuffix(s.path, ".gen.go") || strings.HasPrefix(s.path, "deploy/") || strings.HasPrefix(s.path, "docs/testdata/") {
+			return
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			of, is := n.(*ast.BasicLit)
+			if !is || of.Kind != token.STRING || places[s.files.Position(of.Pos())] {
+				return true
+			}
+			text := value(of, nil)
+			name := text[strings.LastIndex(text, "/")+1:]
+			switch {
+			case !names[name]:
+			case slices.Contains(otherWords[s.room()], name):
+				used[s.room()+" "+name] = true
+			default:
+				t.Errorf("%s writes the name of the kind %s: use its variable", s.files.Position(of.Pos()), name)
+			}
+			return true
+		})
+	})
+	for room, words := range otherWords {
+		for _, word := range words {
+			if !used[room+" "+word] {
+				t.Errorf("%s does not write %s: remove it from otherWords", room, word)
+			}
+		}
+	}
+}
+
+// federationKind is a federation.Kind as the source has it.
+type federationKind struct{ group, name string }
+
+// constants adds the texts that constants of the file have.
+func (s source) constants(to map[string]string) {
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		spec, is := n.(*ast.ValueSpec)
+		for i := 0; is && i < len(spec.Values); i++ {
+			if of, text := spec.Values[i].(*ast.BasicLit); text {
+				to[spec.Names[i].Name] = value(of, nil)
+			}
+		}
+		return true
+	})
+}
+
+// kinds are the values of federation.Kind in the file whose name is written there.
+func (s source) kinds() (all []struct{ group, name ast.Expr }) {
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		of, is := n.(*ast.CompositeLit)
+		if !is || of.Type == nil || !s.names(of.Type, "federation", []string{"Kind"}) || len(of.Elts) != 2 {
+			return true
+		}
+		group, name := of.Elts[0], of.Elts[1]
+		if by, named := group.(*ast.KeyValueExpr); named {
+			group, name = by.Value, name.(*ast.KeyValueExpr).Value
+		}
+		if _, text := name.(*ast.BasicLit); text {
+			all = append(all, struct{ group, name ast.Expr }{group, name})
+		}
+		return true
+	})
+	return all
+}
+
+// value is the text of a literal, or of the constant.
+func value(of ast.Expr, constants map[string]string) string {
+	switch of := of.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(of.Value)
+		return text
+	case *ast.Ident:
+		return constants[of.Name]
+	case *ast.SelectorExpr:
+		return constants[of.Sel.Name]
+	}
+	return ""
+}

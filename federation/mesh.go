@@ -10,15 +10,6 @@ import (
 // MeshGroup is the API group of the hub's own kinds.
 const MeshGroup = "isthmus.dev"
 
-// The kinds of Istio that more rooms than those of configuration and of Envoy's resources name.
-var (
-	DestinationRuleKind = Kind{"networking.istio.io", "DestinationRule"}
-	GatewayKind         = Kind{"networking.istio.io", "Gateway"}
-	ServiceEntryKind    = Kind{"networking.istio.io", "ServiceEntry"}
-	SidecarKind         = Kind{"networking.istio.io", "Sidecar"}
-	VirtualServiceKind  = Kind{"networking.istio.io", "VirtualService"}
-)
-
 // The hub's own kinds. The specs of their objects are the values below.
 var (
 	ClusterKind        = Kind{MeshGroup, "Cluster"}        // *ClusterObject
@@ -48,7 +39,7 @@ var (
 )
 
 // MeshSettingsKey is where the settings of the whole mesh are.
-var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: "MeshSettings", Name: "default"}
+var MeshSettingsKey = ObjectKey{Group: MeshGroup, Kind: MeshSettingsKind.Name, Name: "default"}
 
 // ConfigMap is what the hub keeps of a ConfigMap of a cluster.
 type ConfigMap struct {
@@ -245,7 +236,7 @@ const GatewayLabel = "gateway.networking.k8s.io/gateway-name"
 
 // IsGatewayAPI reports whether these are group and kind of a Gateway of the Gateway API.
 func IsGatewayAPI(group, kind string) bool {
-	return group == "gateway.networking.k8s.io" && kind == "Gateway"
+	return Kind{group, kind} == GatewayAPI.Gateway
 }
 
 // IngressMode says which Ingresses of attached clusters are configuration.

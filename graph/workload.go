@@ -18,7 +18,7 @@ import (
 const defaultTTL = time.Minute
 
 func workloadKey(namespace, name string) federation.ObjectKey {
-	return federation.ObjectKey{Group: "networking.istio.io", Kind: "WorkloadEntry", Namespace: namespace, Name: name}
+	return federation.WorkloadEntryKind.Key(namespace, name)
 }
 
 // RegisterWorkload puts a WorkloadEntry into the mesh for some time.
@@ -79,7 +79,7 @@ func (r *reader) workloadEntry(in model.RegisterWorkloadInput) ([]byte, error) {
 		spec["locality"] = r.locality(*in.Locality)
 	}
 	manifest, err := json.Marshal(map[string]any{
-		"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
+		"apiVersion": federation.WorkloadEntryKind.Group + "/v1", "kind": federation.WorkloadEntryKind.Name,
 		"metadata": map[string]any{"namespace": in.Namespace, "name": in.Name, "labels": labels},
 		"spec":     spec,
 	})

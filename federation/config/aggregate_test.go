@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -254,7 +253,7 @@ func TestSeed31(t *testing.T) {
 func TestSeed32(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mesh := federation.NewAggregate(nil)
-		entries, nets := &fakeSource{kinds: []federation.Kind{kind.ServiceEntry}}, &fakeSource{kinds: networks}
+		entries, nets := &fakeSource{kinds: []federation.Kind{federation.ServiceEntryKind}}, &fakeSource{kinds: networks}
 		a, stop := run(t, mesh, config.Named{Name: "entries", Source: entries}, config.Named{Name: "nets", Source: nets})
 		defer stop()
 		nets.give(1, true, net(t, "n", "10.1.0.0/16"))

@@ -8,7 +8,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/external"
-	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 // derivationFault names the objects from which the service is derived: which of them the
@@ -18,7 +17,7 @@ func (d *draft) derivationFault(key federation.ServiceKey, cause any) []federati
 	var from []string
 	d.entries.WalkPrefix(memberSortKey(key, ""), func(at string, _ *external.Reading) bool {
 		from = append(from, title(federation.ObjectKey{
-			Kind: kind.ServiceEntry.Name, Namespace: key.Namespace,
+			Kind: federation.ServiceEntryKind.Name, Namespace: key.Namespace,
 			Name: at[strings.LastIndex(at, nul)+1:],
 		}))
 		return false

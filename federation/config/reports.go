@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 const codeWorkloadUnhealthy = federation.CodeWorkloadUnhealthy
@@ -49,7 +48,7 @@ func ReportedIn(s *State, of federation.WorkloadKey) *federation.WorkloadHealth 
 }
 
 func workloadEntryKey(of federation.WorkloadKey) federation.ObjectKey {
-	return federation.ObjectKey{Group: kind.WorkloadEntry.Group, Kind: kind.WorkloadEntry.Name, Namespace: of.Namespace, Name: of.Name}
+	return federation.WorkloadEntryKind.Key(of.Namespace, of.Name)
 }
 
 func (h *held) reportable() Reportable {

@@ -6,7 +6,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 const (
@@ -18,7 +17,7 @@ const (
 // and last: another registry decides about a service that both have.
 func TestSeed20(t *testing.T) {
 	mesh := federation.NewAggregate(nil)
-	source := &fakeSource{kinds: []federation.Kind{kind.ServiceEntry}}
+	source := &fakeSource{kinds: []federation.Kind{federation.ServiceEntryKind}}
 	a, stop := run(t, mesh, config.Named{Name: "etcd", Source: source})
 	defer stop()
 	source.update(config.Update{
@@ -211,7 +210,7 @@ func TestSeed51(t *testing.T) {
 
 // TestSeed52 counts what one change publishes.
 func TestSeed52(t *testing.T) {
-	source := &fakeSource{kinds: []federation.Kind{kind.ServiceEntry}}
+	source := &fakeSource{kinds: []federation.Kind{federation.ServiceEntryKind}}
 	edits := &recorder{}
 	a, stop := run(t, edits, config.Named{Name: "etcd", Source: source})
 	defer stop()

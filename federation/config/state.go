@@ -99,14 +99,14 @@ func (s *State) under(prefix string) iter.Seq[*Object] {
 // ServiceEntries yields the ServiceEntries that could be decoded, in the order
 // of their keys.
 func (s *State) ServiceEntries() iter.Seq2[federation.ObjectKey, *networking.ServiceEntry] {
-	return decoded[*networking.ServiceEntry](s, kind.ServiceEntry)
+	return decoded[*networking.ServiceEntry](s, federation.ServiceEntryKind)
 }
 
 // Gateways yields the Gateways that select a workload with those labels, in the
 // order of their keys. One without a selector selects every workload.
 func (s *State) Gateways(labels map[string]string) iter.Seq2[federation.ObjectKey, *networking.Gateway] {
 	return func(yield func(federation.ObjectKey, *networking.Gateway) bool) {
-		for key, g := range decoded[*networking.Gateway](s, kind.Gateway) {
+		for key, g := range decoded[*networking.Gateway](s, federation.GatewayKind) {
 			if carries(labels, g.GetSelector()) && !yield(key, g) {
 				return
 			}

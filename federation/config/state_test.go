@@ -9,7 +9,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/memory"
 )
 
@@ -35,7 +34,7 @@ func TestSeed33(t *testing.T) {
 // TestSeed34 has a store of record: each write has a revision, and who waits for
 // it sees the object.
 func TestSeed34(t *testing.T) {
-	store := memory.New(kind.ServiceEntry)
+	store := memory.New(federation.ServiceEntryKind)
 	mesh := federation.NewAggregate(nil)
 	a, stop := run(t, mesh, config.Named{Name: "memory", Source: store})
 	defer stop()

@@ -8,7 +8,6 @@ import (
 	security "istio.io/api/security/v1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/jwks"
 )
 
 // TestK10AStartingHubWaitsForKeys: it is not ready before each source of keys was tried once, and waits for
@@ -17,7 +16,7 @@ func TestK10AStartingHubWaitsForKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := federation.NewAggregate(nil)
 		w := a.Open(federation.ShardKey{Provider: federation.Operator})
-		key := federation.ObjectKey{Group: jwks.Kind.Group, Kind: jwks.Kind.Name, Namespace: "shop", Name: "tokens"}
+		key := federation.RequestAuthenticationKind.Key("shop", "tokens")
 		spec := &security.RequestAuthentication{JwtRules: []*security.JWTRule{
 			{Issuer: "i", JwksUri: "https://a"},
 			{Issuer: "https://b"},

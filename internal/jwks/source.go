@@ -11,9 +11,6 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Kind is the kind of RequestAuthentications.
-var Kind = federation.Kind{Group: "security.istio.io", Name: "RequestAuthentication"}
-
 // How long a server may take to answer: unless a rule says otherwise, and at most.
 const (
 	defaultTimeout = 5 * time.Second
@@ -78,7 +75,7 @@ func Rules(o *federation.Object) iter.Seq2[int, *security.JWTRule] {
 
 // Tried reports whether a try to fetch has ended for all keys that rules of the snapshot need.
 func Tried(s *federation.Snapshot) bool {
-	for o := range s.Objects().Of(Kind) {
+	for o := range s.Objects().Of(federation.RequestAuthenticationKind) {
 		for _, rule := range Rules(o) {
 			from, remote := SourceOf(rule)
 			if _, tried := federation.KeySetIn(s, from); remote && !tried {

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	networkingGroup = "networking.istio.io"
 	// defaultAccount is that of a group that names none.
 	defaultAccount = "default"
 	// groupAnnotation names the group of an entry, as with Istio.
@@ -42,12 +41,13 @@ func (p Proxy) key() federation.ObjectKey {
 		name += "-" + string(p.Network)
 	}
 	name = strings.Trim(name[max(len(name)-longestName, 0):], "-.") // an IPv6 address may end with colons
-	return federation.ObjectKey{Group: networkingGroup, Kind: "WorkloadEntry", Namespace: p.Namespace, Name: name}
+	return federation.WorkloadEntryKind.Key(p.Namespace, name)
 }
 
 // groupOf is the group that the proxy names: the one for proxies of its cluster comes first.
 func groupOf(p Proxy, s *federation.Snapshot) *networking.WorkloadGroup {
-	key := federation.ObjectKey{Group: networkingGroup, Kind: "WorkloadGroup", Namespace: p.Namespace, Name: p.Group, Cluster: p.Cluster}
+	key := federation.WorkloadGroupKind.Key(p.Namespace, p.Group)
+	key.Cluster = p.Cluster
 	o, exists := s.Object(key)
 	if !exists {
 		key.Cluster = ""
@@ -120,7 +120,7 @@ func manifestOf(p Proxy, spec *networking.WorkloadEntry, annotations map[string]
 	}
 	key := p.key()
 	manifest, err := json.Marshal(map[string]any{
-		"apiVersion": networkingGroup + "/v1", "kind": key.Kind, "spec": json.RawMessage(body),
+		"apiVersion": key.Group + "/v1", "kind": key.Kind, "spec": json.RawMessage(body),
 		"metadata": map[string]any{"namespace": key.Namespace, "name": key.Name, "labels": spec.GetLabels(), "annotations": said},
 	})
 	if err != nil {

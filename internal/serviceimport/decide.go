@@ -11,7 +11,7 @@ import (
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
-var resource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports"}
+var resource = schema.GroupVersionResource{Group: federation.ServiceImportKind.Group, Version: "v1beta1", Resource: "serviceimports"}
 
 const (
 	// mark is the annotation of the ServiceImports that the hub made.

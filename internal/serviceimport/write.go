@@ -134,7 +134,7 @@ func patch(ctx context.Context, on dynamic.ResourceInterface, name string, what 
 func manifest(key listwatch.Key, want *Import) (*unstructured.Unstructured, error) {
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want.Spec)
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": resource.GroupVersion().String(), "kind": "ServiceImport", "spec": spec,
+		"apiVersion": resource.GroupVersion().String(), "kind": federation.ServiceImportKind.Name, "spec": spec,
 		"metadata": map[string]any{
 			"name": key.Name, "namespace": key.Namespace,
 			"labels": map[string]any{managedBy: "isthmus"}, "annotations": map[string]any{mark: "derived"},

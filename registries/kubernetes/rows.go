@@ -35,12 +35,12 @@ var rows = [kinds]row{
 	},
 	kindNodes: {title: "Node", unnamed: true, put: putting((*model).putNode), kept: keptNodes},
 	kindNamespaces: {
-		title: "Namespace", part: "defaults of ", unnamed: true, put: putting((*model).putDefaults),
+		title: federation.NamespaceKind.Name, part: "defaults of ", unnamed: true, put: putting((*model).putDefaults),
 		kept: func(m *model) map[key]string { return versions(m.defaults) },
 	},
-	kindNamespace: {title: "Namespace", unnamed: true, identity: true, permanent: true, put: putting(putNamespace)},
+	kindNamespace: {title: federation.NamespaceKind.Name, unnamed: true, identity: true, permanent: true, put: putting(putNamespace)},
 	kindIstioNamespace: {
-		title: "Namespace", unnamed: true, identity: true, put: putting(putNamespace), kept: keptNamespace,
+		title: federation.NamespaceKind.Name, unnamed: true, identity: true, put: putting(putNamespace), kept: keptNamespace,
 	},
 }
 

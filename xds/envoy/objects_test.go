@@ -16,8 +16,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/kind"
-	"isthmus.dev/isthmus/xds/envoy/authentication"
-	"isthmus.dev/isthmus/xds/envoy/authorization"
 )
 
 // manifest is what the tests of this room need of an object's metadata.
@@ -84,9 +82,9 @@ func specOf(t fataler, kind string) proto.Message {
 		return &networking.WorkloadGroup{}
 	case "Sidecar":
 		return &networking.Sidecar{}
-	case authorization.Kind.Name:
+	case federation.AuthorizationPolicyKind.Name:
 		return &security.AuthorizationPolicy{}
-	case authentication.PeerKind.Name:
+	case federation.PeerAuthenticationKind.Name:
 		return &security.PeerAuthentication{}
 	case "RequestAuthentication":
 		return &security.RequestAuthentication{}
@@ -103,7 +101,7 @@ func specOf(t fataler, kind string) proto.Message {
 func index(o *federation.Object) {
 	switch o.Spec.(type) {
 	case *security.AuthorizationPolicy, *security.PeerAuthentication, *security.RequestAuthentication:
-		o.Key.Group = authorization.Kind.Group
+		o.Key.Group = federation.AuthorizationPolicyKind.Group
 	case *telemetry.Telemetry:
 		o.Key.Group = "telemetry.istio.io"
 	}

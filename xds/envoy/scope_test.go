@@ -14,7 +14,6 @@ import (
 	envoyfilters "istio.io/api/networking/v1alpha3"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
@@ -32,18 +31,18 @@ func TestK82EveryFacetHasARow(t *testing.T) {
 	objects, settings := map[federation.ObjectKey]*federation.Object{}, &federation.MeshSettings{GatewayNamespaces: []string{"*"}}
 	settings.EnvoyFilters.Namespaces = []string{"shop"}
 	for key, spec := range map[federation.ObjectKey]any{
-		{Group: node.SidecarKind.Group, Kind: node.SidecarKind.Name, Namespace: "limited", Name: "default"}: &networking.Sidecar{
+		{Group: federation.SidecarKind.Group, Kind: federation.SidecarKind.Name, Namespace: "limited", Name: "default"}: &networking.Sidecar{
 			Egress: []*networking.IstioEgressListener{
 				{Hosts: []string{"./*"}}, {Hosts: []string{"./*"}, Bind: "127.0.0.1", Port: &networking.SidecarPort{Number: 9080, Protocol: "HTTP"}},
 			},
 			Ingress: []*networking.IstioIngressListener{{Port: &networking.SidecarPort{Number: 80}}},
 		},
 		{
-			Group: destinationrule.Kind.Group, Kind: destinationrule.Kind.Name, Namespace: "limited",
+			Group: federation.DestinationRuleKind.Group, Kind: federation.DestinationRuleKind.Name, Namespace: "limited",
 			Name: "own",
 		}: &networking.DestinationRule{Host: "web", ExportTo: []string{"."}},
 		{
-			Group: node.EnvoyFilterKind.Group, Kind: node.EnvoyFilterKind.Name, Namespace: "shop",
+			Group: federation.EnvoyFilterKind.Group, Kind: federation.EnvoyFilterKind.Name, Namespace: "shop",
 			Name: "adds",
 		}: &envoyfilters.EnvoyFilter{ConfigPatches: []*envoyfilters.EnvoyFilter_EnvoyConfigObjectPatch{
 			{ApplyTo: envoyfilters.EnvoyFilter_CLUSTER, Patch: &envoyfilters.EnvoyFilter_Patch{Operation: envoyfilters.EnvoyFilter_Patch_ADD}},

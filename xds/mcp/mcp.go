@@ -161,7 +161,7 @@ func (t *Table) service(s *federation.Snapshot, key federation.ServiceKey) {
 			})
 		}
 	}
-	t.set(kind.ServiceEntry, name, made)
+	t.set(federation.ServiceEntryKind, name, made)
 }
 
 // shownOrigin is how much of the hub's origin the names of entries have: hubs that

@@ -19,7 +19,7 @@ import (
 // source gives what a test has it give.
 type source chan config.Sink
 
-func (source) Kinds() []federation.Kind { return []federation.Kind{kind.ServiceEntry} }
+func (source) Kinds() []federation.Kind { return []federation.Kind{federation.ServiceEntryKind} }
 
 func (s source) Run(ctx context.Context, to config.Sink) error {
 	s <- to
@@ -28,7 +28,7 @@ func (s source) Run(ctx context.Context, to config.Sink) error {
 }
 
 func entryNamed(name string) *config.Object {
-	key := federation.ObjectKey{Group: kind.ServiceEntry.Group, Kind: kind.ServiceEntry.Name, Namespace: "shop", Name: name}
+	key := federation.ServiceEntryKind.Key("shop", name)
 	manifest := `{"apiVersion":"networking.istio.io/v1","kind":"ServiceEntry","metadata":{"name":"` + name + `","namespace":"shop"},` +
 		`"spec":{"hosts":["` + name + `.example"],"ports":[{"name":"http","number":80,"protocol":"HTTP"}],"resolution":"DNS"}}`
 	return &config.Object{Key: key, APIVersion: "networking.istio.io/v1", Revision: 1, Manifest: []byte(manifest)}

@@ -10,7 +10,6 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
-	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/memory"
 )
 
@@ -19,7 +18,7 @@ var entryOfFile = federation.ServiceKey{Hostname: "a.example.com", Namespace: "s
 // entriesOnly gives nothing but ServiceEntries, as a folder of them does.
 type entriesOnly struct{ *memory.Store }
 
-func (entriesOnly) Kinds() []federation.Kind { return []federation.Kind{kind.ServiceEntry} }
+func (entriesOnly) Kinds() []federation.Kind { return []federation.Kind{federation.ServiceEntryKind} }
 
 // addresses waits until the hub's service has automatic VIPs.
 func (w *fixture) addresses(key federation.ServiceKey) []netip.Prefix {

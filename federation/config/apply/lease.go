@@ -9,7 +9,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/manifest"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
@@ -90,7 +89,7 @@ func readWorkload(kinds *schema.Set, limits manifest.Limits, text []byte, ttl ti
 	switch {
 	case len(errs) > 0:
 		return requested{}, errs
-	case len(all) != 1 || all[0].key.Of() != kind.WorkloadEntry:
+	case len(all) != 1 || all[0].key.Of() != federation.WorkloadEntryKind:
 		return requested{}, []Error{{Code: InvalidRequest, Message: "a registration is one WorkloadEntry"}}
 	case ttl < MinTTL || ttl > MaxTTL:
 		return requested{}, []Error{{Code: InvalidTTL, Field: "ttl", Message: fmt.Sprintf("%s is not between %s and %s", ttl, MinTTL, MaxTTL)}}

@@ -103,7 +103,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 
 // Key returns the key of a test's object.
 func Key(name string) federation.ObjectKey {
-	return federation.ObjectKey{Group: "networking.istio.io", Kind: "WorkloadEntry", Namespace: "shop", Name: name}
+	return federation.WorkloadEntryKind.Key("shop", name)
 }
 
 // Object returns an object that a store takes; value is something in its spec.

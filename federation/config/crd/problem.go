@@ -27,7 +27,9 @@ const mostMessage = 1024 // bytes
 
 // manifests are those of deploy/kubernetes that grant the right to read kinds, by group, where it is
 // not that for custom resources.
-var manifests = map[string]string{"gateway.networking.k8s.io": "gateway-api.yaml", "networking.k8s.io": "ingresses.yaml"}
+var manifests = map[string]string{
+	federation.GatewayAPI.Gateway.Group: "gateway-api.yaml", federation.IngressKind.Group: "ingresses.yaml",
+}
 
 // coreManifests are those for kinds of Kubernetes' core.
 var coreManifests = map[federation.Kind]string{

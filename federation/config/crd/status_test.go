@@ -35,7 +35,9 @@ func TestK78HealthOfTheStatusIsKept(t *testing.T) {
 		return string(object.Manifest)
 	}
 	const reports = `proxy.istio.io/health-checks-enabled: "true"`
-	entry := func(status string) string { return read(kind.WorkloadEntry, reports, "{address: 10.0.0.1}", status) }
+	entry := func(status string) string {
+		return read(federation.WorkloadEntryKind, reports, "{address: 10.0.0.1}", status)
+	}
 	well := entry(`{conditions: [{type: Healthy, status: "True", lastProbeTime: "2026-01-01T00:00:00Z"}]}`)
 	again := entry(`{observedGeneration: 2, conditions: [{type: Reconciled, status: "True"}, {type: Healthy, status: "True", lastProbeTime: "2026-01-01T00:00:09Z"}]}`)
 	ill := entry(`{conditions: [{type: Healthy, status: "False", message: "connection\0 refused"}]}`)
@@ -56,7 +58,7 @@ func TestK78HealthOfTheStatusIsKept(t *testing.T) {
 		t.Errorf("of a DestinationRule %s is kept", kept)
 	}
 	for _, annotation := range []string{"", `proxy.istio.io/health-checks-enabled: "no"`} {
-		if kept := read(kind.WorkloadEntry, annotation, "{address: 10.0.0.1}", condition); strings.Contains(kept, "status") {
+		if kept := read(federation.WorkloadEntryKind, annotation, "{address: 10.0.0.1}", condition); strings.Contains(kept, "status") {
 			t.Errorf("of a WorkloadEntry with the annotations {%s} %s is kept", annotation, kept)
 		}
 	}

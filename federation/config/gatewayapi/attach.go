@@ -75,7 +75,8 @@ func (v *routeView) parentKey(ref gateway.ParentReference) (federation.ObjectKey
 	if ref.Kind != nil {
 		key.Kind = string(*ref.Kind)
 	}
-	return key, (ref.Group == nil || *ref.Group == gateway.GroupName) && (key.Kind == gatewayKind.Name || key.Kind == setKind.Name)
+	ours := ref.Group == nil || *ref.Group == gateway.GroupName
+	return key, ours && (key.Kind == federation.GatewayAPI.Gateway.Name || key.Kind == federation.GatewayAPI.ListenerSet.Name)
 }
 
 // attachment is a listener to which a route attaches, and the hosts that it has there.
@@ -198,5 +199,5 @@ func kindOf(ref gateway.ParentReference) string {
 	if ref.Kind != nil {
 		return string(*ref.Kind)
 	}
-	return gatewayKind.Name
+	return federation.GatewayAPI.Gateway.Name
 }

@@ -33,7 +33,7 @@ func backendKinds() []backendKind {
 	return []backendKind{
 		{federation.Kind{Name: "Service"}, federation.ExportedService},
 		{federation.ServiceImportKind, federation.ClusterSetService},
-		{federation.Kind{Group: "networking.istio.io", Name: "Hostname"}, nil},
+		{federation.Kind{Group: federation.ServiceEntryKind.Group, Name: "Hostname"}, nil},
 	}
 }
 

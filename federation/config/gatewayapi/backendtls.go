@@ -11,8 +11,6 @@ import (
 	"isthmus.dev/isthmus/federation/config/kind"
 )
 
-var tlsPolicyKind = ofGroup("BackendTLSPolicy")
-
 // tlsPolicy is a BackendTLSPolicy.
 type tlsPolicy struct {
 	*federation.Object
@@ -43,7 +41,7 @@ func policyFor(r *federation.Reader, namespace, service, port string) *tlsPolicy
 
 // policyOf is the oldest policy that names exactly the section of the Service.
 func policyOf(r *federation.Reader, namespace, service, section string) (oldest *tlsPolicy) {
-	for o := range r.Objects().In(tlsPolicyKind, namespace) {
+	for o := range r.Objects().In(federation.GatewayAPI.BackendTLSPolicy, namespace) {
 		spec, ok := o.Spec.(*gateway.BackendTLSPolicySpec)
 		if ok && (oldest == nil || o.CompareAge(oldest.Object) < 0) &&
 			slices.ContainsFunc(spec.TargetRefs, func(ref gateway.LocalPolicyTargetReferenceWithSectionName) bool {
@@ -109,7 +107,7 @@ func (p *tlsPolicy) authorities(r *federation.Reader, field string, why *faults)
 	var all bundle
 	for i, ref := range p.spec.Validation.CACertificateRefs {
 		at := itemField(field, i)
-		if ref.Group != "" || ref.Kind != "ConfigMap" {
+		if ref.Group != "" || string(ref.Kind) != federation.ConfigMapKind.Name {
 			why.add(resolved, string(gateway.BackendTLSPolicyReasonInvalidKind), at,
 				"the hub reads authorities of backends from ConfigMaps alone, and not from a %s", federation.Quote(string(ref.Kind)))
 			continue

@@ -21,7 +21,7 @@ func (l *listener) readAuthorities(r *federation.Reader, by federation.ObjectKey
 			otherwise: "it does not count",
 		}
 		switch {
-		case ref.Group == "" && ref.Kind == "ConfigMap":
+		case ref.Group == "" && string(ref.Kind) == federation.ConfigMapKind.Name:
 			l.readConfigMap(r, use, &all)
 		case ref.Group != "" || ref.Kind != "Secret":
 			l.lacks.add(resolved, invalidKind, use.field, "the hub reads authorities from ConfigMaps and Secrets, and not from a %s",

@@ -28,7 +28,7 @@ func TestK56TheGatewaySaysThatClientsAreNotVerified(t *testing.T) {
 	} {
 		w := newFixture(t)
 		w.apply("", strings.TrimSpace(strings.Replace(edge, "  listeners:", "  tls: "+tls+"\n  listeners:", 1)+listener))
-		key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: "shop", Name: "edge"}
+		key := federation.GatewayAPI.Gateway.Key("shop", "edge")
 		var found []Condition
 		for _, c := range translate(w.aggregate.Latest().Read(), key).status.Conditions {
 			if c.Type == string(gateway.GatewayConditionInsecureFrontendValidationMode) {

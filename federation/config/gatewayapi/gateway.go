@@ -12,22 +12,6 @@ import (
 	"isthmus.dev/isthmus/federation/config/kind"
 )
 
-func ofGroup(name string) federation.Kind {
-	return federation.Kind{Group: gateway.GroupName, Name: name}
-}
-
-var (
-	gatewayKind = ofGroup("Gateway")
-	classKind   = ofGroup("GatewayClass")
-	grantKind   = ofGroup("ReferenceGrant")
-	httpKind    = ofGroup("HTTPRoute")
-	grpcKind    = ofGroup("GRPCRoute")
-	tlsKind     = ofGroup("TLSRoute")
-	tcpKind     = ofGroup("TCPRoute")
-	udpKind     = ofGroup("UDPRoute")
-	setKind     = ofGroup("ListenerSet")
-)
-
 // controllers are those of GatewayClasses whose Gateways the hub serves.
 var controllers = []gateway.GatewayController{"isthmus.dev/gateway-controller", "istio.io/gateway-controller"}
 
@@ -68,7 +52,7 @@ type listener struct {
 
 // serves reports whether the class is one of the hub's. Without a class, exists is false.
 func serves(r *federation.Reader, class string) (controller gateway.GatewayController, ours, exists bool) {
-	o, exists := r.Object(federation.ObjectKey{Group: classKind.Group, Kind: classKind.Name, Name: class})
+	o, exists := r.Object(federation.GatewayAPI.GatewayClass.Key("", class))
 	if !exists {
 		return "", false, false
 	}
@@ -164,20 +148,20 @@ func (g *gatewayView) listener(r *federation.Reader, in gateway.Listener, i int,
 	}
 	switch l.Protocol {
 	case gateway.HTTPProtocolType:
-		l.kinds = []string{httpKind.Name, grpcKind.Name}
+		l.kinds = []string{federation.GatewayAPI.HTTPRoute.Name, federation.GatewayAPI.GRPCRoute.Name}
 	case gateway.HTTPSProtocolType:
-		l.kinds = []string{httpKind.Name, grpcKind.Name}
+		l.kinds = []string{federation.GatewayAPI.HTTPRoute.Name, federation.GatewayAPI.GRPCRoute.Name}
 		g.readTLS(r, l)
 	case gateway.TLSProtocolType:
-		l.kinds = []string{tlsKind.Name}
+		l.kinds = []string{federation.GatewayAPI.TLSRoute.Name}
 		if !l.passes() {
-			l.kinds = []string{tlsKind.Name, tcpKind.Name}
+			l.kinds = []string{federation.GatewayAPI.TLSRoute.Name, federation.GatewayAPI.TCPRoute.Name}
 			g.readTLS(r, l)
 		}
 	case gateway.TCPProtocolType:
-		l.kinds, l.host = []string{tcpKind.Name}, anyHost
+		l.kinds, l.host = []string{federation.GatewayAPI.TCPRoute.Name}, anyHost
 	case gateway.UDPProtocolType:
-		l.kinds, l.host = []string{udpKind.Name}, anyHost
+		l.kinds, l.host = []string{federation.GatewayAPI.UDPRoute.Name}, anyHost
 	default:
 		l.faults.add(accepted, string(gateway.ListenerReasonUnsupportedProtocol), l.field+".protocol",
 			"the protocol %s is not supported yet; nothing listens", federation.Quote(string(l.Protocol)))
@@ -251,7 +235,7 @@ func (g *gatewayView) readCertificate(r *federation.Reader, l *listener, field s
 
 // permitted reports whether a ReferenceGrant of the namespace lets the object refer to a name in it.
 func permitted(r *federation.Reader, from federation.ObjectKey, namespace, group, kind, name string) bool {
-	for o := range r.Objects().In(grantKind, namespace) {
+	for o := range r.Objects().In(federation.GatewayAPI.ReferenceGrant, namespace) {
 		spec, ok := o.Spec.(*gateway.ReferenceGrantSpec)
 		if !ok {
 			continue
@@ -390,7 +374,7 @@ func (g *gatewayView) summary(of federation.ObjectKey) []Condition {
 		listening, lacking = listening || l.of == of && l.listens(), lacking || l.of == of && !l.listens()
 	}
 	invalid, unprogrammed := string(gateway.GatewayReasonListenersNotValid), string(gateway.GatewayReasonInvalid)
-	if of.Of() == setKind {
+	if of.Of() == federation.GatewayAPI.ListenerSet {
 		unprogrammed = invalid
 	}
 	switch {

@@ -12,7 +12,6 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/config/translated"
 )
 
@@ -45,7 +44,9 @@ func (s *Source) Views(views interface{ Latest() *config.View }) { s.views = vie
 
 // Kinds is part of config.Source.
 func (*Source) Kinds() []federation.Kind {
-	return []federation.Kind{kind.Gateway, federation.VirtualServiceKind, federation.BackendTLSKind, federation.ClientCertificateKind}
+	return []federation.Kind{
+		federation.GatewayKind, federation.VirtualServiceKind, federation.BackendTLSKind, federation.ClientCertificateKind,
+	}
 }
 
 // Run is part of config.Source. It runs once at a time. The first Update waits for the
@@ -87,13 +88,13 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 
 // given reports whether every other source gave the objects that it has.
 func given(view *config.View) bool {
-	return view.SyncedFor(gatewayKind)
+	return view.SyncedFor(federation.GatewayAPI.Gateway)
 }
 
 func hasUnits(snapshot *federation.Snapshot) bool {
 	return slices.ContainsFunc(unitKinds, func(of federation.Kind) bool {
 		for range snapshot.Objects().Of(of) {
-			return of != classKind // a class alone needs nothing of clusters
+			return of != federation.GatewayAPI.GatewayClass // a class alone needs nothing of clusters
 		}
 		return false
 	})

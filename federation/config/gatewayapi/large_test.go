@@ -40,7 +40,7 @@ func TestG27LargeGatewaysCostInProportion(t *testing.T) {
 			"apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: small, namespace: shop}\nspec: {gatewayClassName: mesh, listeners: [{name: http, port: 80, protocol: HTTP}]}")
 		s := w.aggregate.Latest()
 		measure := func(name string, runs int) float64 { // the mean of several hides what the runtime allocates meanwhile
-			key := federation.ObjectKey{Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: "shop", Name: name}
+			key := federation.GatewayAPI.Gateway.Key("shop", name)
 			return testing.AllocsPerRun(runs, func() {
 				if m := translate(s.Read(), key); len(m.objects) == 0 {
 					t.Fatalf("the Gateway %s is not translated", name)

@@ -23,7 +23,7 @@ const maxListeners = 512
 // readSets adds the listeners of the ListenerSets that the Gateway allows, the oldest first.
 func (g *gatewayView) readSets(r *federation.Reader) {
 	allowed := g.allowedListeners(r)
-	for o := range r.Objects().Named(setKind, kind.GatewayName(g.Key.Namespace, g.Key.Name)) {
+	for o := range r.Objects().Named(federation.GatewayAPI.ListenerSet, kind.GatewayName(g.Key.Namespace, g.Key.Name)) {
 		spec, ok := o.Spec.(*gateway.ListenerSetSpec)
 		if ok && gatewayOfSet(o.Key, spec) == g.Key {
 			g.sets = append(g.sets, &setView{
@@ -74,7 +74,7 @@ func (s *setView) refuse(reason gateway.ListenerSetConditionReason, format strin
 // gatewayOfSet is the Gateway that a ListenerSet names; no key for a parent of another kind.
 func gatewayOfSet(set federation.ObjectKey, spec *gateway.ListenerSetSpec) federation.ObjectKey {
 	ref := spec.ParentRef
-	if ref.Group != nil && *ref.Group != gateway.GroupName || ref.Kind != nil && string(*ref.Kind) != gatewayKind.Name {
+	if ref.Group != nil && *ref.Group != gateway.GroupName || ref.Kind != nil && string(*ref.Kind) != federation.GatewayAPI.Gateway.Name {
 		return federation.ObjectKey{}
 	}
 	return GatewayNamed(set, ref.Namespace, ref.Name)
@@ -84,7 +84,7 @@ func gatewayOfSet(set federation.ObjectKey, spec *gateway.ListenerSetSpec) feder
 // where the reference names none.
 func GatewayNamed(in federation.ObjectKey, namespace *gateway.Namespace, name gateway.ObjectName) federation.ObjectKey {
 	return federation.ObjectKey{
-		Group: gatewayKind.Group, Kind: gatewayKind.Name, Namespace: namespaceOf(in, namespace),
+		Group: federation.GatewayAPI.Gateway.Group, Kind: federation.GatewayAPI.Gateway.Name, Namespace: namespaceOf(in, namespace),
 		Name: string(name), Cluster: in.Cluster,
 	}
 }
@@ -106,7 +106,7 @@ func (g *gatewayView) hasSet(key federation.ObjectKey) bool {
 // gatewayOf is the Gateway that a parent is, or that has it; nil if there is none.
 func gatewayOf(r *federation.Reader, parent federation.ObjectKey) *gatewayView {
 	key := parent
-	if parent.Of() == setKind {
+	if parent.Of() == federation.GatewayAPI.ListenerSet {
 		o, exists := r.Object(parent)
 		if !exists || o.Key != parent {
 			return nil

@@ -80,11 +80,11 @@ func (m *meshView) hasOlder(than *federation.Object, kinds ...federation.Kind) b
 // those of the kind have one that has the oldest, and of TCPRoutes the oldest.
 func (m *meshView) taken(v *routeView) bool {
 	if !v.isHTTP() {
-		return m.hasOlder(v.Object, tcpKind)
+		return m.hasOlder(v.Object, federation.GatewayAPI.TCPRoute)
 	}
-	rival := httpKind
-	if v.Key.Of() == httpKind {
-		rival = grpcKind
+	rival := federation.GatewayAPI.HTTPRoute
+	if v.Key.Of() == federation.GatewayAPI.HTTPRoute {
+		rival = federation.GatewayAPI.GRPCRoute
 	}
 	var oldest *federation.Object
 	for other := range m.candidates(v.Object, rival) {

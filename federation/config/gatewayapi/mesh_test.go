@@ -126,7 +126,7 @@ func TestG54OldestRouteGives(t *testing.T) {
 	if lines := take(); len(lines) != 3 {
 		t.Fatalf("two routes are %q", lines)
 	}
-	key := federation.ObjectKey{Group: httpKind.Group, Kind: httpKind.Name, Namespace: "shop", Name: "r"}
+	key := federation.GatewayAPI.HTTPRoute.Key("shop", "r")
 	w.delete(key)
 	if lines := take(); len(lines) != 2 || !strings.Contains(lines[1], "/api") {
 		t.Errorf("without the older route they are %q", lines)

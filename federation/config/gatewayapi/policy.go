@@ -139,7 +139,8 @@ func (v *routeView) gateways(r *federation.Reader) (all []*gatewayView) {
 
 // ancestor is how a policy is for the Gateway.
 func (g *gatewayView) ancestor(conditions []Condition) ParentStatus {
-	group, of, namespace := gateway.Group(gateway.GroupName), gateway.Kind(gatewayKind.Name), gateway.Namespace(g.Key.Namespace)
+	group, of := gateway.Group(gateway.GroupName), gateway.Kind(federation.GatewayAPI.Gateway.Name)
+	namespace := gateway.Namespace(g.Key.Namespace)
 	return ParentStatus{
 		Parent: g.Key.Namespace + "/" + g.Key.Name, Controller: g.class, Conditions: conditions,
 		Ref: gateway.ParentReference{Group: &group, Kind: &of, Namespace: &namespace, Name: gateway.ObjectName(g.Key.Name)},

@@ -18,32 +18,47 @@ type routeKind struct {
 
 // routeKinds are the kinds of routes that are translated.
 var routeKinds = []routeKind{
-	{Kind: httpKind, mesh: true, fate: "requests for it get 500", read: reads(func(v *routeView, s *gateway.HTTPRouteSpec) {
-		v.attaches(s.ParentRefs, s.Hostnames)
-		v.requests = func() []gateway.HTTPRouteRule { return s.Rules }
-	})},
-	{Kind: grpcKind, mesh: true, fate: "requests for it get 503", grpc: true, read: reads(func(v *routeView, s *gateway.GRPCRouteSpec) {
-		v.attaches(s.ParentRefs, s.Hostnames)
-		v.requests = func() []gateway.HTTPRouteRule { return rulesOfGRPC(s.Rules) }
-	})},
-	{Kind: tlsKind, fate: "its connections are closed", read: reads(func(v *routeView, s *gateway.TLSRouteSpec) {
-		v.attaches(s.ParentRefs, s.Hostnames)
-		for i, rule := range s.Rules {
-			v.connections(i, rule.BackendRefs)
-		}
-	})},
-	{Kind: tcpKind, mesh: true, fate: "its connections are closed", read: reads(func(v *routeView, s *gateway.TCPRouteSpec) {
-		v.attaches(s.ParentRefs, nil)
-		for i, rule := range s.Rules {
-			v.connections(i, rule.BackendRefs)
-		}
-	})},
-	{Kind: udpKind, fate: "nothing is sent there", datagrams: true, read: reads(func(v *routeView, s *gateway.UDPRouteSpec) {
-		v.attaches(s.ParentRefs, nil)
-		for i, rule := range s.Rules {
-			v.connections(i, rule.BackendRefs)
-		}
-	})},
+	{
+		Kind: federation.GatewayAPI.HTTPRoute, mesh: true, fate: "requests for it get 500",
+		read: reads(func(v *routeView, s *gateway.HTTPRouteSpec) {
+			v.attaches(s.ParentRefs, s.Hostnames)
+			v.requests = func() []gateway.HTTPRouteRule { return s.Rules }
+		}),
+	},
+	{
+		Kind: federation.GatewayAPI.GRPCRoute, mesh: true, fate: "requests for it get 503", grpc: true,
+		read: reads(func(v *routeView, s *gateway.GRPCRouteSpec) {
+			v.attaches(s.ParentRefs, s.Hostnames)
+			v.requests = func() []gateway.HTTPRouteRule { return rulesOfGRPC(s.Rules) }
+		}),
+	},
+	{
+		Kind: federation.GatewayAPI.TLSRoute, fate: "its connections are closed",
+		read: reads(func(v *routeView, s *gateway.TLSRouteSpec) {
+			v.attaches(s.ParentRefs, s.Hostnames)
+			for i, rule := range s.Rules {
+				v.connections(i, rule.BackendRefs)
+			}
+		}),
+	},
+	{
+		Kind: federation.GatewayAPI.TCPRoute, mesh: true, fate: "its connections are closed",
+		read: reads(func(v *routeView, s *gateway.TCPRouteSpec) {
+			v.attaches(s.ParentRefs, nil)
+			for i, rule := range s.Rules {
+				v.connections(i, rule.BackendRefs)
+			}
+		}),
+	},
+	{
+		Kind: federation.GatewayAPI.UDPRoute, fate: "nothing is sent there", datagrams: true,
+		read: reads(func(v *routeView, s *gateway.UDPRouteSpec) {
+			v.attaches(s.ParentRefs, nil)
+			for i, rule := range s.Rules {
+				v.connections(i, rule.BackendRefs)
+			}
+		}),
+	},
 }
 
 func reads[S any](read func(*routeView, *S)) func(*routeView, any) bool {

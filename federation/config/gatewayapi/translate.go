@@ -27,10 +27,15 @@ type made struct {
 
 // translators are by the kind of an object. Those of routes are not listed.
 var translators = federation.Rows[func(*federation.Reader, federation.ObjectKey) made]{
-	classKind:     func(r *federation.Reader, key federation.ObjectKey) made { return made{status: statusOfClass(r, key)} },
-	setKind:       func(r *federation.Reader, key federation.ObjectKey) made { return made{status: statusOfSet(r, key)} },
-	gatewayKind:   translateGateway,
-	tlsPolicyKind: translatePolicy,
+	federation.GatewayAPI.GatewayClass:     statusAlone(statusOfClass),
+	federation.GatewayAPI.ListenerSet:      statusAlone(statusOfSet),
+	federation.GatewayAPI.Gateway:          translateGateway,
+	federation.GatewayAPI.BackendTLSPolicy: translatePolicy,
+}
+
+// statusAlone is for kinds of which nothing is made.
+func statusAlone(of func(*federation.Reader, federation.ObjectKey) Status) func(*federation.Reader, federation.ObjectKey) made {
+	return func(r *federation.Reader, key federation.ObjectKey) made { return made{status: of(r, key)} }
 }
 
 // translate translates a Gateway with its routes, or computes the status of a route.
@@ -209,7 +214,7 @@ func (g *gatewayView) server(l *listener, host string) *config.Object {
 		server["port"] = object{"name": strings.ToLower(string(l.Protocol)), "number": l.Port, "protocol": l.Protocol}
 		server["tls"] = l.serverTLS()
 	}
-	o := g.object(kind.Gateway, g.serverName(l, host), object{"selector": object{nameLabel: g.Key.Name}, "servers": []any{server}})
+	o := g.object(federation.GatewayKind, g.serverName(l, host), object{"selector": object{nameLabel: g.Key.Name}, "servers": []any{server}})
 	o.Listener, o.Credentials = true, federation.CredentialGrant{To: g.Key.Namespace, Only: true}
 	if l.from != "" && l.from != g.Key.Namespace {
 		o.Credentials.From = l.from

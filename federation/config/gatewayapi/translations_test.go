@@ -173,7 +173,7 @@ func TestG23HostsOfSeveralClustersAreReported(t *testing.T) {
 	if n := len(b.set.Everything()); n != 4 {
 		t.Errorf("two clusters have %d objects", n)
 	}
-	w.delete(federation.ObjectKey{Group: gatewayKind.Group, Kind: "HTTPRoute", Namespace: "shop", Name: "r", Cluster: "c2"})
+	w.delete(federation.ObjectKey{Group: federation.GatewayAPI.Gateway.Group, Kind: "HTTPRoute", Namespace: "shop", Name: "r", Cluster: "c2"})
 	if found := shared(); len(found) > 0 {
 		t.Errorf("after the end of one there are %q", found)
 	}

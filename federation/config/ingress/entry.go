@@ -127,7 +127,7 @@ func isHost(host string) bool {
 
 // title is how problems name the Ingress.
 func (e *entry) title() string {
-	return federation.ObjectKey{Kind: "Ingress", Namespace: e.namespace, Name: e.name, Cluster: e.cluster}.Title()
+	return federation.ObjectKey{Kind: federation.IngressKind.Name, Namespace: e.namespace, Name: e.name, Cluster: e.cluster}.Title()
 }
 
 func (e *entry) problem(code, field, format string, args ...any) config.Problem {

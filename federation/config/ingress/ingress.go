@@ -20,8 +20,8 @@ import (
 
 // Kinds are what is read.
 var Kinds = []schema.Kind{
-	{Kind: ingressKind, Plural: "ingresses", Singular: "ingress", Namespaced: true, Versions: []string{"v1"}, Storage: "v1"},
-	{Kind: classKind, Plural: "ingressclasses", Singular: "ingressclass", Versions: []string{"v1"}, Storage: "v1"},
+	{Kind: federation.IngressKind, Plural: "ingresses", Singular: "ingress", Namespaced: true, Versions: []string{"v1"}, Storage: "v1"},
+	{Kind: federation.IngressClassKind, Plural: "ingressclasses", Singular: "ingressclass", Versions: []string{"v1"}, Storage: "v1"},
 }
 
 // Wanted reports whether Ingresses are read, of every attached cluster, and whether their status

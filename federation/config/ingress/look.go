@@ -46,7 +46,9 @@ func (e *entry) names() []string {
 }
 
 func (e *entry) key() federation.ObjectKey {
-	return federation.ObjectKey{Group: ingressKind.Group, Kind: ingressKind.Name, Namespace: e.namespace, Name: e.name, Cluster: e.cluster}
+	key := federation.IngressKind.Key(e.namespace, e.name)
+	key.Cluster = e.cluster
+	return key
 }
 
 // entryOf is the Ingress of an object.
@@ -57,7 +59,9 @@ func entryOf(o *federation.Object) *entry {
 
 // class finds the controller of an IngressClass.
 func (l clusterLook) class(name string) (controller string, exists bool) {
-	o, exists := l.r.Object(federation.ObjectKey{Group: classKind.Group, Kind: classKind.Name, Name: name, Cluster: l.cluster})
+	key := federation.IngressClassKind.Key("", name)
+	key.Cluster = l.cluster
+	o, exists := l.r.Object(key)
 	if exists {
 		controller, _ = o.Spec.(string)
 	}
@@ -72,7 +76,7 @@ func (l clusterLook) serves(e *entry) bool {
 // named are the Ingresses of the name that are served, the oldest first. exists reports whether
 // there are any, served or not.
 func (l clusterLook) named(name string) (all []*entry, exists bool) {
-	for o := range l.r.Objects().Named(ingressKind, name) {
+	for o := range l.r.Objects().Named(federation.IngressKind, name) {
 		exists = true
 		if e := entryOf(o); l.serves(e) {
 			all = append(all, e)

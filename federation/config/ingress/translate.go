@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	apiVersion  = "networking.istio.io/v1"
+	apiVersion  = "v1"           // of the kinds that are made
 	httpGateway = "ingress-http" // the Gateway of a cluster for plain text
 )
 
@@ -277,8 +277,8 @@ func manifest(key federation.ObjectKey, created time.Time, spec object) *config.
 		metadata["creationTimestamp"] = created.Format(time.RFC3339)
 	}
 	written, _ := json.Marshal(object{
-		"apiVersion": apiVersion, "kind": key.Kind, "metadata": metadata,
+		"apiVersion": key.Group + "/" + apiVersion, "kind": key.Kind, "metadata": metadata,
 		"spec": spec,
 	}) //nolint:errchkjson // texts and numbers
-	return &config.Object{Key: key, APIVersion: apiVersion, Manifest: written}
+	return &config.Object{Key: key, APIVersion: key.Group + "/" + apiVersion, Manifest: written}
 }

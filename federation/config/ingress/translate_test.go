@@ -38,7 +38,8 @@ func asRead(t testing.TB, of federation.ClusterID, documents string) (events []c
 			t.Fatal(err)
 		}
 		o := &config.Object{Manifest: manifest}
-		o.Key = federation.ObjectKey{Group: ingressKind.Group, Kind: value["kind"].(string), Name: metadata["name"].(string), Cluster: of}
+		o.Key = federation.Kind{Group: federation.IngressKind.Group, Name: value["kind"].(string)}.Key("", metadata["name"].(string))
+		o.Key.Cluster = of
 		o.Key.Namespace, _ = metadata["namespace"].(string)
 		events = append(events, config.Event{New: o})
 	}

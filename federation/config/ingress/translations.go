@@ -15,11 +15,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/translated"
 )
 
-var (
-	ingressKind = federation.Kind{Group: networkingv1.GroupName, Name: "Ingress"}
-	classKind   = federation.Kind{Group: networkingv1.GroupName, Name: "IngressClass"}
-	settingsKey = federation.ObjectKey{Group: networkingv1.GroupName, Kind: "Settings"}
-)
+var settingsKey = federation.ObjectKey{Group: networkingv1.GroupName, Kind: "Settings"}
 
 // unit is what one object is translated for.
 type unit struct {
@@ -86,13 +82,13 @@ func (b *translations) take(events []config.Event) {
 		switch {
 		case e.New == nil:
 			o = nil
-		case o.Key.Of() == classKind:
+		case o.Key.Of() == federation.IngressClassKind:
 			var class networkingv1.IngressClass
 			if json.Unmarshal(e.New.Manifest, &class) != nil {
 				continue
 			}
 			o.Spec, o.Digest = class.Spec.Controller, class.Spec.Controller
-		case o.Key.Of() == ingressKind:
+		case o.Key.Of() == federation.IngressKind:
 			of := read(e.New)
 			digest := sha256.Sum256(e.New.Manifest)
 			o.Spec, o.Digest, o.Names = of, string(digest[:]), of.names()
@@ -219,9 +215,9 @@ func (b *translations) translate(u unit, into *translated.Unit) (exists bool) {
 // that Ingress, or any one if none is served, and not the others: datesPlainText says which of those
 // that are read have it looked at again.
 func (b *translations) plainText(l clusterLook) (m made, exists bool) {
-	_ = slices.Collect(l.r.Objects().Of(classKind)) // notes all: which Ingresses are served may change with each
+	_ = slices.Collect(l.r.Objects().Of(federation.IngressClassKind)) // notes all: which Ingresses are served may change with each
 	var oldest, noted *entry
-	for o := range b.read.Objects().Named(ingressKind, clusterName(l.cluster)) {
+	for o := range b.read.Objects().Named(federation.IngressKind, clusterName(l.cluster)) {
 		noted = entryOf(o)
 		if l.serves(noted) && (oldest == nil || noted.compareAge(oldest) < 0) {
 			oldest = noted

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = add(of[security.AuthorizationPolicy]{
-	kind:        federation.Kind{Group: securityGroup, Name: "AuthorizationPolicy"},
+	kind:        federation.AuthorizationPolicyKind,
 	names:       policyNames[*security.AuthorizationPolicy],
 	proxyLabels: policyLabels[*security.AuthorizationPolicy],
 	references:  analysis.AuthorizationPolicy,

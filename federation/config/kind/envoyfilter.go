@@ -12,7 +12,7 @@ import (
 )
 
 var _ = add(of[networking.EnvoyFilter]{
-	kind:  federation.Kind{Group: networkingGroup, Name: "EnvoyFilter"},
+	kind:  federation.EnvoyFilterKind,
 	names: envoyFilterNames,
 	proxyLabels: func(s *networking.EnvoyFilter, add func(map[string]string)) {
 		for _, labels := range selectedProxies(s) {

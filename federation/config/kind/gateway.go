@@ -7,11 +7,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/validation"
 )
 
-// Gateway is the Gateway of Istio.
-var Gateway = federation.GatewayKind
-
 var _ = add(of[networking.Gateway]{
-	kind:        Gateway,
+	kind:        federation.GatewayKind,
 	proxyLabels: func(s *networking.Gateway, add func(map[string]string)) { add(s.GetSelector()) },
 	check:       validation.Gateway,
 	objectName:  validation.GatewayName,

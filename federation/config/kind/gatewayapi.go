@@ -16,14 +16,10 @@ const (
 	NoTLSOptions      = "options of TLS are not supported"
 )
 
-func ofGatewayAPI(name string) federation.Kind {
-	return federation.Kind{Group: gatewayGroup, Name: name}
-}
-
 var routeColumns = []Column{{"HOSTNAMES", "spec.hostnames"}, {"PARENTS", "spec.parentRefs[].name"}}
 
 var _ = add(of[gateway.HTTPRouteSpec]{
-	kind: ofGatewayAPI("HTTPRoute"),
+	kind: federation.GatewayAPI.HTTPRoute,
 	names: func(d Decoded, s *gateway.HTTPRouteSpec) []string {
 		names := d.route(s.Hostnames, s.ParentRefs)
 		for _, rule := range s.Rules {
@@ -37,7 +33,7 @@ var _ = add(of[gateway.HTTPRouteSpec]{
 })
 
 var _ = add(of[gateway.GRPCRouteSpec]{
-	kind: ofGatewayAPI("GRPCRoute"),
+	kind: federation.GatewayAPI.GRPCRoute,
 	names: func(d Decoded, s *gateway.GRPCRouteSpec) []string {
 		names := d.route(s.Hostnames, s.ParentRefs)
 		for _, rule := range s.Rules {
@@ -51,7 +47,7 @@ var _ = add(of[gateway.GRPCRouteSpec]{
 })
 
 var _ = add(of[gateway.TLSRouteSpec]{
-	kind: ofGatewayAPI("TLSRoute"),
+	kind: federation.GatewayAPI.TLSRoute,
 	names: func(d Decoded, s *gateway.TLSRouteSpec) []string {
 		names := d.route(s.Hostnames, s.ParentRefs)
 		for _, rule := range s.Rules {
@@ -63,7 +59,7 @@ var _ = add(of[gateway.TLSRouteSpec]{
 })
 
 var _ = add(of[gateway.TCPRouteSpec]{
-	kind: ofGatewayAPI("TCPRoute"),
+	kind: federation.GatewayAPI.TCPRoute,
 	names: func(d Decoded, s *gateway.TCPRouteSpec) []string {
 		names := d.route(nil, s.ParentRefs)
 		for _, rule := range s.Rules {
@@ -74,7 +70,7 @@ var _ = add(of[gateway.TCPRouteSpec]{
 })
 
 var _ = add(of[gateway.UDPRouteSpec]{
-	kind: ofGatewayAPI("UDPRoute"),
+	kind: federation.GatewayAPI.UDPRoute,
 	names: func(d Decoded, s *gateway.UDPRouteSpec) []string {
 		names := d.route(nil, s.ParentRefs)
 		for _, rule := range s.Rules {
@@ -85,7 +81,7 @@ var _ = add(of[gateway.UDPRouteSpec]{
 })
 
 var _ = add(of[gateway.ListenerSetSpec]{
-	kind: ofGatewayAPI("ListenerSet"),
+	kind: federation.GatewayAPI.ListenerSet,
 	names: func(d Decoded, s *gateway.ListenerSetSpec) []string {
 		namespace := d.Key.Namespace
 		if s.ParentRef.Namespace != nil {
@@ -97,15 +93,20 @@ var _ = add(of[gateway.ListenerSetSpec]{
 })
 
 var _ = add(of[gateway.GatewaySpec]{
-	kind:    ofGatewayAPI("Gateway"),
+	kind:    federation.GatewayAPI.Gateway,
 	columns: []Column{{"CLASS", "spec.gatewayClassName"}, {"LISTENERS", "spec.listeners[].name"}},
 })
 
 var (
-	_ = add(of[gateway.GatewayClassSpec]{kind: ofGatewayAPI("GatewayClass")})
-	_ = add(of[gateway.ReferenceGrantSpec]{kind: ofGatewayAPI("ReferenceGrant")})
-	_ = add(of[gateway.BackendTLSPolicySpec]{kind: ofGatewayAPI("BackendTLSPolicy")})
+	_ = add(of[gateway.GatewayClassSpec]{kind: federation.GatewayAPI.GatewayClass})
+	_ = add(of[gateway.ReferenceGrantSpec]{kind: federation.GatewayAPI.ReferenceGrant})
+	_ = add(of[gateway.BackendTLSPolicySpec]{kind: federation.GatewayAPI.BackendTLSPolicy})
 )
+
+// isParent reports whether routes attach to objects of the kind.
+func isParent(name string) bool {
+	return name == federation.GatewayAPI.Gateway.Name || name == federation.GatewayAPI.ListenerSet.Name
+}
 
 // route names the hosts of a route, the gateways that it attaches to, and the
 // services for which it speaks.
@@ -120,7 +121,7 @@ func (d Decoded) route(hosts []gateway.Hostname, parents []gateway.ParentReferen
 			namespace = string(*p.Namespace)
 		}
 		switch {
-		case p.Kind == nil || *p.Kind == "Gateway" || *p.Kind == "ListenerSet":
+		case p.Kind == nil || isParent(string(*p.Kind)):
 			out = append(out, GatewayName(namespace, string(p.Name)))
 		case *p.Kind == "Service":
 			out = append(out, string(federation.ResolveHostIn(d.Domain, string(p.Name), namespace)))

@@ -13,14 +13,6 @@ import (
 	"isthmus.dev/isthmus/federation/config/validation"
 )
 
-// The API groups of the kinds that are not the hub's own.
-const (
-	networkingGroup = "networking.istio.io"
-	securityGroup   = "security.istio.io"
-	telemetryGroup  = "telemetry.istio.io"
-	gatewayGroup    = "gateway.networking.k8s.io"
-)
-
 // Row is what the hub knows of a kind. Specs are pointers to the kind's own Go type:
 // a protobuf message for the kinds of Istio, the type of the kind's module for those
 // of Kubernetes SIGs, and a value of the federation for the hub's own.

@@ -17,7 +17,7 @@ func GatewayName(namespace, name string) string { return "gateway:" + namespace 
 func ParseGatewayName(text string) (key federation.ObjectKey, ok bool) {
 	text, ok = strings.CutPrefix(text, "gateway:")
 	namespace, name, _ := strings.Cut(text, "/")
-	return federation.ObjectKey{Group: Gateway.Group, Kind: Gateway.Name, Namespace: namespace, Name: name}, ok
+	return federation.GatewayKind.Key(namespace, name), ok
 }
 
 // BackendName is the name under which routes are found that send requests to the service.

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = add(of[security.PeerAuthentication]{
-	kind: federation.Kind{Group: securityGroup, Name: "PeerAuthentication"},
+	kind: federation.PeerAuthenticationKind,
 	names: func(d Decoded, p *security.PeerAuthentication) []string {
 		names := []string{WorkloadsName(d.Key.Namespace, p.GetSelector().GetMatchLabels())}
 		if analysis.HasMode(p, security.PeerAuthentication_MutualTLS_DISABLE) {

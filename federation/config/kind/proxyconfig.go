@@ -8,7 +8,7 @@ import (
 )
 
 var _ = add(of[networking.ProxyConfig]{
-	kind:        federation.Kind{Group: networkingGroup, Name: "ProxyConfig"},
+	kind:        federation.ProxyConfigKind,
 	proxyLabels: selector[*networking.ProxyConfig],
 	check:       validation.ProxyConfig,
 })

@@ -8,7 +8,7 @@ import (
 )
 
 var _ = add(of[security.RequestAuthentication]{
-	kind:        federation.Kind{Group: securityGroup, Name: "RequestAuthentication"},
+	kind:        federation.RequestAuthenticationKind,
 	names:       policyNames[*security.RequestAuthentication],
 	proxyLabels: policyLabels[*security.RequestAuthentication],
 	check:       validation.RequestAuthentication,

@@ -8,11 +8,8 @@ import (
 	"isthmus.dev/isthmus/federation/config/validation"
 )
 
-// ServiceEntry is the kind of services outside of every attached cluster.
-var ServiceEntry = federation.ServiceEntryKind
-
 var _ = add(of[networking.ServiceEntry]{
-	kind: ServiceEntry,
+	kind: federation.ServiceEntryKind,
 	names: func(_ Decoded, s *networking.ServiceEntry) []string {
 		found := lowerCase(s.GetHosts())
 		if s.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS {

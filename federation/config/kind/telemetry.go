@@ -9,7 +9,7 @@ import (
 )
 
 var _ = add(of[telemetry.Telemetry]{
-	kind:        federation.Kind{Group: telemetryGroup, Name: "Telemetry"},
+	kind:        federation.TelemetryKind,
 	proxyLabels: policyLabels[*telemetry.Telemetry],
 	references:  analysis.Telemetry,
 	check:       validation.Telemetry,

@@ -13,11 +13,8 @@ import (
 	"isthmus.dev/isthmus/internal/text"
 )
 
-// WorkloadEntry is the kind of workloads outside of every attached cluster.
-var WorkloadEntry = federation.Kind{Group: networkingGroup, Name: "WorkloadEntry"}
-
 var _ = add(of[networking.WorkloadEntry]{
-	kind: WorkloadEntry,
+	kind: federation.WorkloadEntryKind,
 	translate: func(d Decoded, s *networking.WorkloadEntry) Meaning {
 		wants, condition := wantsReports(d.Manifest), healthyCondition(d.Manifest)
 		key, workload, problems := external.Workload(external.Instance{
@@ -95,7 +92,7 @@ type conditions struct {
 // KeptStatus is what the hub keeps of the status that an object with these annotations has in its cluster: what changes
 // with each report is excluded. Nil: nothing. An empty one says that reports count, and that istiod stores none.
 func KeptStatus(of federation.Kind, annotations map[string]string, status any) map[string]any {
-	if of != WorkloadEntry || !isTrue(annotations[federation.HealthReportsAnnotation]) {
+	if of != federation.WorkloadEntryKind || !isTrue(annotations[federation.HealthReportsAnnotation]) {
 		return nil
 	}
 	var all conditions

@@ -8,6 +8,6 @@ import (
 )
 
 var _ = add(of[networking.WorkloadGroup]{
-	kind:  federation.Kind{Group: networkingGroup, Name: "WorkloadGroup"},
+	kind:  federation.WorkloadGroupKind,
 	check: validation.WorkloadGroup,
 })

@@ -3,6 +3,7 @@ package validation
 import (
 	"istio.io/api/type/v1beta1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/schema"
 )
 
@@ -36,7 +37,7 @@ var targetRules = []rule[*v1beta1.PolicyTargetReference]{
 		return when(t.GetNamespace() != "", "a policy is for objects of its own namespace: remove it")
 	}},
 	{"kind", schema.NotSupported, func(t *v1beta1.PolicyTargetReference) string {
-		known := targetKinds[t.GetGroup()+"/"+t.GetKind()]
+		known := targetKinds[federation.Kind{Group: t.GetGroup(), Name: t.GetKind()}]
 		return when(t.GetKind() != "" && !known,
 			"%s of group %q cannot be named: name a Gateway or GatewayClass of gateway.networking.k8s.io, a Service, or a ServiceEntry of networking.istio.io",
 			t.GetKind(), t.GetGroup())
@@ -44,7 +45,7 @@ var targetRules = []rule[*v1beta1.PolicyTargetReference]{
 }
 
 // targetKinds are what policies can be attached to.
-var targetKinds = map[string]bool{
-	"gateway.networking.k8s.io/Gateway": true, "gateway.networking.k8s.io/GatewayClass": true, "gateway.networking.k8s.io/ListenerSet": true,
-	"/Service": true, "core/Service": true, "networking.istio.io/ServiceEntry": true,
+var targetKinds = map[federation.Kind]bool{
+	federation.GatewayAPI.Gateway: true, federation.GatewayAPI.GatewayClass: true, federation.GatewayAPI.ListenerSet: true,
+	{Name: "Service"}: true, {Group: "core", Name: "Service"}: true, federation.ServiceEntryKind: true,
 }

@@ -5,15 +5,9 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/ingress"
 	"isthmus.dev/isthmus/federation/config/writeback/wanted"
-)
-
-var (
-	ingressKind = federation.Kind{Group: networkingv1.GroupName, Name: "Ingress"}
-	classKind   = federation.Kind{Group: networkingv1.GroupName, Name: "IngressClass"}
 )
 
 // readClass reads an IngressClass; the caller holds mu.

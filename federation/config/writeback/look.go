@@ -65,7 +65,7 @@ func (l round) at(proxies Proxies, of *inputs) round {
 
 // covers reports whether the settings have the status of the object written.
 func (l round) covers(o *crd.Original) bool {
-	if o.Key.Of() == ingressKind {
+	if o.Key.Of() == federation.IngressKind {
 		return l.settings != nil && l.settings.IngressStatus && l.settings.IngressControllerMode != "" &&
 			l.settings.IngressControllerMode != federation.IngressOff
 	}
@@ -107,7 +107,7 @@ func (l round) change(o *crd.Original, now time.Time) (patch map[string]any, kno
 			return nil, true
 		}
 		return wanted.Change(kind, o.Status, nil, now), true
-	case kind == ingressKind:
+	case kind == federation.IngressKind:
 		status := l.ofIngress(o)
 		if status == nil && !o.Ours {
 			return nil, true

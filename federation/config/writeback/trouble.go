@@ -65,7 +65,7 @@ func (w *Writer) ofObjects(id federation.ClusterID, ofIngresses bool) (all []con
 		switch {
 		case r == nil || r.refused == nil && r.undone < contested:
 			delete(w.troubled, at)
-		case at.cluster != id || (at.key.Of() == ingressKind) != ofIngresses:
+		case at.cluster != id || (at.key.Of() == federation.IngressKind) != ofIngresses:
 		case r.refused != nil:
 			all = append(all, r.refused.problem)
 		default:

@@ -201,10 +201,10 @@ func (w *Writer) Read(o *crd.Original) {
 	defer w.mu.Unlock()
 	at := ref{o.Cluster, o.Key}
 	switch {
-	case o.Key.Of() == classKind:
+	case o.Key.Of() == federation.IngressClassKind:
 		w.readClass(o)
 		return
-	case o.Key.Of() != ingressKind && !wanted.Writes(o.Key.Of()):
+	case o.Key.Of() != federation.IngressKind && !wanted.Writes(o.Key.Of()):
 		return
 	}
 	if r := w.records[at]; r == nil || r.UID != o.UID {
@@ -220,7 +220,7 @@ func (w *Writer) Read(o *crd.Original) {
 func (w *Writer) Deleted(cluster federation.ClusterID, key federation.ObjectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if key.Of() == classKind {
+	if key.Of() == federation.IngressClassKind {
 		delete(w.classes[cluster], key.Name)
 		w.touchAll(cluster)
 		return

@@ -20,7 +20,7 @@ type Quarantine struct {
 }
 
 // registryKinds are what registries read.
-var registryKinds = []string{"Service", "EndpointSlice", "Pod", "Node", "Namespace"}
+var registryKinds = []string{"Service", "EndpointSlice", "Pod", "Node", federation.NamespaceKind.Name}
 
 // Measure counts again; kinds of which nothing is in quarantine count as zero.
 func (q Quarantine) Measure() {

@@ -7,12 +7,10 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
-	configkind "isthmus.dev/isthmus/federation/config/kind"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/graph/model"
 	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/envoyfilter"
-	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
 // notHonoured is the code of a field that the hub does not act on.
@@ -102,10 +100,10 @@ func (s *Objects) ServiceFindings(snapshot *federation.Snapshot, key federation.
 func (s *Objects) reasons(r *federation.Reader, key federation.ObjectKey) []envoy.Reason {
 	found := s.Proxies.Reasons(key)
 	if o, ok := r.Object(key); ok {
-		if key.Of() == node.EnvoyFilterKind {
+		if key.Of() == federation.EnvoyFilterKind {
 			found = envoyfilter.Found(o, r.Mesh(), found)
 		}
-		if key.Of() == configkind.ServiceEntry {
+		if key.Of() == federation.ServiceEntryKind {
 			for _, host := range o.Names {
 				of := federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace}
 				r.Spec(of)

@@ -177,7 +177,7 @@ func (f *rootWriter) write(ctx context.Context, name string, m found, todo actio
 		metadata := map[string]any{"annotations": map[string]any{mark: digest(content)}}
 		object := map[string]any{"metadata": metadata, "data": map[string]any{key: content}}
 		if todo == create {
-			object["apiVersion"], object["kind"], metadata["name"] = "v1", "ConfigMap", Name
+			object["apiVersion"], object["kind"], metadata["name"] = "v1", federation.ConfigMapKind.Name, Name
 			_, err := objects.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
 			return err
 		}

@@ -100,7 +100,7 @@ func rule(uri string) *security.JWTRule { return &security.JWTRule{Issuer: "i", 
 
 // apply applies a RequestAuthentication; one without rules is deleted.
 func (m *mesh) apply(namespace, name string, rules ...*security.JWTRule) {
-	key := federation.ObjectKey{Group: jwks.Kind.Group, Kind: jwks.Kind.Name, Namespace: namespace, Name: name}
+	key := federation.RequestAuthenticationKind.Key(namespace, name)
 	e := federation.Edit{}
 	e.Objects.Gone = []federation.ObjectKey{key}
 	if len(rules) > 0 {

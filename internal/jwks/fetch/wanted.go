@@ -29,7 +29,7 @@ func demands() *derive.Table[struct{}, *demand] {
 }
 
 func demandOf(r *federation.Reader) *demand {
-	return demandFor(r.For(federation.AnyCluster).Objects().Of(jwks.Kind))
+	return demandFor(r.For(federation.AnyCluster).Objects().Of(federation.RequestAuthenticationKind))
 }
 
 func demandFor(objects iter.Seq[*federation.Object]) *demand {

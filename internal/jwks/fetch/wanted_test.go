@@ -8,14 +8,13 @@ import (
 	"pgregory.net/rapid"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/jwks"
 )
 
 // TestPropertyDemandIsAsComputedFromNothing: after each edit of a random history, the sources are those
 // of all its objects, those for one cluster included, and they are computed again only after a change of a
 // RequestAuthentication.
 func TestPropertyDemandIsAsComputedFromNothing(t *testing.T) {
-	kinds := []federation.Kind{jwks.Kind, {Group: "networking.istio.io", Name: "VirtualService"}}
+	kinds := []federation.Kind{federation.RequestAuthenticationKind, {Group: "networking.istio.io", Name: "VirtualService"}}
 	rapid.Check(t, func(t *rapid.T) {
 		mesh, kept := federation.NewAggregate(nil), demands()
 		writer := mesh.Open(federation.ShardKey{Provider: federation.Operator})
@@ -41,11 +40,11 @@ func TestPropertyDemandIsAsComputedFromNothing(t *testing.T) {
 			}
 			version := mesh.Latest().Version()
 			writer.Update(edit)
-			now, want := kept.Get(mesh.Latest(), struct{}{}), demandFor(mesh.Latest().Objects().Of(jwks.Kind))
+			now, want := kept.Get(mesh.Latest(), struct{}{}), demandFor(mesh.Latest().Objects().Of(federation.RequestAuthenticationKind))
 			if !maps.Equal(now.fetched, want.fetched) || !maps.Equal(now.refused, want.refused) {
 				t.Fatalf("the sources are %+v, from nothing %+v", now, want)
 			}
-			if changed := mesh.Latest().Version() != version && kind == jwks.Kind; changed != (now != before) {
+			if changed := mesh.Latest().Version() != version && kind == federation.RequestAuthenticationKind; changed != (now != before) {
 				t.Fatalf("%s changed: %t, computed again: %t", key, changed, now != before)
 			}
 			before = now

@@ -14,9 +14,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/facet"
 )
 
-// PeerKind is the kind of PeerAuthentications.
-var PeerKind = federation.Kind{Group: "security.istio.io", Name: "PeerAuthentication"}
-
 // Mode says whether connections are mutual TLS.
 type Mode = security.PeerAuthentication_MutualTLS_Mode
 
@@ -121,7 +118,7 @@ func (p *Peers) anyIn(in federation.ClusterID, namespace string) bool {
 		return found
 	}
 	p.reader.For(in)
-	for range p.reader.Objects().Named(PeerKind, federation.PlainTextName+namespace) {
+	for range p.reader.Objects().Named(federation.PeerAuthenticationKind, federation.PlainTextName+namespace) {
 		found = true
 		break
 	}
@@ -138,7 +135,7 @@ func (p *Peers) of(in federation.ClusterID, name string) []*federation.Object {
 		return found
 	}
 	p.reader.For(in)
-	for o := range p.reader.Objects().Named(PeerKind, name) {
+	for o := range p.reader.Objects().Named(federation.PeerAuthenticationKind, name) {
 		found = append(found, o)
 	}
 	p.reader.For(p.own)

@@ -39,9 +39,10 @@ func snapshotOf(all []said) *federation.Snapshot {
 			spec.PortLevelMtls[port] = &security.PeerAuthentication_MutualTLS{Mode: mode}
 		}
 		o := &federation.Object{
-			Key:     federation.ObjectKey{Group: PeerKind.Group, Kind: PeerKind.Name, Namespace: of.at, Name: fmt.Sprint("p", i), Cluster: of.of},
+			Key:     federation.PeerAuthenticationKind.Key(of.at, fmt.Sprint("p", i)),
 			Created: time.Unix(1_700_000_000, 0).Add(-time.Duration(of.age) * time.Hour), Digest: fmt.Sprint(i), Spec: spec,
 		}
+		o.Key.Cluster = of.of
 		kind.Index(kind.Decoded{Object: o})
 		e.Objects.Set[o.Key] = o
 	}

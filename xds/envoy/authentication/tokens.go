@@ -51,7 +51,7 @@ func TokensOf(v *facet.View) *Tokens {
 
 // selecting are the RequestAuthentications that select the view's proxies, the oldest first.
 func selecting(v *facet.View) (found []*federation.Object) {
-	for o := range v.Policies(jwks.Kind) {
+	for o := range v.Policies(federation.RequestAuthenticationKind) {
 		spec, ok := o.Spec.(*security.RequestAuthentication)
 		if ok && facet.Selects(spec, o.Key.Namespace, v.Facet) {
 			found = append(found, o)

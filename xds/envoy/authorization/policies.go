@@ -21,9 +21,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// Kind is the kind of AuthorizationPolicies.
-var Kind = federation.Kind{Group: "security.istio.io", Name: "AuthorizationPolicy"}
-
 // The actions of a policy.
 const (
 	allow  = security.AuthorizationPolicy_ALLOW
@@ -60,7 +57,7 @@ type policy struct {
 // the root namespace.
 func For(v *facet.View) *Policies {
 	p := &Policies{domains: v.Reader.Mesh().TrustDomains(), providers: map[string]asking{}}
-	for o := range v.Policies(Kind) {
+	for o := range v.Policies(federation.AuthorizationPolicyKind) {
 		spec, ok := o.Spec.(*security.AuthorizationPolicy)
 		if !ok || !facet.Selects(spec, o.Key.Namespace, v.Facet) {
 			continue

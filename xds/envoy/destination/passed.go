@@ -21,7 +21,7 @@ func Passes(s *federation.Service, p federation.ServicePort) bool {
 func PassedServices(
 	namespace string, r *federation.Reader, admits func(*federation.Service) bool,
 ) iter.Seq2[*federation.Service, []string] {
-	_ = slices.Collect(r.Objects().Of(destinationrule.Kind)) // subsets come and go with them
+	_ = slices.Collect(r.Objects().Of(federation.DestinationRuleKind)) // subsets come and go with them
 	r.Mesh()
 	apart := r.Apart() // else each service's rules are noted one by one
 	return func(yield func(*federation.Service, []string) bool) {

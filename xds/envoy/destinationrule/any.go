@@ -11,7 +11,7 @@ import (
 
 // Any reports whether is holds for a rule of the host, whatever its exportTo.
 func Any(host federation.Hostname, r *federation.Reader, is func(*networking.DestinationRule) bool) bool {
-	for o := range r.Objects().For(Kind, host) {
+	for o := range r.Objects().For(federation.DestinationRuleKind, host) {
 		if rule, ok := Spec(o); ok && is(rule) {
 			return true
 		}

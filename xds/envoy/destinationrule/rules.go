@@ -21,7 +21,7 @@ const exportName = "export:"
 
 // Spec is the DestinationRule that the object holds; false: it holds none.
 func Spec(o *federation.Object) (*networking.DestinationRule, bool) {
-	if o.Key.Of() != Kind {
+	if o.Key.Of() != federation.DestinationRuleKind {
 		return nil, false
 	}
 	rule, ok := o.Spec.(*networking.DestinationRule)
@@ -36,7 +36,8 @@ func Hosts(o *federation.Object) []string {
 // HasOwn reports whether proxies of the namespace may have rules that others do
 // not see: it has some itself, or some are exported to it by name, as the mesh's default may.
 func HasOwn(namespace string, r *federation.Reader) bool {
-	return !none(r.Objects().In(Kind, namespace)) || !none(r.Objects().Named(Kind, exportName+namespace)) ||
+	return !none(r.Objects().In(federation.DestinationRuleKind, namespace)) ||
+		!none(r.Objects().Named(federation.DestinationRuleKind, exportName+namespace)) ||
 		slices.Contains(r.Mesh().ExportDefaults().DestinationRules, namespace)
 }
 
@@ -99,7 +100,7 @@ func For(s *federation.Service, c Callers, r *federation.Reader) []*federation.O
 func rulesSeen(host string, c Callers, r *federation.Reader) []*federation.Object {
 	var rules []*federation.Object
 	mesh := r.Mesh()
-	for o := range r.Objects().Named(Kind, host) {
+	for o := range r.Objects().Named(federation.DestinationRuleKind, host) {
 		if c.see(o, mesh) {
 			rules = append(rules, o)
 		}
@@ -169,7 +170,7 @@ func ForSelected(rules []*federation.Object) bool { return len(rules) > 0 && sel
 // SubsetNames are those in any rule, whatever its exportTo.
 func SubsetNames(host federation.Hostname, r *federation.Reader) []string {
 	var names []string
-	for o := range r.Objects().For(Kind, host) {
+	for o := range r.Objects().For(federation.DestinationRuleKind, host) {
 		rule, _ := Spec(o)
 		for _, subset := range rule.GetSubsets() {
 			if subset.GetName() != "" {
@@ -180,6 +181,3 @@ func SubsetNames(host federation.Hostname, r *federation.Reader) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-// Kind is the kind of DestinationRules.
-var Kind = federation.DestinationRuleKind

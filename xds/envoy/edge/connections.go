@@ -26,7 +26,7 @@ type boundRule struct {
 // bound are the VirtualServices that attach to the server, the oldest first.
 func bound(v *facet.View, p *listenPort, s *Server) []boundRule {
 	var all []boundRule
-	for _, o := range slices.SortedFunc(v.Reader.Objects().Named(virtualservice.Kind, "gateway:"+s.gatewayName()),
+	for _, o := range slices.SortedFunc(v.Reader.Objects().Named(federation.VirtualServiceKind, "gateway:"+s.gatewayName()),
 		(*federation.Object).CompareAge) {
 		spec, ok := o.Spec.(*networking.VirtualService)
 		if !ok || !virtualservice.VisibleFrom(v.Facet.Namespace, o, spec, v.Reader) {

@@ -74,7 +74,7 @@ func ports(v *facet.View) []*listenPort {
 // gateways are those that select the facet's proxies, the oldest first.
 func gateways(v *facet.View) []*federation.Object {
 	var found []*federation.Object
-	for o := range v.Reader.Objects().Of(gateway.Kind) {
+	for o := range v.Reader.Objects().Of(federation.GatewayKind) {
 		if spec, ok := o.Spec.(*networking.Gateway); ok && v.Facet.HasLabels(spec.GetSelector()) && o.Credentials.Concerns(v.Facet.Namespace) {
 			found = append(found, o)
 		}

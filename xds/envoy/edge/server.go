@@ -104,7 +104,7 @@ func (s *Server) admits(svc *federation.Service) bool {
 // networks enter.
 func AdmittingServers(s *federation.Snapshot) []*Server {
 	var all []*Server
-	for o := range s.Objects().Of(gateway.Kind) {
+	for o := range s.Objects().Of(federation.GatewayKind) {
 		spec, ok := o.Spec.(*networking.Gateway)
 		if !ok {
 			continue

@@ -59,7 +59,7 @@ func patchesFor(v *facet.View, m proto.Message) []Patch {
 		}
 		namespaces = append(namespaces, ref.Object.Namespace)
 		for _, name := range namesFor(ref.Object.Namespace, m) {
-			for o := range v.Reader.Objects().Named(node.EnvoyFilterKind, name) {
+			for o := range v.Reader.Objects().Named(federation.EnvoyFilterKind, name) {
 				found[o.Key] = o
 			}
 		}

@@ -12,7 +12,6 @@ import (
 	networking "istio.io/api/networking/v1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/xds/envoy/destinationrule"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
@@ -85,7 +84,7 @@ func parseRule(t testing.TB, text string) *federation.Object {
 		t.Fatalf("%s: %v", text, err)
 	}
 	spec.Host = words[1]
-	kind := destinationrule.Kind
+	kind := federation.DestinationRuleKind
 	return &federation.Object{
 		Key:  federation.ObjectKey{Group: kind.Group, Kind: kind.Name, Namespace: namespace, Name: name},
 		Spec: spec, Names: []string{words[1]},

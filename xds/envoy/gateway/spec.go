@@ -8,7 +8,6 @@ import (
 
 	networking "istio.io/api/networking/v1"
 
-	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
@@ -101,9 +100,6 @@ func (h Host) Admitted(host, namespace string) string {
 	}
 	return ""
 }
-
-// Kind is the kind of Gateways.
-var Kind = federation.GatewayKind
 
 // BySNI reports whether the server passes connections of other networks on, by the name for
 // which they ask.

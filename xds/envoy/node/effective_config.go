@@ -11,9 +11,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
-// SidecarKind is the kind of Sidecars.
-var SidecarKind = federation.SidecarKind
-
 // effectiveConfig is the effective configuration of a proxy as a whole.
 type effectiveConfig struct {
 	egress      string
@@ -121,12 +118,12 @@ func SidecarOf(n Node, r *federation.Reader, root string) *federation.Object {
 	if n.Type != Sidecar {
 		return nil
 	}
-	selecting, general := oldestSidecars(r.Objects().In(SidecarKind, n.Namespace), n.Labels)
+	selecting, general := oldestSidecars(r.Objects().In(federation.SidecarKind, n.Namespace), n.Labels)
 	if selecting != nil {
 		return selecting
 	}
 	if general == nil && n.Namespace != root {
-		_, general = oldestSidecars(r.Objects().In(SidecarKind, root), n.Labels)
+		_, general = oldestSidecars(r.Objects().In(federation.SidecarKind, root), n.Labels)
 	}
 	return general
 }

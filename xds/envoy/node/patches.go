@@ -10,9 +10,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
-// EnvoyFilterKind is the kind of EnvoyFilters.
-var EnvoyFilterKind = federation.Kind{Group: "networking.istio.io", Name: "EnvoyFilter"}
-
 // patchLists has the patches for a proxy, by the facets whose resources they may change: a
 // patch is in no other list, so that it splits no other facet.
 type patchLists struct {
@@ -80,7 +77,7 @@ func PatchesOf(f Facet) []PatchRef {
 		if !ok {
 			continue
 		}
-		ref := PatchRef{Object: federation.ObjectKey{Group: EnvoyFilterKind.Group, Kind: EnvoyFilterKind.Name, Namespace: namespace, Name: name}}
+		ref := PatchRef{Object: federation.EnvoyFilterKind.Key(namespace, name)}
 		if own, is := strings.CutSuffix(name, ofCluster); is {
 			ref.Object.Name, ref.Object.Cluster = own, f.Objects
 		}

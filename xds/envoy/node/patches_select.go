@@ -37,7 +37,7 @@ func envoyFiltersOf(n Node, namespace, labels string, r *federation.Reader) []*f
 	found := map[federation.ObjectKey]bool{}
 	var all []*federation.Object
 	for _, name := range names {
-		for o := range r.Objects().Named(EnvoyFilterKind, name) {
+		for o := range r.Objects().Named(federation.EnvoyFilterKind, name) {
 			if spec, ok := o.Spec.(*networking.EnvoyFilter); ok && !found[o.Key] && selectsProxy(spec, namespace, n) {
 				found[o.Key] = true
 				all = append(all, o)

@@ -23,7 +23,7 @@ func filter(namespace, name string, priority int32, label string, proxy *network
 		Patch: &networking.EnvoyFilter_Patch{Operation: networking.EnvoyFilter_Patch_MERGE},
 	}}}
 	o := &federation.Object{
-		Key:  federation.ObjectKey{Group: EnvoyFilterKind.Group, Kind: EnvoyFilterKind.Name, Namespace: namespace, Name: name},
+		Key:  federation.EnvoyFilterKind.Key(namespace, name),
 		Spec: spec, Created: time.Unix(1, 0), Names: []string{federation.WorkloadsName + namespace},
 	}
 	if label != "" {

@@ -64,7 +64,7 @@ func hasGateway(n Node, r *federation.Reader, is func(*networking.Gateway) bool)
 	if n.Type == Sidecar {
 		return false
 	}
-	for o := range r.Objects().Of(gateway.Kind) {
+	for o := range r.Objects().Of(federation.GatewayKind) {
 		spec, ok := o.Spec.(*networking.Gateway)
 		if ok && federation.MatchesLabels(n.Labels, []map[string]string{spec.GetSelector()}) && is(spec) {
 			return true

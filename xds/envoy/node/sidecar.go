@@ -86,6 +86,6 @@ func SidecarIn(f Facet, r *federation.Reader) *federation.Object {
 	if !named {
 		return nil
 	}
-	o, _ := r.Object(federation.ObjectKey{Group: SidecarKind.Group, Kind: SidecarKind.Name, Namespace: namespace, Name: name})
+	o, _ := r.Object(federation.SidecarKind.Key(namespace, name))
 	return o
 }

@@ -12,9 +12,6 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// TelemetryKind is the kind of Telemetry objects.
-var TelemetryKind = federation.Kind{Group: "telemetry.istio.io", Name: "Telemetry"}
-
 // onlyDefaults is the telemetry of proxies for which no object is, where MeshSettings name
 // providers.
 const onlyDefaults = "-"
@@ -28,9 +25,9 @@ func telemetryOf(n Node, r *federation.Reader, mesh *federation.MeshSettings) st
 			names = append(names, o.Key.Namespace+"/"+o.Key.Name)
 		}
 	}
-	selecting, general := oldestTelemetry(r.Objects().In(TelemetryKind, n.Namespace), n.Labels)
+	selecting, general := oldestTelemetry(r.Objects().In(federation.TelemetryKind, n.Namespace), n.Labels)
 	if root := mesh.Root(); root != n.Namespace {
-		_, all := oldestTelemetry(r.Objects().In(TelemetryKind, root), nil)
+		_, all := oldestTelemetry(r.Objects().In(federation.TelemetryKind, root), nil)
 		add(all)
 	}
 	add(general)
@@ -78,7 +75,7 @@ func TelemetryKeys(f Facet) []federation.ObjectKey {
 	var keys []federation.ObjectKey
 	for text := range strings.SplitSeq(f.Extras().Telemetry, ",") {
 		if namespace, name, ok := strings.Cut(text, "/"); ok {
-			keys = append(keys, federation.ObjectKey{Group: TelemetryKind.Group, Kind: TelemetryKind.Name, Namespace: namespace, Name: name})
+			keys = append(keys, federation.TelemetryKind.Key(namespace, name))
 		}
 	}
 	return keys

@@ -19,7 +19,9 @@ const (
 )
 
 // kindsInPaths are kinds as the paths of Istio's metadata spell them.
-var kindsInPaths = map[string]string{"DestinationRule": "destination-rule", "VirtualService": "virtual-service"}
+var kindsInPaths = map[string]string{
+	federation.DestinationRuleKind.Name: "destination-rule", federation.VirtualServiceKind.Name: "virtual-service",
+}
 
 // IstioMetadata says which object decides about a resource, and to which services it leads;
 // nil where nothing is to be said. The object is nil where none does.

@@ -15,10 +15,8 @@ import (
 // route, and the rule in whose namespace their destinations are. As in Istio, a delegate
 // has no hosts and does not delegate itself, and routes that contradict the root's are excluded.
 func (r *Rule) delegated(i int, in *networking.HTTPRoute) (*Rule, []*networking.HTTPRoute) {
-	key := federation.ObjectKey{
-		Group: virtualservice.Kind.Group, Kind: virtualservice.Kind.Name,
-		Namespace: cmp.Or(in.GetDelegate().GetNamespace(), r.Object.Key.Namespace), Name: in.GetDelegate().GetName(),
-	}
+	namespace := cmp.Or(in.GetDelegate().GetNamespace(), r.Object.Key.Namespace)
+	key := federation.VirtualServiceKind.Key(namespace, in.GetDelegate().GetName())
 	o, found := r.View.Reader.Object(key)
 	var spec *networking.VirtualService
 	if found {

@@ -11,7 +11,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/service"
-	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 // withAliases adds the names of the host's service. A name for which there is a
@@ -103,7 +102,7 @@ func RuledHosts(v *facet.View, known []*Host) []federation.Hostname {
 		names[h.Host] = true
 	}
 	found := map[federation.Hostname]bool{}
-	v.Reader.Objects().Select(virtualservice.Kind, func(o *federation.Object) bool {
+	v.Reader.Objects().Select(federation.VirtualServiceKind, func(o *federation.Object) bool {
 		before := len(found)
 		for _, name := range o.Names {
 			host := federation.Hostname(name)

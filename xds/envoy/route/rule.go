@@ -57,7 +57,7 @@ func RuleFor(v *facet.View, host federation.Hostname, port uint16) *Rule {
 // for the host, the oldest first.
 func RulesNamed(v *facet.View, name string, host federation.Hostname) []*federation.Object {
 	var found []*federation.Object
-	for o := range v.Reader.Objects().Named(virtualservice.Kind, name) {
+	for o := range v.Reader.Objects().Named(federation.VirtualServiceKind, name) {
 		if hasRule(v, o, host) {
 			found = append(found, o)
 		}

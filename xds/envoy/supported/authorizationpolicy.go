@@ -12,7 +12,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-var _ = add(row{kind: authorization.Kind, table: authorizationFields(), concerns: selects})
+var _ = add(row{kind: federation.AuthorizationPolicyKind, table: authorizationFields(), concerns: selects})
 
 const (
 	noTarget   = "the hub has no proxies that it could mean; name a Gateway of gateway.networking.k8s.io, or use a selector"

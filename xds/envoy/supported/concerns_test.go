@@ -10,11 +10,6 @@ import (
 	selection "istio.io/api/type/v1beta1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/jwks"
-	"isthmus.dev/isthmus/xds/envoy/authentication"
-	"isthmus.dev/isthmus/xds/envoy/authorization"
-	"isthmus.dev/isthmus/xds/envoy/destinationrule"
-	"isthmus.dev/isthmus/xds/envoy/gateway"
 	"isthmus.dev/isthmus/xds/envoy/node"
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
@@ -30,18 +25,18 @@ func TestG90ObjectsConcernTheProxiesThatTheySelect(t *testing.T) {
 		scope    node.Scope
 		web, api bool // whether the object concerns proxies with the label app
 	}{
-		{gateway.Kind, &networking.Gateway{Selector: web.MatchLabels}, node.ScopeGateway, true, false},
-		{authorization.Kind, &security.AuthorizationPolicy{Selector: web}, node.ScopeInbound, true, false},
-		{jwks.Kind, &security.RequestAuthentication{Selector: web}, node.ScopeInbound, true, false},
-		{authentication.PeerKind, &security.PeerAuthentication{Selector: web}, node.ScopeInbound, true, false},
-		{authentication.PeerKind, &security.PeerAuthentication{Selector: web}, node.ScopePublic, true, true}, // of those that are called
-		{node.EnvoyFilterKind, &envoyfilters.EnvoyFilter{}, node.ScopeInbound, false, false},                 // facets name theirs
-		{node.TelemetryKind, &telemetry.Telemetry{}, node.ScopeInbound, false, false},                        // and these
-		{destinationrule.Kind, &networking.DestinationRule{}, node.ScopeNamespaced, true, true},
-		{destinationrule.Kind, &networking.DestinationRule{ExportTo: []string{"."}}, node.ScopeNamespaced, true, true},
-		{destinationrule.Kind, &networking.DestinationRule{ExportTo: []string{"."}}, node.ScopePublic, false, false}, // those of all namespaces
-		{destinationrule.Kind, &networking.DestinationRule{ExportTo: []string{"bank"}}, node.ScopeNamespaced, false, false},
-		{destinationrule.Kind, &networking.DestinationRule{WorkloadSelector: web}, node.ScopeNamespaced, true, false},
+		{federation.GatewayKind, &networking.Gateway{Selector: web.MatchLabels}, node.ScopeGateway, true, false},
+		{federation.AuthorizationPolicyKind, &security.AuthorizationPolicy{Selector: web}, node.ScopeInbound, true, false},
+		{federation.RequestAuthenticationKind, &security.RequestAuthentication{Selector: web}, node.ScopeInbound, true, false},
+		{federation.PeerAuthenticationKind, &security.PeerAuthentication{Selector: web}, node.ScopeInbound, true, false},
+		{federation.PeerAuthenticationKind, &security.PeerAuthentication{Selector: web}, node.ScopePublic, true, true}, // of servers
+		{federation.EnvoyFilterKind, &envoyfilters.EnvoyFilter{}, node.ScopeInbound, false, false},                     // facets name theirs
+		{federation.TelemetryKind, &telemetry.Telemetry{}, node.ScopeInbound, false, false},                            // and these
+		{federation.DestinationRuleKind, &networking.DestinationRule{}, node.ScopeNamespaced, true, true},
+		{federation.DestinationRuleKind, &networking.DestinationRule{ExportTo: []string{"."}}, node.ScopeNamespaced, true, true},
+		{federation.DestinationRuleKind, &networking.DestinationRule{ExportTo: []string{"."}}, node.ScopePublic, false, false},
+		{federation.DestinationRuleKind, &networking.DestinationRule{ExportTo: []string{"bank"}}, node.ScopeNamespaced, false, false},
+		{federation.DestinationRuleKind, &networking.DestinationRule{WorkloadSelector: web}, node.ScopeNamespaced, true, false},
 	} {
 		o := &federation.Object{
 			Key:  federation.ObjectKey{Group: c.kind.Group, Kind: c.kind.Name, Namespace: "shop", Name: "a"},

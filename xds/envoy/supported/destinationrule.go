@@ -14,7 +14,7 @@ import (
 )
 
 var _ = add(row{
-	kind: destinationrule.Kind, table: destinationRuleFields(),
+	kind: federation.DestinationRuleKind, table: destinationRuleFields(),
 	concerns: func(o *federation.Object, f node.Facet, r *federation.Reader) bool {
 		return facet.CallersOf(f).MayUse(o, r)
 	},

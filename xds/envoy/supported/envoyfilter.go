@@ -12,9 +12,12 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-var _ = add(row{kind: node.EnvoyFilterKind, table: envoyFilterFields(), concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
-	return slices.ContainsFunc(node.PatchesOf(f), func(ref node.PatchRef) bool { return ref.Object == o.Key })
-}})
+var _ = add(row{
+	kind: federation.EnvoyFilterKind, table: envoyFilterFields(),
+	concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
+		return slices.ContainsFunc(node.PatchesOf(f), func(ref node.PatchRef) bool { return ref.Object == o.Key })
+	},
+})
 
 func envoyFilterFields() *table {
 	t := &table{

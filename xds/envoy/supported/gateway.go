@@ -14,10 +14,13 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/transport"
 )
 
-var _ = add(row{kind: gateway.Kind, table: gatewayFields(), concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
-	spec, is := o.Spec.(*networking.Gateway)
-	return !is || f.HasLabels(spec.GetSelector()) && o.Credentials.Concerns(f.Namespace)
-}})
+var _ = add(row{
+	kind: federation.GatewayKind, table: gatewayFields(),
+	concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
+		spec, is := o.Spec.(*networking.Gateway)
+		return !is || f.HasLabels(spec.GetSelector()) && o.Credentials.Concerns(f.Namespace)
+	},
+})
 
 func gatewayFields() *table {
 	t := &table{

@@ -5,31 +5,27 @@ import (
 	"isthmus.dev/isthmus/federation/config/kind"
 )
 
-func ofGatewayAPI(name string) federation.Kind {
-	return federation.Kind{Group: "gateway.networking.k8s.io", Name: name}
-}
-
 // Objects of the Gateway API become Gateways and VirtualServices, and proxies get those. What translates
 // them reports what has no effect.
 var (
-	_ = add(row{kind: ofGatewayAPI("GatewayClass"), derived: true, table: &table{
+	_ = add(row{kind: federation.GatewayAPI.GatewayClass, derived: true, table: &table{
 		fields: []string{"controllerName"}, texts: []string{"description"},
 		refused: map[string]string{"parametersRef": kind.NoClassParameters},
 	}})
-	_ = add(row{kind: ofGatewayAPI("Gateway"), derived: true, table: gatewayAPIGateway()})
-	_ = add(row{kind: ofGatewayAPI("ListenerSet"), derived: true, table: &table{
+	_ = add(row{kind: federation.GatewayAPI.Gateway, derived: true, table: gatewayAPIGateway()})
+	_ = add(row{kind: federation.GatewayAPI.ListenerSet, derived: true, table: &table{
 		fields: append(listenerFields(), "parentRef"), refused: map[string]string{"listeners.tls.options": kind.NoTLSOptions},
 	}})
-	_ = add(row{kind: ofGatewayAPI("ReferenceGrant"), derived: true, table: &table{fields: []string{"from", "to"}}})
-	_ = add(row{kind: ofGatewayAPI("BackendTLSPolicy"), derived: true, table: &table{
+	_ = add(row{kind: federation.GatewayAPI.ReferenceGrant, derived: true, table: &table{fields: []string{"from", "to"}}})
+	_ = add(row{kind: federation.GatewayAPI.BackendTLSPolicy, derived: true, table: &table{
 		fields: []string{"targetRefs", "validation"}, refused: map[string]string{"options": kind.NoTLSOptions},
 	}})
-	_ = add(row{kind: ofGatewayAPI("HTTPRoute"), derived: true, table: requestRoute(
+	_ = add(row{kind: federation.GatewayAPI.HTTPRoute, derived: true, table: requestRoute(
 		[]string{"rules.timeouts"}, "cors", "requestRedirect", "urlRewrite")})
-	_ = add(row{kind: ofGatewayAPI("GRPCRoute"), derived: true, table: requestRoute(nil)})
-	_ = add(row{kind: ofGatewayAPI("TLSRoute"), derived: true, table: connectionRoute("hostnames")})
-	_ = add(row{kind: ofGatewayAPI("TCPRoute"), derived: true, table: connectionRoute()})
-	_ = add(row{kind: ofGatewayAPI("UDPRoute"), derived: true, table: connectionRoute()})
+	_ = add(row{kind: federation.GatewayAPI.GRPCRoute, derived: true, table: requestRoute(nil)})
+	_ = add(row{kind: federation.GatewayAPI.TLSRoute, derived: true, table: connectionRoute("hostnames")})
+	_ = add(row{kind: federation.GatewayAPI.TCPRoute, derived: true, table: connectionRoute()})
+	_ = add(row{kind: federation.GatewayAPI.UDPRoute, derived: true, table: connectionRoute()})
 )
 
 const noExtension = "filters of other groups are not supported; requests get 500"

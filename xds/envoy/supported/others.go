@@ -2,10 +2,6 @@ package supported
 
 import "isthmus.dev/isthmus/federation"
 
-func ofNetworking(name string) federation.Kind {
-	return federation.Kind{Group: "networking.istio.io", Name: name}
-}
-
 // Kinds for the hub alone.
 var (
 	_ = add(row{kind: federation.AllocationKind})

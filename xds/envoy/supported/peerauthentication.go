@@ -9,7 +9,7 @@ import (
 )
 
 var _ = add(row{
-	kind: authentication.PeerKind, table: &table{fields: []string{"selector.matchLabels", "mtls.mode", "portLevelMtls"}},
+	kind: federation.PeerAuthenticationKind, table: &table{fields: []string{"selector.matchLabels", "mtls.mode", "portLevelMtls"}},
 	concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
 		spec, is := o.Spec.(*security.PeerAuthentication)
 		return !is || !f.Has(node.Inbound) || authentication.SelectsPeers(spec, f.HasLabels)

@@ -1,9 +1,11 @@
 package supported
 
+import "isthmus.dev/isthmus/federation"
+
 // A ProxyConfig is for what starts proxies, in Istio its injector (K58). Nothing of it can be
 // changed while a proxy runs.
 var _ = add(row{
-	kind: ofNetworking("ProxyConfig"),
+	kind: federation.ProxyConfigKind,
 	idle: notStarted,
 	table: &table{refused: map[string]string{
 		"selector":             notStarted,

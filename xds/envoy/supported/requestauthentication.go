@@ -7,10 +7,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/jwks"
 )
 
-var _ = add(row{kind: jwks.Kind, concerns: selects, table: withTargets(&table{
+var _ = add(row{kind: federation.RequestAuthenticationKind, concerns: selects, table: withTargets(&table{
 	fields: []string{
 		"selector.matchLabels", "jwtRules.issuer", "jwtRules.audiences", "jwtRules.jwks", "jwtRules.jwksUri",
 		"jwtRules.fromHeaders", "jwtRules.fromParams", "jwtRules.fromCookies",

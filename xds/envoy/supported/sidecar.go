@@ -7,10 +7,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/node"
 )
 
-var _ = add(row{kind: node.SidecarKind, selects: true, table: sidecarFields()})
+var _ = add(row{kind: federation.SidecarKind, selects: true, table: sidecarFields()})
 
 func sidecarFields() *table {
 	t := &table{

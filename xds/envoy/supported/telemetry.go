@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/telemetry"
 )
 
-var _ = add(row{kind: node.TelemetryKind, concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
+var _ = add(row{kind: federation.TelemetryKind, concerns: func(o *federation.Object, f node.Facet, _ *federation.Reader) bool {
 	own := o.Key
 	own.Cluster = ""
 	return slices.Contains(node.TelemetryKeys(f), own)

@@ -11,12 +11,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/resource"
 	"isthmus.dev/isthmus/xds/envoy/virtualservice"
 )
 
 var _ = add(row{
-	kind: virtualservice.Kind,
+	kind: federation.VirtualServiceKind,
 	table: &table{
 		fields: []string{
 			"hosts", "gateways", "exportTo",

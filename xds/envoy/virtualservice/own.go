@@ -22,7 +22,7 @@ func HasOwnConnections(namespace string, r *federation.Reader) bool {
 		names = append(names, defaultConnectionsName)
 	}
 	for _, name := range names {
-		for o := range r.Objects().Named(Kind, name) {
+		for o := range r.Objects().Named(federation.VirtualServiceKind, name) {
 			if spec, ok := o.Spec.(*networking.VirtualService); ok && VisibleFrom(namespace, o, spec, r) {
 				return true
 			}

@@ -4,8 +4,6 @@ package virtualservice
 
 import (
 	"slices"
-
-	"isthmus.dev/isthmus/federation"
 )
 
 // ForMesh reports whether a list of gateways means sidecars.
@@ -15,6 +13,3 @@ func ForMesh(gateways []string) bool {
 
 // MeshGateway is the name by which a VirtualService means sidecars.
 const MeshGateway = "mesh"
-
-// Kind is the kind of VirtualServices.
-var Kind = federation.VirtualServiceKind

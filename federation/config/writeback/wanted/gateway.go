@@ -10,10 +10,6 @@ import (
 	"isthmus.dev/isthmus/federation/config/gatewayapi"
 )
 
-func ofGroup(name string) federation.Kind {
-	return federation.Kind{Group: gateway.GroupName, Name: name}
-}
-
 const (
 	accepted   = string(gateway.GatewayConditionAccepted)
 	programmed = string(gateway.GatewayConditionProgrammed)
@@ -51,7 +47,7 @@ func listening(m Mesh, o Object, status gatewayapi.Status, delivered Condition) 
 	for _, l := range status.Listeners {
 		kinds := []federation.Kind{}
 		for _, name := range l.Kinds {
-			kinds = append(kinds, ofGroup(name))
+			kinds = append(kinds, federation.Kind{Group: gateway.GroupName, Name: name})
 		}
 		conditions := withDelivery(merged(l.Conditions), delivered)
 		if missing := missingSecrets(m, o.Cluster, l.Secrets); missing != "" {
@@ -205,7 +201,7 @@ func ofRoute(m Mesh, o Object) *Status {
 
 // reference is a reference as the route has it.
 func reference(ref gateway.ParentReference) map[string]any {
-	fields := map[string]any{"group": gateway.GroupName, "kind": "Gateway", "name": string(ref.Name)}
+	fields := map[string]any{"group": gateway.GroupName, "kind": federation.GatewayAPI.Gateway.Name, "name": string(ref.Name)}
 	if ref.Group != nil {
 		fields["group"] = string(*ref.Group)
 	}

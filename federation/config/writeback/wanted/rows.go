@@ -26,20 +26,20 @@ var rows = allRows()
 
 func allRows() map[federation.Kind]row {
 	all := map[federation.Kind]row{
-		ofGroup("GatewayClass"): {ofClass, []field{conditionsField}, gatewayTypes, []string{accepted}},
-		ofGroup("Gateway"): {ofGateway, []field{
+		federation.GatewayAPI.GatewayClass: {ofClass, []field{conditionsField}, gatewayTypes, []string{accepted}},
+		federation.GatewayAPI.Gateway: {ofGateway, []field{
 			conditionsField, listenersField, setsField,
 			{"addresses", merging.addresses},
 		}, gatewayTypes, []string{accepted, programmed}},
-		ofGroup("ListenerSet"): {
+		federation.GatewayAPI.ListenerSet: {
 			ofListenerSet,
 			[]field{conditionsField, listenersField},
 			gatewayTypes,
 			[]string{accepted, programmed},
 		},
-		ofGroup("BackendTLSPolicy"):                   {ofRoute, []field{{"ancestors", merging.ancestors}}, gatewayTypes, nil},
-		federation.ServiceExportKind:                  {ofExport, []field{conditionsField}, exportTypes, nil},
-		{Group: "networking.k8s.io", Name: "Ingress"}: {fields: []field{{"loadBalancer", merging.loadBalancer}}},
+		federation.GatewayAPI.BackendTLSPolicy: {ofRoute, []field{{"ancestors", merging.ancestors}}, gatewayTypes, nil},
+		federation.ServiceExportKind:           {ofExport, []field{conditionsField}, exportTypes, nil},
+		federation.IngressKind:                 {fields: []field{{"loadBalancer", merging.loadBalancer}}},
 	}
 	for _, kind := range gatewayapi.Routes() {
 		all[kind] = row{ofRoute, routeFields, gatewayTypes, nil}
