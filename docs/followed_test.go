@@ -77,5 +77,27 @@ sed 's/hub.isthmus.example/localhost/' deploy/envoy/sidecar.yaml > sidecar.yaml`
 	m.types("again 'isthmus describe cluster c1 | grep HELD'\nagain 'isthmus status | grep HELD'")
 	m.reads(t, "clusters.md", "## Confirm a cluster that you rebuilt", "## Give a cluster an alias")
 	m.types("isthmus describe cluster c1 | grep READY\nisthmus cluster confirm c1 2>&1 | grep NOTHING_HELD")
+	m.managesIdentities(t)
 	m.do(t, true)
+}
+
+// managesIdentities has the reader deny the account of the sidecar, allow it again, have the hub sign
+// its own serving certificate, and rotate the root.
+func (m *readersMachine) managesIdentities(t *testing.T) {
+	t.Helper()
+	m.types("sudo sed -i 's|^identity:|&\\n  denyFile: /etc/isthmus/denied|' /etc/isthmus/isthmus.yaml")
+	m.reads(t, "identity.md", "## Deny list", "Later, deny the account `web`:")
+	m.types("sudo systemctl restart isthmus\nagain 'isthmus get proxies'\nkill $!; wait $! || true\nenvoy -c sidecar.yaml --component-log-level config:debug")
+	m.types("again 'isthmus get proxies | grep web-1'")
+	m.reads(t, "identity.md", "Later, deny the account `web`:", "## How a proxy gets its certificate")
+	m.types("again '! isthmus get proxies | grep web-1'")
+	m.types("again 'grep -E \"closed: 7, .*deny\" $(ls -t $L/program*.log | head -1)'")
+	m.types("sudo install -m 0644 /dev/null /etc/isthmus/none\nsudo mv /etc/isthmus/none /etc/isthmus/denied\nagain 'isthmus get proxies | grep web-1'")
+	m.reads(t, "identity.md", "## Rotation", "## Keys at rest")
+	m.types("isthmus ca show | grep WAITING\nisthmus ca rotate 2>&1 | grep SIGNER_ROTATING")
+	m.types(`echo 'tls: {names: [localhost], clientCA: /etc/isthmus/clients.crt}' | sudo tee -a /etc/isthmus/isthmus.yaml
+sudo sed -i -E 's/ --tls-(cert|key|client-ca) [^ ]+//g' /etc/systemd/system/isthmus.service
+sudo systemctl daemon-reload
+sudo systemctl restart isthmus
+again 'ISTHMUS_TLS_CA=/var/lib/isthmus/root-cert.pem isthmus status'`)
 }

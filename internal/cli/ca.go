@@ -101,7 +101,7 @@ func showAuthority(io cmdutil.Streams, a client.AuthoritySummary) error {
 	}
 	table := tabwriter.NewWriter(io.Out, 0, 0, 3, ' ', 0)
 	if len(a.Signers) > 0 {
-		if _, err := fmt.Fprintln(table, "\nSIGNER\tTURN\tTRUSTED SINCE\tSIGNS FROM\tENDS"); err != nil {
+		if _, err := fmt.Fprintln(table, "\nSIGNER\tSTATE\tTRUSTED SINCE\tSIGNS FROM\tENDS"); err != nil {
 			return err
 		}
 	}
