@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/registries/provider"
 )
@@ -24,7 +24,7 @@ func (o Opener) preflight(ctx context.Context, r attach.Request) attach.Report {
 	section.Datacenter, _ = r.Section["datacenter"].(string)
 	registry, err := o.open(provider.Cluster{ID: r.ID, Limits: o.Limits.WithDefaults(), Section: section, Kept: &r.Credentials})
 	if err != nil {
-		report.Add(attach.InvalidConsul, apply.Refusal, err.Error())
+		report.Add(attach.InvalidConsul, analysis.Refusal, err.Error())
 		return report
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -73,18 +73,18 @@ func (f *firstWord) report() attach.Report {
 	var r attach.Report
 	switch {
 	case f.list == nil && f.status.Phase == federation.Failed:
-		r.Add(attach.Rights, apply.Refusal, f.status.Message)
+		r.Add(attach.Rights, analysis.Refusal, f.status.Message)
 		return r
 	case f.list == nil:
 		message := f.status.Message
 		if f.status.Phase != federation.Stale {
 			message = "it was not read within the time of a look: " + message
 		}
-		r.Add(attach.Reachability, apply.Refusal, message)
+		r.Add(attach.Reachability, analysis.Refusal, message)
 		return r
 	}
-	r.Add(attach.Reachability, apply.Info, "Consul answers")
-	r.Add(attach.Rights, apply.Info, "the token may read all that is needed")
+	r.Add(attach.Reachability, analysis.Info, "Consul answers")
+	r.Add(attach.Rights, analysis.Info, "the token may read all that is needed")
 	if f.list.Identity != nil {
 		r.UID = f.list.Identity.UID
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
@@ -31,8 +32,8 @@ func (o Opener) preflight(ctx context.Context, r attach.Request) attach.Report {
 	var refused *kube.Refusal
 	if errors.As(err, &refused) {
 		for _, e := range wrongKubeconfig(refused) {
-			report.Findings = append(report.Findings, apply.Finding{
-				Code: string(e.Code), Severity: apply.Refusal,
+			report.Findings = append(report.Findings, analysis.Finding{
+				Code: string(e.Code), Severity: analysis.Refusal,
 				Field: e.Field, Message: e.Message,
 			})
 		}
@@ -41,7 +42,7 @@ func (o Opener) preflight(ctx context.Context, r attach.Request) attach.Report {
 	report.Expires = credentials.Expires
 	client, err := kube.Connect(credentials, kube.ConnectOptions{Allow: o.Allow})
 	if err != nil {
-		report.Addf(attach.Reachability, apply.Refusal, "%s: %s", credentials.Server, kube.Explain(err))
+		report.Addf(attach.Reachability, analysis.Refusal, "%s: %s", credentials.Server, kube.Explain(err))
 		return report
 	}
 	defer client.Close()
@@ -85,21 +86,21 @@ func (s *server) version(ctx context.Context) bool {
 		s.unanswered(kube.Diagnose(err))
 		return false
 	}
-	s.report.Addf(attach.Reachability, apply.Info, "%s answers", s.name)
-	s.report.Addf(attach.ServerCertificate, apply.Info, "the server's certificate is verified")
+	s.report.Addf(attach.Reachability, analysis.Info, "%s answers", s.name)
+	s.report.Addf(attach.ServerCertificate, analysis.Info, "the server's certificate is verified")
 	major, _ := strconv.Atoi(version.Major)
 	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	switch {
 	case err != nil || major != 1:
-		s.report.Addf(attach.APIVersion, apply.Warning, "the server says no version that is known here")
+		s.report.Addf(attach.APIVersion, analysis.Warning, "the server says no version that is known here")
 	case minor < oldest:
-		s.report.Addf(attach.APIVersion, apply.Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached",
+		s.report.Addf(attach.APIVersion, analysis.Refusal, "the server is Kubernetes %d.%d: 1.%d is the oldest that can be attached",
 			major, minor, oldest)
 	default:
-		s.report.Addf(attach.APIVersion, apply.Info, "Kubernetes %d.%d", major, minor)
+		s.report.Addf(attach.APIVersion, analysis.Info, "Kubernetes %d.%d", major, minor)
 	}
 	if again, _, err := s.getVersion(ctx); err != nil || again != version {
-		s.report.Addf(attach.APIUnstable, apply.Refusal,
+		s.report.Addf(attach.APIUnstable, analysis.Refusal,
 			"the server says another version each time it is asked: attach the cluster when its upgrade is over")
 	}
 	s.clock(asked, date)
@@ -117,24 +118,24 @@ func (s *server) unanswered(d kube.Diagnosis) {
 		code = attach.Reachability
 	}
 	if code == attach.ServerCertificate || code == attach.Unauthorized {
-		s.report.Addf(attach.Reachability, apply.Info, "%s answers", s.name)
+		s.report.Addf(attach.Reachability, analysis.Info, "%s answers", s.name)
 	}
-	s.report.Addf(code, apply.Refusal, "%s: %s", s.name, d.Message)
+	s.report.Addf(code, analysis.Refusal, "%s: %s", s.name, d.Message)
 }
 
 func (s *server) clock(asked, date time.Time) {
 	if date.IsZero() {
-		s.report.Addf(attach.Clock, apply.Info, "the server says no time")
+		s.report.Addf(attach.Clock, analysis.Info, "the server says no time")
 		return
 	}
 	// The server's second lies between the question and the answer.
 	skew := max(time.Until(date), asked.Add(-time.Second).Sub(date), 0)
 	if skew > maxSkew {
-		s.report.Addf(attach.Clock, apply.Warning,
+		s.report.Addf(attach.Clock, analysis.Warning,
 			"the clocks of the hub and of the cluster are %s apart: tokens and certificates may be refused; set them", skew.Round(time.Second))
 		return
 	}
-	s.report.Addf(attach.Clock, apply.Info, "the clocks agree")
+	s.report.Addf(attach.Clock, analysis.Info, "the clocks agree")
 }
 
 // versionAnswer is what is read of /version.
@@ -182,10 +183,10 @@ func (s *server) identity(ctx context.Context) {
 	list, err := s.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem, Limit: 1})
 	switch {
 	case err != nil:
-		s.report.Addf(attach.DuplicateCluster, apply.Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s",
+		s.report.Addf(attach.DuplicateCluster, analysis.Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s",
 			kube.Explain(err))
 	case len(list.Items) == 0 || list.Items[0].UID == "":
-		s.report.Addf(attach.DuplicateCluster, apply.Refusal,
+		s.report.Addf(attach.DuplicateCluster, analysis.Refusal,
 			"the cluster cannot be told from others: it does not show the namespace kube-system")
 	default:
 		s.report.UID = string(list.Items[0].UID)

@@ -6,7 +6,7 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 )
@@ -39,19 +39,19 @@ func (s *server) rights(ctx context.Context) bool {
 		}
 	}
 	if len(missing) > 0 {
-		s.report.Addf(attach.Rights, apply.Refusal, "%s", denied(missing))
+		s.report.Addf(attach.Rights, analysis.Refusal, "%s", denied(missing))
 	} else {
-		s.report.Addf(attach.Rights, apply.Info, "the account may list and watch all that is needed")
+		s.report.Addf(attach.Rights, analysis.Info, "the account may list and watch all that is needed")
 	}
 	wide, err := s.may(ctx, authorization.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"})
 	switch {
 	case err != nil:
 		return s.rightsUnknown(err)
 	case wide:
-		s.report.Addf(attach.RightsTooWide, apply.Warning,
+		s.report.Addf(attach.RightsTooWide, analysis.Warning,
 			"the account may do everything in the cluster; reading is enough: give the hub an account of its own")
 	default:
-		s.report.Addf(attach.RightsTooWide, apply.Info, "the account may not do everything")
+		s.report.Addf(attach.RightsTooWide, analysis.Info, "the account may not do everything")
 	}
 	return true
 }
@@ -62,7 +62,7 @@ func (s *server) rightsUnknown(err error) bool {
 	if kube.Diagnose(err).Trouble == kube.TroubleUnauthorized {
 		code = attach.Unauthorized
 	}
-	s.report.Addf(code, apply.Refusal, "%s: asking for the rights of the account: %s", s.name, kube.Explain(err))
+	s.report.Addf(code, analysis.Refusal, "%s: asking for the rights of the account: %s", s.name, kube.Explain(err))
 	return false
 }
 

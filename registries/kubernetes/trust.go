@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/analysis"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
 	"isthmus.dev/isthmus/internal/pemtext"
@@ -37,16 +37,16 @@ func (s *server) trust(ctx context.Context, trusted Trusted) {
 	}
 	roots, err := s.configured(ctx, rootsConfigMap, rootsKey)
 	if err != nil {
-		s.report.Add(attach.TrustDomain, apply.Info, notCompared(err))
+		s.report.Add(attach.TrustDomain, analysis.Info, notCompared(err))
 		return
 	}
 	if roots == "" {
-		s.report.Addf(attach.TrustDomain, apply.Info, "the cluster has no roots of its own")
+		s.report.Addf(attach.TrustDomain, analysis.Info, "the cluster has no roots of its own")
 		return
 	}
 	mesh, err := s.configured(ctx, meshConfigMap, meshKey)
 	if err != nil {
-		s.report.Add(attach.TrustDomain, apply.Info, notCompared(err))
+		s.report.Add(attach.TrustDomain, analysis.Info, notCompared(err))
 		return
 	}
 	severity, message := compareTrust(trustDomainIn(mesh), roots, trusted.Bundles())
@@ -80,16 +80,16 @@ func trustDomainIn(mesh string) string {
 }
 
 // compareTrust judges the roots that a cluster has for its trust domain.
-func compareTrust(domain, roots string, bundles map[string][]byte) (severity apply.Severity, message string) {
+func compareTrust(domain, roots string, bundles map[string][]byte) (severity analysis.Severity, message string) {
 	theirs, ours := certificatesIn([]byte(roots)), certificatesIn(bundles[domain])
 	switch {
 	case len(ours) == 0:
-		return apply.Warning, "workloads of the cluster are of trust domain " + quoted(domain) +
+		return analysis.Warning, "workloads of the cluster are of trust domain " + quoted(domain) +
 			", for which the hub has no roots: name them in identity.bundles, or proxies do not trust them"
 	case slices.ContainsFunc(theirs, func(c *x509.Certificate) bool { return slices.ContainsFunc(ours, c.Equal) }):
-		return apply.Info, "the cluster and the hub have the same roots for trust domain " + quoted(domain)
+		return analysis.Info, "the cluster and the hub have the same roots for trust domain " + quoted(domain)
 	}
-	return apply.Refusal, "trust domain " + quoted(domain) +
+	return analysis.Refusal, "trust domain " + quoted(domain) +
 		" has other roots in the cluster than here: two meshes of one name cannot be told apart; give one of them another trust domain, or add the cluster's roots to identity.bundles"
 }
 
