@@ -101,14 +101,40 @@ type Object struct {
 	DryRun bool
 	// Credentials says whose Secrets the credentials are that the object names.
 	Credentials CredentialGrant
-	// Listener marks a Gateway that is derived from a listener of the Gateway API. Sources of the
-	// hub set it; no manifest can.
-	Listener bool
+	// Origin is what a source of the hub derived the object from; zero: people wrote it.
+	Origin Origin
 	// Spec is of the kind's own Go type, and opaque here. Where Decode is set it is
 	// not kept: the services and workloads of the snapshot say what the object means.
 	Spec   any
 	Decode func() any
 }
+
+// Origin is an object of which another one is derived, and the field of it: spec.listeners[1] for a
+// listener of the Gateway API, none for all of the object. No manifest can set it.
+type Origin struct {
+	Key   ObjectKey
+	Field string
+}
+
+// Subject is the object that people wrote, which reasons are about.
+func (o *Object) Subject() ObjectKey {
+	if o.Origin.Key != (ObjectKey{}) {
+		return o.Origin.Key
+	}
+	return o.Key
+}
+
+// SubjectTitle is how reasons name the part of the subject that the object says.
+func (o *Object) SubjectTitle() string {
+	if o.Origin.Field != "" {
+		return o.Origin.Key.String() + " " + o.Origin.Field
+	}
+	return o.Subject().String()
+}
+
+// RefusedHost is not a service: sources of the hub write it into what they derive where they refuse a
+// destination, and report why. The hub closes connections for it.
+const RefusedHost = "refused.invalid"
 
 // CredentialGrant has an object name Secrets of a namespace of its own cluster, for proxies
 // of another one. Sources of the hub give it; no manifest can ask for it (R04, ADR 122).
@@ -133,7 +159,7 @@ func (o *Object) Decoded() any {
 // Equal compares all fields; the digest represents the spec.
 func (o *Object) Equal(p *Object) bool {
 	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest &&
-		o.DryRun == p.DryRun && o.Credentials == p.Credentials && o.Listener == p.Listener && maps.Equal(o.Labels, p.Labels) &&
+		o.DryRun == p.DryRun && o.Credentials == p.Credentials && o.Origin == p.Origin && maps.Equal(o.Labels, p.Labels) &&
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
 }
 

@@ -25,15 +25,15 @@ type Object struct {
 	Expires  time.Time // when it goes unless it is renewed; zero: never
 	// Credentials are a grant of the source, never of the manifest.
 	Credentials federation.CredentialGrant
-	// Listener marks an object that is derived from a listener of the Gateway API.
-	Listener bool
+	// Origin is what the source derived the object from, never of the manifest.
+	Origin federation.Origin
 
 	read *read // what was read before it was written; nil: nothing
 }
 
 // Alike reports whether the objects mean the same, whatever their keys and revisions.
 func (o *Object) Alike(p *Object) bool {
-	return bytes.Equal(o.Manifest, p.Manifest) && o.Credentials == p.Credentials && o.Listener == p.Listener
+	return bytes.Equal(o.Manifest, p.Manifest) && o.Credentials == p.Credentials && o.Origin == p.Origin
 }
 
 // Event is a change of one object. Old is nil for a new one, New for one that

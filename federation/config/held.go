@@ -132,7 +132,7 @@ func decode(o *Object) (*federation.Object, error) {
 	digest := sha256.Sum256(d.Spec)
 	shown := &federation.Object{
 		Key: o.Key, Revision: o.Revision, Digest: hex.EncodeToString(digest[:16]), Labels: d.Metadata.Labels,
-		Spec: spec, Credentials: o.Credentials, Listener: o.Listener,
+		Spec: spec, Credentials: o.Credentials, Origin: o.Origin,
 	}
 	shown.DryRun, _ = strconv.ParseBool(d.Metadata.Annotations.DryRun) // what is neither is in force
 	if d.Metadata.CreationTimestamp != nil {

@@ -24,7 +24,9 @@ func drawGateway(t *rapid.T, name string) *federation.Object {
 		Key:    federation.ObjectKey{Group: "networking.istio.io", Kind: "Gateway", Namespace: "shop", Name: name},
 		Digest: fmt.Sprint(spec), Spec: spec,
 	}
-	o.Listener = rapid.Bool().Draw(t, "of a listener")
+	if rapid.Bool().Draw(t, "of a listener") {
+		o.Origin = federation.Origin{Key: federation.ObjectKey{Kind: "Gateway", Name: name}, Field: "spec.listeners[0]"}
+	}
 	if rapid.Bool().Draw(t, "of a namespace") {
 		o.Credentials = federation.CredentialGrant{To: "shop", Only: true}
 	}

@@ -157,9 +157,6 @@ func (v *routeView) reportShares(s *Status) {
 	}
 }
 
-// refusedHost is not a service: the hub closes connections for it.
-const refusedHost = "refused.invalid"
-
 // splits are the destinations of connections. The share of backends that cannot be used is
 // closed.
 func (v *routeView) splits(r *federation.Reader, why *faults) (all []any) {
@@ -175,12 +172,12 @@ func (v *routeView) splitsTo(r *federation.Reader, why *faults, may func(backend
 			continue
 		}
 		if b.host == "" || !may(ref, b) {
-			b = backend{host: refusedHost, port: 1}
+			b = backend{host: federation.RefusedHost, port: 1}
 		}
 		all = append(all, object{"destination": b.destination(), "weight": weightOf(ref.Weight)})
 	}
 	if len(all) == 0 {
-		all = append(all, object{"destination": backend{host: refusedHost, port: 1}.destination()})
+		all = append(all, object{"destination": backend{host: federation.RefusedHost, port: 1}.destination()})
 	}
 	return all
 }

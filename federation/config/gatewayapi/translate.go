@@ -215,7 +215,7 @@ func (g *gatewayView) server(l *listener, host string) *config.Object {
 		server["tls"] = l.serverTLS()
 	}
 	o := g.object(federation.GatewayKind, g.serverName(l, host), object{"selector": object{nameLabel: g.Key.Name}, "servers": []any{server}})
-	o.Listener, o.Credentials = true, federation.CredentialGrant{To: g.Key.Namespace, Only: true}
+	o.Origin, o.Credentials = l.origin(), federation.CredentialGrant{To: g.Key.Namespace, Only: true}
 	if l.from != "" && l.from != g.Key.Namespace {
 		o.Credentials.From = l.from
 	}
@@ -268,8 +268,16 @@ func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, rou
 	default:
 		spec["tcp"] = []any{object{"route": routes[0].splits(r, &faults{})}}
 	}
-	return g.object(federation.VirtualServiceKind, g.serverName(l, l.host)+"."+hostName(host), spec)
+	o := g.object(federation.VirtualServiceKind, g.serverName(l, l.host)+"."+hostName(host), spec)
+	o.Origin = l.origin()
+	if len(routes) == 1 {
+		o.Origin = federation.Origin{Key: routes[0].Key}
+	}
+	return o
 }
+
+// origin is the listener in the object that has it.
+func (l *listener) origin() federation.Origin { return federation.Origin{Key: l.of, Field: l.field} }
 
 func (l *listener) routesHTTP() bool {
 	return l.Protocol == gateway.HTTPProtocolType || l.Protocol == gateway.HTTPSProtocolType
@@ -321,7 +329,7 @@ func derived(by *federation.Object, of federation.Kind, name string, spec object
 	if err != nil {
 		panic(fmt.Sprintf("writing %s: %v", key, err)) // texts and numbers
 	}
-	return &config.Object{Key: key, APIVersion: apiVersion, Manifest: manifest}
+	return &config.Object{Key: key, APIVersion: apiVersion, Manifest: manifest, Origin: federation.Origin{Key: by.Key}}
 }
 
 // Translate is what all objects of the Gateway API in the snapshot mean, and what is wrong

@@ -14,6 +14,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/fleet"
+	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
 // rejectedByProxy is the code of findings about what proxies refuse.
@@ -22,8 +23,32 @@ const rejectedByProxy = "REJECTED_BY_PROXY"
 // shownRejections is how many proxies a finding names.
 const shownRejections = 3
 
-// rejection is what proxies reject of an object, and why.
-type rejection struct{ part, text string }
+// rejection is what proxies reject of an object, and why; field is the part of the object, if it is known.
+type rejection struct{ part, text, field string }
+
+// derivedFrom are the objects that the hub derived of the object.
+func derivedFrom(r *federation.Reader, key federation.ObjectKey) (found []federation.ObjectKey) {
+	if !supported.Derives(key.Of()) {
+		return nil
+	}
+	for _, of := range []federation.Kind{federation.GatewayKind, federation.VirtualServiceKind} {
+		for o := range r.Objects().Of(of) {
+			if o.Origin.Key == key {
+				found = append(found, o.Key)
+			}
+		}
+	}
+	return found
+}
+
+// fieldOf is the field of which a derived object is made.
+func fieldOf(r *federation.Reader, key federation.ObjectKey) string {
+	o, exists := r.Object(key)
+	if !exists {
+		return ""
+	}
+	return o.Origin.Field
+}
 
 // rejections say which proxies reject what was made from the object, and why: one finding
 // for each part and error.
@@ -31,22 +56,28 @@ func (s *Objects) rejections(of reading, proxies *fleet.Value, key federation.Ob
 	if !proxies.Refused() {
 		return nil // as nearly always: who gets what of the object need not be found out
 	}
-	affected := s.Proxies.Object(of.snapshot, proxies, key)
-	if affected.Refused == 0 {
-		return nil
-	}
 	nodes := map[rejection][]string{}
-	for p := range affected.Proxies() {
-		if p.State == fleet.Rejected && !p.Searching {
-			one := rejection{p.Part, p.Error}
-			nodes[one] = append(nodes[one], p.NodeID)
+	for _, made := range append(derivedFrom(of.Reader, key), key) {
+		affected := s.Proxies.Object(of.snapshot, proxies, made)
+		if affected.Refused == 0 {
+			continue
+		}
+		field := fieldOf(of.Reader, made)
+		for p := range affected.Proxies() {
+			if p.State == fleet.Rejected && !p.Searching {
+				one := rejection{p.Part, p.Error, field}
+				nodes[one] = append(nodes[one], p.NodeID)
+			}
 		}
 	}
 	var found []apply.Finding
 	for _, one := range slices.SortedFunc(maps.Keys(nodes),
-		func(a, b rejection) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.text, b.text)) }) {
+		func(a, b rejection) int {
+			return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.text, b.text), cmp.Compare(a.field, b.field))
+		}) {
 		found = append(found, apply.Finding{
-			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]), Field: fieldSaid(of.Reader, key, one.text),
+			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]),
+			Field: cmp.Or(one.field, fieldSaid(of.Reader, key, one.text)),
 		})
 	}
 	return found

@@ -67,17 +67,14 @@ func gatewayTCP(v *facet.View, p *listenPort, s *Server) []*listenerv3.Filter {
 			}
 		}
 	}
-	v.LeaveOut(resource.Reason{
-		Code: resource.ReasonNoDestination, Cause: s.object.Key,
-		Message: s.title() + ": no VirtualService has a route for its connections; nothing listens for them",
-	})
+	v.LeaveOut(s.withoutRoute("connections"))
 	return nil
 }
 
 func (r *boundRule) cannot(err error) {
 	r.View.LeaveOut(resource.Reason{
-		Code: resource.ReasonInvalidRule, Cause: r.Object.Key,
-		Message: fmt.Sprintf("%s is excluded for port %d: %v", r.Object.Key, r.Port, err),
+		Code: resource.ReasonInvalidRule, Cause: r.Object.Subject(),
+		Message: fmt.Sprintf("%s is excluded for port %d: %v", r.Object.SubjectTitle(), r.Port, err),
 	})
 }
 
@@ -105,7 +102,7 @@ func passThrough(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterCh
 	}
 	if len(chains) == 0 {
 		v.LeaveOut(resource.Reason{
-			Code: resource.ReasonNoDestination, Cause: s.object.Key,
+			Code: resource.ReasonNoDestination, Cause: s.object.Subject(),
 			Message: s.title() + ": no VirtualService has a tls route for its hosts; nothing listens for them",
 		})
 	}

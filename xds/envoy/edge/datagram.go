@@ -49,10 +49,7 @@ func datagramListener(v *facet.View, p *listenPort) *listenerv3.Listener {
 	to, by := datagramTarget(v, p)
 	switch {
 	case by == nil:
-		v.LeaveOut(resource.Reason{
-			Code: resource.ReasonNoDestination, Cause: p.servers[0].object.Key,
-			Message: p.servers[0].title() + ": no VirtualService has a route for its datagrams; nothing listens for them",
-		})
+		v.LeaveOut(p.servers[0].withoutRoute("datagrams"))
 		return nil
 	case to.Service == nil:
 		return nil

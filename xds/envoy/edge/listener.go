@@ -150,7 +150,7 @@ func serverChains(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterC
 	}
 	socket, err := s.ends()
 	if err != nil {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() + err.Error() +
+		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Subject(), Message: s.title() + err.Error() +
 			"; until then nothing listens for its hosts"})
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // ofListener reports whether the server is a listener of the Gateway API.
-func (s *Server) ofListener() bool { return s.object.Listener }
+func (s *Server) ofListener() bool { return s.object.Origin.Field != "" }
 
 // refuseElsewhere has requests that came by a connection for another server of the port refused with 421, as the
 // Gateway API wants (ADR 178); nil: there is none. Names of the configuration's own servers without a route have

@@ -149,14 +149,14 @@ func (p *listenPort) claimNames(s *Server) bool {
 }
 
 func (p *listenPort) leaveOut(s *Server, code, why string) {
-	p.reasons = append(p.reasons, resource.Reason{Code: code, Cause: s.object.Key, Message: s.title() + ": " + why})
+	p.reasons = append(p.reasons, resource.Reason{Code: code, Cause: s.object.Subject(), Message: s.title() + ": " + why})
 }
 
 // losesTo is the reason that another server comes first.
 func (p *listenPort) losesTo(first, s *Server, why string) {
 	p.leaveOut(s, resource.ReasonGatewayConflict, why)
 	if first.object != s.object {
-		p.reasons[len(p.reasons)-1].Related = []federation.ObjectKey{first.object.Key}
+		p.reasons[len(p.reasons)-1].Related = []federation.ObjectKey{first.object.Subject()}
 	}
 }
 

@@ -130,7 +130,7 @@ func (p *listenPort) reportQUIC(v *facet.View) {
 		}
 		if _, err := s.ends(); err == nil {
 			v.LeaveOut(resource.Reason{
-				Code: resource.ReasonRuleIgnored, Cause: s.object.Key,
+				Code: resource.ReasonRuleIgnored, Cause: s.object.Subject(),
 				Message: fmt.Sprintf("%s offers no HTTP/3: %s", s.title(), why),
 			})
 		}

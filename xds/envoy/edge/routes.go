@@ -134,8 +134,10 @@ func routesOf(v *facet.View, r *route.Rule, domain string) []route.Compiled {
 		err = check.Part(&routev3.VirtualHost{Name: "n", Domains: []string{"d"}, Routes: route.Messages(routes)})
 	}
 	if err != nil {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: fmt.Sprintf("%s is excluded for %s:%d: %v",
-			r.Object.Key, domain, r.Port, err)})
+		v.LeaveOut(resource.Reason{
+			Code: resource.ReasonInvalidRule, Cause: r.Object.Subject(),
+			Message: fmt.Sprintf("%s is excluded for %s:%d: %v", r.Object.SubjectTitle(), domain, r.Port, err),
+		})
 		return nil
 	}
 	return routes

@@ -44,7 +44,23 @@ type Server struct {
 	ends func() (*corev3.TransportSocket, error)
 }
 
-func (s *Server) title() string { return s.object.Key.String() + " " + s.field }
+func (s *Server) title() string {
+	if s.ofListener() {
+		return s.object.SubjectTitle()
+	}
+	return s.object.Key.String() + " " + s.field
+}
+
+// withoutRoute is the reason that nothing routes the server's connections or datagrams.
+func (s *Server) withoutRoute(what string) resource.Reason {
+	why := "no VirtualService has a route for its " + what
+	if s.ofListener() {
+		why = "no route with a backend attaches for its " + what
+	}
+	return resource.Reason{
+		Code: resource.ReasonNoDestination, Cause: s.object.Subject(), Message: s.title() + ": " + why + "; nothing listens for them",
+	}
+}
 
 // gatewayName is how VirtualServices name the server's Gateway.
 func (s *Server) gatewayName() string { return s.object.Key.Namespace + "/" + s.object.Key.Name }

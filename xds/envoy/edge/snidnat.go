@@ -19,7 +19,7 @@ import (
 // finds no chain.
 func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChain {
 	if !v.Facet.SNIDNAT {
-		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Key, Message: s.title() +
+		v.LeaveOut(resource.Reason{Code: resource.ReasonTLS, Cause: s.object.Subject(), Message: s.title() +
 			".tls.mode: AUTO_PASSTHROUGH needs a router in a namespace where gateways may be (gatewayNamespaces of MeshSettings); nothing listens for the server's hosts"})
 		return nil
 	}
@@ -41,7 +41,7 @@ func passBySNI(v *facet.View, p *listenPort, s *Server) []*listenerv3.FilterChai
 	}
 	if len(chains) == 0 {
 		v.LeaveOut(resource.Reason{
-			Code: resource.ReasonNoDestination, Cause: s.object.Key,
+			Code: resource.ReasonNoDestination, Cause: s.object.Subject(),
 			Message: s.title() + ": no service of the mesh has one of its hosts; nothing listens for them",
 		})
 	}

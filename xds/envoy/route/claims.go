@@ -15,6 +15,7 @@ func (r *Rule) knowsClaims() bool {
 		}
 		why = "routes that match claims of tokens apply to no request: no RequestAuthentication is for the proxies of the gateway"
 	}
-	r.View.LeaveOut(resource.Reason{Code: resource.ReasonNoTokens, Cause: r.Object.Key, Message: r.Object.Key.Title() + ": " + why})
+	subject := r.Object.Subject()
+	r.View.LeaveOut(resource.Reason{Code: resource.ReasonNoTokens, Cause: subject, Message: subject.Title() + ": " + why})
 	return false
 }

@@ -50,8 +50,8 @@ func ConnectionsTo(v *facet.View, p service.ServedPort, to netip.Prefix) Connect
 	c, err := r.connections(to, service.AsksByName(p.Port.Protocol))
 	if err != nil {
 		v.LeaveOut(resource.Reason{
-			Code: resource.ReasonInvalidRule, Cause: r.Object.Key,
-			Message: fmt.Sprintf("%s is excluded for %s:%d: %v", r.Object.Key, p.Service.Key.Hostname, p.Port.Number, err),
+			Code: resource.ReasonInvalidRule, Cause: r.Object.Subject(),
+			Message: fmt.Sprintf("%s is excluded for %s:%d: %v", r.Object.SubjectTitle(), p.Service.Key.Hostname, p.Port.Number, err),
 		})
 		return own
 	}
@@ -174,7 +174,7 @@ func (r *Rule) TCPSplit(destinations []*networking.RouteDestination, servers []s
 		cluster := resource.BlackHoleCluster
 		to, missing := r.connectionTarget(d.GetDestination(), servers, len(destinations) > 1)
 		if missing != "" {
-			r.View.LeaveOut(r.missing(missing))
+			lacks(r, d.GetDestination(), missing)
 		} else {
 			cluster = to.cluster()
 			if first == nil {

@@ -31,7 +31,7 @@ func (r *Rule) forward(route *routev3.Route, in *networking.HTTPRoute) (targets 
 	case 1:
 		to, missing := r.target(destinations[0].GetDestination())
 		if missing != "" {
-			r.View.LeaveOut(r.missing(missing))
+			lacks(r, destinations[0].GetDestination(), missing)
 			route.Action = resource.Refuse(http.StatusServiceUnavailable, missing)
 			return nil, nil
 		}
@@ -67,7 +67,7 @@ func (r *Rule) split(destinations []*networking.HTTPRouteDestination) (*routev3.
 	for _, d := range destinations {
 		cluster := resource.BlackHoleCluster
 		if to, missing := r.shareTarget(d); missing != "" {
-			r.View.LeaveOut(r.missing(missing))
+			lacks(r, d.GetDestination(), missing)
 		} else {
 			cluster = to.cluster()
 			targets = append(targets, to)
@@ -91,8 +91,15 @@ func (r *Rule) shareTarget(d *networking.HTTPRouteDestination) (to target, missi
 	return to, missing
 }
 
+// lacks reports that the destination is missing. Of one that its source refused, that has reported it.
+func lacks(r *Rule, d *networking.Destination, why string) {
+	if d.GetHost() != federation.RefusedHost {
+		r.View.LeaveOut(r.missing(why))
+	}
+}
+
 func (r *Rule) missing(why string) resource.Reason {
-	return resource.Reason{Code: resource.ReasonNoDestination, Cause: r.Object.Key, Message: r.Object.Key.String() + ": " + why}
+	return resource.Reason{Code: resource.ReasonNoDestination, Cause: r.Object.Subject(), Message: r.Object.SubjectTitle() + ": " + why}
 }
 
 // target is a destination that exists.
@@ -148,12 +155,12 @@ func (r *Rule) Datagrams(destinations []*networking.RouteDestination) (to servic
 	}
 	to = service.DatagramOwner(r.View, service.SeenAt(r.View, host), number)
 	if to.Service == nil {
-		r.View.LeaveOut(r.missing(fmt.Sprintf("the destination %s has no UDP port %d that this proxy sees", host, number)))
+		lacks(r, d, fmt.Sprintf("the destination %s has no UDP port %d that this proxy sees", host, number))
 	}
 	if len(of) > 1 {
 		r.View.LeaveOut(resource.Reason{
-			Code: resource.ReasonRuleIgnored, Cause: r.Object.Key,
-			Message: fmt.Sprintf("%s: datagrams of one port go to one destination, %s; the others get none", r.Object.Key, host),
+			Code: resource.ReasonRuleIgnored, Cause: r.Object.Subject(),
+			Message: fmt.Sprintf("%s: datagrams of one port go to one destination, %s; the others get none", r.Object.SubjectTitle(), host),
 		})
 	}
 	return to

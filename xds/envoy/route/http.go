@@ -27,8 +27,10 @@ func HostRoutes(v *facet.View, h *Host) []*routev3.Route {
 		}
 		switch {
 		case err != nil:
-			v.LeaveOut(resource.Reason{Code: resource.ReasonInvalidRule, Cause: r.Object.Key, Message: r.Object.Key.String() + " is excluded for " +
-				h.Name() + ": " + err.Error()})
+			v.LeaveOut(resource.Reason{
+				Code: resource.ReasonInvalidRule, Cause: r.Object.Subject(),
+				Message: r.Object.SubjectTitle() + " is excluded for " + h.Name() + ": " + err.Error(),
+			})
 		case len(routes) > 0:
 			h.RuledBy = r.Object.Key
 			return Messages(routes)

@@ -77,9 +77,9 @@ func hasRule(v *facet.View, o *federation.Object, host federation.Hostname) bool
 func reportYounger(v *facet.View, found []*federation.Object, name string) {
 	for _, o := range found[1:] {
 		v.LeaveOut(resource.Reason{
-			Code: resource.ReasonRuleIgnored, Cause: o.Key, Related: []federation.ObjectKey{found[0].Key},
-			Message: o.Key.String() + " has no effect for " + name + ": " +
-				found[0].Key.String() + " is for the same host and older; put their routes into one object",
+			Code: resource.ReasonRuleIgnored, Cause: o.Subject(), Related: []federation.ObjectKey{found[0].Subject()},
+			Message: o.SubjectTitle() + " has no effect for " + name + ": " +
+				found[0].SubjectTitle() + " is for the same host and older; put their routes into one object",
 		})
 	}
 }

@@ -77,6 +77,9 @@ func Kinds() []federation.Kind { return rows.Kinds() }
 // derived of them is part of resources.
 func Uncounted(kind federation.Kind) bool { return rows[kind].selects || rows[kind].derived }
 
+// Derives reports whether the effect of objects of the kind is in other objects, which the hub derives of them.
+func Derives(kind federation.Kind) bool { return rows[kind].derived }
+
 // Fields are the fields of the kind that proxies get, and those that are listed as not
 // supported; a path includes all fields below it.
 func Fields(kind federation.Kind) (supported, refused []string) {

@@ -7,15 +7,24 @@ import (
 	"isthmus.dev/isthmus/federation/config/gatewayapi"
 )
 
-// ofListenerSet is the status of a ListenerSet of a Gateway that the hub serves. What was made
-// of it was made of that Gateway.
+// ofListenerSet is the status of a ListenerSet of a Gateway that the hub serves.
 func ofListenerSet(m Mesh, o Object) *Status {
 	status, known := m.Gateways(o.Key)
 	if !known || len(status.Conditions) == 0 || o.Hidden != "" {
 		return nil
 	}
 	parent, _ := m.Gateways(parentOf(m.Read, o.Key))
-	return listening(m, o, status, ofProxies(m, parent.Made))
+	return listening(m, o, status, ofProxies(m, madeOf(m.Read, o.Key, parent.Made)))
+}
+
+// madeOf are those that were made of the ListenerSet of what was made of its Gateway.
+func madeOf(r *federation.Reader, set federation.ObjectKey, made []federation.ObjectKey) (own []federation.ObjectKey) {
+	for _, key := range made {
+		if object, exists := r.Object(key); exists && object.Origin.Key == set {
+			own = append(own, key)
+		}
+	}
+	return own
 }
 
 // parentOf is the Gateway that a ListenerSet names.
