@@ -124,6 +124,13 @@ type agentPod struct {
 
 // newAgentFixture starts the cluster and the hub, whose config file begins with the text.
 func newAgentFixture(t *testing.T, config string) *agentFixture {
+	w := newAgentCluster(t)
+	w.hub = w.startHub(config)
+	return w
+}
+
+// newAgentCluster starts the cluster alone.
+func newAgentCluster(t *testing.T) *agentFixture {
 	w := &agentFixture{t: t, mesh: testbed.NewNetwork(t, "mesh", "10.78.0.0/24")}
 	at := testbed.NewNamespace(t, "hub")
 	w.at = at
@@ -156,13 +163,18 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2
 	}
 	w.service("web", "10.96.0.10", "server")
 	w.service("legacy", "10.96.0.11", "legacy")
-	kubeconfig := filepath.Join(t.TempDir(), "c1")
-	write(t, kubeconfig, string(w.kube.Kubeconfig()))
-	w.hub = testbed.StartHub(t, testbed.HubOptions{Program: binary.Path(t), Namespace: at, Proven: true, Config: config + fmt.Sprintf(`
+	return w
+}
+
+// startHub runs a hub with the cluster.
+func (w *agentFixture) startHub(config string) *testbed.Hub {
+	w.t.Helper()
+	kubeconfig := filepath.Join(w.t.TempDir(), "c1")
+	write(w.t, kubeconfig, string(w.kube.Kubeconfig()))
+	return testbed.StartHub(w.t, testbed.HubOptions{Program: binary.Path(w.t), Namespace: w.at, Proven: true, Config: config + fmt.Sprintf(`
 clusters:
 - {id: c1, aliases: [Kubernetes], provider: Kubernetes, kubernetes: {kubeconfig: %s, secrets: true}}
 `, kubeconfig)})
-	return w
 }
 
 // service is one in front of a pod.
