@@ -116,6 +116,12 @@ func (c *client) resolve(name string) (string, error) {
 // awaitNamed waits until requests to the name are answered by these instances alone.
 func (c *client) awaitNamed(t *testing.T, name, want string) {
 	t.Helper()
+	c.awaitNamedAt(t, name, "8080", want)
+}
+
+// awaitNamedAt is awaitNamed for a port.
+func (c *client) awaitNamedAt(t *testing.T, name, port, want string) {
+	t.Helper()
 	testbed.WaitFor(t, patience, name+" to lead to "+want, func() error {
 		address, err := c.resolve(name)
 		if err != nil {
@@ -123,7 +129,7 @@ func (c *client) awaitNamed(t *testing.T, name, want string) {
 		}
 		answered := map[string]bool{}
 		for range 24 {
-			answer := c.Get("http://"+address+":8080/", "Host", name+":8080")
+			answer := c.Get("http://"+address+":"+port+"/", "Host", name+":"+port)
 			if answer.Err != nil || answer.Status != 200 {
 				return fmt.Errorf("status %d: %w", answer.Status, answer.Err)
 			}

@@ -167,12 +167,14 @@ func Taken(v *facet.View, owner ServedPort, loser *federation.Service) resource.
 // HostnameTaken is the reason that the hostname is another service's for proxies of the
 // namespace own.
 func HostnameTaken(owner ServedPort, loser *federation.Service, own string) resource.Reason {
-	why := " has the same hostname and is older; give one of them another name"
+	why := " has the same hostname, and its namespace comes first; give one of them another name"
 	switch {
 	case IsOwn(owner.Service, own):
 		why = " has the same hostname and is of the proxies' own namespace; give one of them another name"
 	case HasPods(owner.Service) && !HasPods(loser):
 		why = " has the same hostname and is a service of a cluster; give the ServiceEntry another host"
+	case owner.Service.Created.Before(loser.Created):
+		why = " has the same hostname and is older; give one of them another name"
 	}
 	return resource.Reason{Code: resource.ReasonHostnameTaken, Service: loser.Key, Message: "service " + loser.Key.String() +
 		" is excluded: " + owner.Service.Key.String() + why}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/facettest"
@@ -144,6 +145,10 @@ func TestOwnersOfNames(t *testing.T) {
 			Ports: []federation.Port{facettest.Port(80, federation.HTTP)}, ExportTo: exportTo,
 		}}
 	}
+	since := func(s facettest.Service, second int64) facettest.Service {
+		s.Shard.Created = time.Unix(second, 0)
+		return s
+	}
 	for name, test := range map[string]struct {
 		services []facettest.Service
 		facet    node.Facet
@@ -152,7 +157,11 @@ func TestOwnersOfNames(t *testing.T) {
 	}{
 		"the only one": {[]facettest.Service{of("a", federation.Kubernetes)}, everyone, "a", ""},
 		"a cluster's":  {[]facettest.Service{of("a", federation.External), of("b", federation.Kubernetes)}, everyone, "b", "is a service of a cluster; give the ServiceEntry another host"},
-		"the first":    {[]facettest.Service{of("a", federation.External), of("b", federation.External)}, everyone, "a", "is older; give one of them another name"},
+		"the first":    {[]facettest.Service{of("a", federation.External), of("b", federation.External)}, everyone, "a", "its namespace comes first; give one of them another name"},
+		"the older": {
+			[]facettest.Service{since(of("a", federation.External), 2), since(of("b", federation.External), 1)}, everyone, "b",
+			"is older; give one of them another name",
+		},
 		"its own": {
 			[]facettest.Service{of("a", federation.External), of("b", federation.External)},
 			node.Facet{Scope: node.ScopePrivate, Namespace: "b"},
