@@ -81,6 +81,10 @@ func (n *valueNotes) egress(at string, l *networking.IstioEgressListener) {
 	if protocol != "" && !node.IsBound(l, false) && !strings.EqualFold(protocol, "HTTP_PROXY") {
 		n.add(at+".port.protocol", "the protocol of the service's port counts, unless the listener has bind or captureMode NONE")
 	}
+	if strings.EqualFold(protocol, "HTTP_PROXY") && l.GetBind() == "" && l.GetCaptureMode() == networking.CaptureMode_IPTABLES {
+		n.add(at+".captureMode", "callers dial an HTTP proxy, and nothing listens with IPTABLES: write bind or captureMode NONE; "+
+			"the hosts are imported for every port")
+	}
 	if l.GetPort() == nil && l.GetCaptureMode() == networking.CaptureMode_NONE {
 		n.add(at+".captureMode", "a listener for all ports is not one that callers dial; write a listener with a port for each port")
 	}
