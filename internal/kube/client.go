@@ -1,12 +1,10 @@
 package kube
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/flowcontrol"
@@ -119,15 +117,3 @@ func (c *Client) Apart(options ConnectOptions) (clients.Interface, error) {
 
 // Close ends idle connections. Requests that are under way end by their own contexts.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
-
-// Identity returns what tells one cluster from another: the UID of its kube-system namespace (S47).
-func Identity(ctx context.Context, client clients.Interface) (string, error) {
-	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("reading namespace kube-system: %w", err)
-	}
-	if namespace.UID == "" {
-		return "", fmt.Errorf("reading namespace kube-system: %w", ErrNotAPIServer)
-	}
-	return string(namespace.UID), nil
-}

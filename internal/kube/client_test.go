@@ -49,7 +49,14 @@ func identity(t *testing.T, credentials *Credentials, allow AddressPolicy) (stri
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	return Identity(ctx, client)
+	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading namespace kube-system: %w", err)
+	}
+	if namespace.UID == "" {
+		return "", fmt.Errorf("reading namespace kube-system: %w", ErrNotAPIServer)
+	}
+	return string(namespace.UID), nil
 }
 
 func answer(status int, contentType, body string) http.HandlerFunc {

@@ -22,6 +22,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/kube/listwatch"
 )
 
 // preflight asks an API server what a registry will ask, and who it is.
@@ -180,17 +181,17 @@ func (s *server) date(ctx context.Context) time.Time {
 
 // identity reads who the cluster is, and its network.
 func (s *server) identity(ctx context.Context) {
-	list, err := s.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem, Limit: 1})
+	system, _, err := listwatch.Identity(ctx, s)
 	switch {
 	case err != nil:
 		s.report.Addf(attach.DuplicateCluster, analysis.Refusal, "the cluster cannot be told from others: reading its namespace kube-system: %s",
 			kube.Explain(err))
-	case len(list.Items) == 0 || list.Items[0].UID == "":
+	case system == nil:
 		s.report.Addf(attach.DuplicateCluster, analysis.Refusal,
 			"the cluster cannot be told from others: it does not show the namespace kube-system")
 	default:
-		s.report.UID = string(list.Items[0].UID)
-		s.report.Network = cmp.Or(federation.NetworkID(list.Items[0].Labels[labelNetwork]), s.istioNetwork(ctx))
+		s.report.UID = string(system.UID)
+		s.report.Network = cmp.Or(federation.NetworkID(system.Labels[labelNetwork]), s.istioNetwork(ctx))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
@@ -61,19 +62,31 @@ func (c *Cluster) probe(ctx context.Context) (found round) {
 	return found
 }
 
-// whose asks the server which cluster it is of. It lists: that is what an account that
-// reads the cluster may do.
+// whose asks the server which cluster it is of.
 func whose(ctx context.Context, client clients.Interface) (found round) {
-	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: Named(metav1.NamespaceSystem), Limit: 1})
+	system, version, err := Identity(ctx, client)
 	switch {
 	case err != nil:
 		return round{err: AccessError{Verb: "list", Resource: "namespaces", Err: err}}
-	case len(list.Items) == 0 || list.Items[0].Name != metav1.NamespaceSystem || list.Items[0].UID == "":
+	case system == nil:
 		return round{err: errors.New("the server does not return namespace kube-system, whose UID identifies the cluster")}
 	}
-	found.version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64)
-	found.uid = string(list.Items[0].UID)
+	found.version, _ = strconv.ParseUint(version, 10, 64)
+	found.uid = string(system.UID)
 	return found
+}
+
+// Identity returns the namespace whose UID tells one cluster from another (S47), and the version of the server's objects. The
+// namespace is nil if the server does not show it. It lists: that is what an account that reads the cluster may do.
+func Identity(ctx context.Context, client clients.Interface) (system *corev1.Namespace, version string, err error) {
+	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: Named(metav1.NamespaceSystem), Limit: 1})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(list.Items) == 0 || list.Items[0].Name != metav1.NamespaceSystem || list.Items[0].UID == "" {
+		return nil, "", nil
+	}
+	return &list.Items[0], list.ResourceVersion, nil
 }
 
 // version is what the server says, or empty: not every server tells everyone. It is an
