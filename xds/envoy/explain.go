@@ -80,6 +80,10 @@ func (e explainer) served(s *federation.Service, port uint16) (none federation.E
 	case owner.Service != s:
 		r := service.HostnameTaken(owner, s, e.node.Namespace)
 		none.Code, none.Message = r.Code, r.Message
+	case e.node.Type == node.Sidecar && !e.node.GRPC && owner.Port.Protocol.IsHTTP() && federation.TakenBySidecars(port, e.node.Agent):
+		none.Code, none.Message = resource.ReasonPortReserved,
+			fmt.Sprintf("the proxy, or Istio's agent beside it, listens at port %d itself: requests to service %s there are not routed; use another port",
+				port, s.Key)
 	default:
 		served = service.ServedPort{Service: s, Port: number}
 	}

@@ -97,6 +97,40 @@ func TestExplainSaysWhyOfEveryEndpoint(t *testing.T) {
 	}
 }
 
+// TestK86ExplainSaysThatAPortIsTaken: a service of a registry whose requests go to a port at which the sidecar listens itself has no
+// listener, and the explanation says so to the proxies that have none.
+func TestK86ExplainSaysThatAPortIsTaken(t *testing.T) {
+	agent := one(t)
+	agent.Agent = true
+	client := one(t)
+	client.GRPC = true
+	for _, c := range []struct {
+		about    string
+		node     envoy.Node
+		port     uint16
+		protocol federation.Protocol
+		want     string
+	}{
+		{"captured connections", one(t), 15001, federation.HTTP, "NONE PORT_RESERVED"},
+		{"statistics of the agent", agent, 15090, federation.GRPC, "NONE PORT_RESERVED"},
+		{"no agent beside the proxy", one(t), 15090, federation.HTTP, "DIRECT DIRECT"},
+		{"connections to its VIP", agent, 15021, federation.TCP, "DIRECT DIRECT"},
+		{"no proxy", client, 15001, federation.HTTP, "DIRECT DIRECT"},
+		{"another port", agent, 15000, federation.HTTP, "DIRECT DIRECT"},
+	} {
+		shard := web(meshed("10.1.0.1", "n1", 0))
+		shard.Ports[0].Number, shard.Ports[0].Protocol = c.port, c.protocol
+		w := newFixture().attach("c1", "n1").say("c1", webKey, shard)
+		if got := explained(w, c.node, c.port); !slices.Equal(got, []string{"10.1.0.1@c1 " + c.want}) {
+			t.Errorf("%s: %q, want %s", c.about, got, c.want)
+		}
+		listens := slices.Contains(namesOf(build(t, envoy.ListenerType, c.node, w.snapshot)), fmt.Sprintf("0.0.0.0_%d", c.port))
+		if c.protocol.IsHTTP() && !c.node.GRPC && listens != (c.want == "DIRECT DIRECT") {
+			t.Errorf("%s: the proxy has a listener: %t", c.about, listens)
+		}
+	}
+}
+
 // sockets are the addresses that an explanation promises.
 func sockets(all []federation.Explanation, s *federation.Snapshot, from federation.NetworkID) []string {
 	var found []string
