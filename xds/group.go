@@ -46,7 +46,8 @@ func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	to := &hooks{failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {}, moved: func() {}}
 	g := &group{
 		recipe: of, hooks: to, subscribed: map[string]*subscribedResource{}, index: derive.NewIndex[string](),
-		absent: absences{names: map[string]struct{}{}}, parts: partCache{}, blame: newBlame(), faults: &faults{to, kind, map[string][]envoy.Reason{}},
+		absent: absences{names: map[string]struct{}{}}, parts: partCache{}, blame: newBlame(),
+		faults: &faults{to, kind, map[string][]envoy.Reason{}},
 	}
 	g.names = newNameSet(of, g.faults)
 	return g

@@ -146,7 +146,7 @@ func TestOwnersOfNames(t *testing.T) {
 		}}
 	}
 	since := func(s facettest.Service, second int64) facettest.Service {
-		s.Shard.Created = time.Unix(second, 0)
+		s.Created = time.Unix(second, 0)
 		return s
 	}
 	for name, test := range map[string]struct {
@@ -159,7 +159,8 @@ func TestOwnersOfNames(t *testing.T) {
 		"a cluster's":  {[]facettest.Service{of("a", federation.External), of("b", federation.Kubernetes)}, everyone, "b", "is a service of a cluster; give the ServiceEntry another host"},
 		"the first":    {[]facettest.Service{of("a", federation.External), of("b", federation.External)}, everyone, "a", "its namespace comes first; give one of them another name"},
 		"the older": {
-			[]facettest.Service{since(of("a", federation.External), 2), since(of("b", federation.External), 1)}, everyone, "b",
+			[]facettest.Service{since(of("a", federation.External), 2), since(of("b", federation.External), 1)},
+			everyone, "b",
 			"is older; give one of them another name",
 		},
 		"its own": {
