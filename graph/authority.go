@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"slices"
 
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/graph/model"
@@ -27,8 +28,23 @@ func (noAuthority) Rotate(context.Context, bool, string) ([]apply.Error, error) 
 }
 
 // CertificateAuthority returns who signs certificates, and which roots the hub trusts.
-func (q query) CertificateAuthority(context.Context) (model.CertificateAuthority, error) {
-	return q.Authority.Show(), nil
+func (q query) CertificateAuthority(ctx context.Context) (model.CertificateAuthority, error) {
+	return shownAuthority(ctx, q.resolver), nil
+}
+
+// shownAuthority returns the authority, with the clusters that its roots name.
+func shownAuthority(ctx context.Context, r *resolver) model.CertificateAuthority {
+	named := clustersOf[model.TrustRoot]{r, func(of *model.TrustRoot) []string { return of.ClusterIDs }}
+	now := r.Authority.Show()
+	now.Bundles = slices.Clone(now.Bundles)
+	for i := range now.Bundles {
+		now.Bundles[i].Roots = slices.Clone(now.Bundles[i].Roots)
+		for j := range now.Bundles[i].Roots {
+			of := &now.Bundles[i].Roots[j]
+			of.Clusters = named.attached(ctx, of)
+		}
+	}
+	return now
 }
 
 // RotateCertificateAuthority makes a further root.
@@ -36,6 +52,6 @@ func (m mutation) RotateCertificateAuthority(ctx context.Context,
 	in model.RotateCertificateAuthorityInput,
 ) (model.RotateCertificateAuthorityPayload, error) {
 	errs, err := m.Authority.Rotate(ctx, value(in.Force), m.author(ctx))
-	now := m.Authority.Show()
+	now := shownAuthority(ctx, m.resolver)
 	return model.RotateCertificateAuthorityPayload{CertificateAuthority: &now, UserErrors: model.UserErrors(errs)}, shown(err)
 }

@@ -22,7 +22,7 @@ func (r *rotating) Show() model.CertificateAuthority {
 		TrustDomain: "mesh.example", Source: model.SignerSourceOwn, Signs: true, Message: &text, Signers: r.signers,
 		Bundles: []model.TrustBundle{{
 			TrustDomain: "mesh.example",
-			Roots:       []model.TrustRoot{{Fingerprint: "f1", Subject: "CN=root", ExpiresAt: day, ClusterIDs: []string{"c1"}}},
+			Roots:       []model.TrustRoot{{Fingerprint: "f1", Subject: "CN=root", ExpiresAt: day, ClusterIDs: []string{"c1", "gone"}}},
 		}},
 	}
 }
@@ -40,7 +40,7 @@ func (r *rotating) Rotate(_ context.Context, force bool, _ string) ([]apply.Erro
 
 var day = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-const shownAuthority = `{ trustDomain source signs message signers { fingerprint state signingStartsAt } bundles { trustDomain roots { fingerprint expiresAt clusterIDs } } }`
+const shownAuthority = `{ trustDomain source signs message signers { fingerprint state signingStartsAt } bundles { trustDomain roots { fingerprint expiresAt clusterIDs clusters { clusterID } } } }`
 
 func TestTheCertificateAuthorityIsShownAndRotated(t *testing.T) {
 	a := &rotating{signers: []model.Signer{}}
@@ -50,6 +50,7 @@ func TestTheCertificateAuthorityIsShownAndRotated(t *testing.T) {
 	h.want(now, true, "certificateAuthority", "signs")
 	h.want(now, "the key does not open", "certificateAuthority", "message")
 	h.want(now, "c1", "certificateAuthority", "bundles", 0, "roots", 0, "clusterIDs", 0)
+	h.want(now, []any{map[string]any{"clusterID": "c1"}}, "certificateAuthority", "bundles", 0, "roots", 0, "clusters")
 	h.want(now, "2026-11-21T10:00:00.000Z", "certificateAuthority", "bundles", 0, "roots", 0, "expiresAt")
 
 	const rotate = "mutation($force: Boolean) { rotateCertificateAuthority(input: {force: $force}) { certificateAuthority " + shownAuthority +

@@ -32,13 +32,17 @@ type clustersOf[T any] struct {
 
 // Clusters are those that are attached.
 func (r clustersOf[T]) Clusters(ctx context.Context, of *T) ([]model.Cluster, error) {
+	return r.attached(ctx, of), nil
+}
+
+func (r clustersOf[T]) attached(ctx context.Context, of *T) []model.Cluster {
 	all := []model.Cluster{}
 	for _, id := range r.ids(of) {
 		if found, ok := snapshot(ctx).Cluster(federation.ClusterID(id)); ok {
 			all = append(all, r.cluster(snapshot(ctx), found))
 		}
 	}
-	return all, nil
+	return all
 }
 
 // networkOf finds the network that a field networkID beside it names.

@@ -30,7 +30,8 @@ func printStart(ctx context.Context, o options) error {
 			return err
 		}
 		h := &wholeHub{Hub: testbed.StartHub(s, testbed.HubOptions{Program: program})}
-		if empty, err = h.starts(); err != nil {
+		empty, err = h.starts()
+		if err != nil {
 			return err
 		}
 		if err := h.store(ctx, program, s.TempDir(), o.objects); err != nil {

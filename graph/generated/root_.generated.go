@@ -869,6 +869,7 @@ type ComplexityRoot struct {
 
 	TrustRoot struct {
 		ClusterIDs  func(childComplexity int) int
+		Clusters    func(childComplexity int) int
 		ExpiresAt   func(childComplexity int) int
 		Fingerprint func(childComplexity int) int
 		Subject     func(childComplexity int) int
@@ -4233,6 +4234,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.TrustRoot.ClusterIDs(childComplexity), true
+	case "TrustRoot.clusters":
+		if e.ComplexityRoot.TrustRoot.Clusters == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TrustRoot.Clusters(childComplexity), true
 	case "TrustRoot.expiresAt":
 		if e.ComplexityRoot.TrustRoot.ExpiresAt == nil {
 			break
@@ -7057,6 +7064,8 @@ type TrustRoot {
   expiresAt: DateTime!
   "The clusters whose workloads have certificates from it; empty for the hub's own roots, whose certificates name the cluster."
   clusterIDs: [String!]!
+  "These clusters themselves, in the same order; clusters that are not attached are not included."
+  clusters: [Cluster!]!
 }
 
 "How to rotate the certificate authority."
@@ -8630,6 +8639,8 @@ func (ec *executionContext) childFields_TrustRoot(ctx context.Context, field gra
 		return ec.fieldContext_TrustRoot_expiresAt(ctx, field)
 	case "clusterIDs":
 		return ec.fieldContext_TrustRoot_clusterIDs(ctx, field)
+	case "clusters":
+		return ec.fieldContext_TrustRoot_clusters(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TrustRoot", field.Name)
 }

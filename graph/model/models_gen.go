@@ -1267,6 +1267,8 @@ type TrustRoot struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 	// The clusters whose workloads have certificates from it; empty for the hub's own roots, whose certificates name the cluster.
 	ClusterIDs []string `json:"clusterIDs"`
+	// These clusters themselves, in the same order; clusters that are not attached are not included.
+	Clusters []Cluster `json:"clusters"`
 }
 
 // A reason why a request was rejected.
