@@ -66,8 +66,8 @@ test: tools ## Install what the tests need and run every test once, real program
 
 # Packages whose tests need a real program, a store or a network throughout, and the rooms that
 # join the others: their tests take a second, and linking each of them takes several.
-REAL := cmd|deploy|docs|e2e|federation/config/etcd|registries/consul|registries/kubernetes|xds|$\
-  internal/hub|internal/hub/(clusters|kinds|measures|memory|mesh|settings|sources|status|web)
+REAL := cmd|deploy|docs|e2e|federation/config/etcd|registries/consul|registries/kubernetes|$\
+  internal/hub|internal/hub/(clusters|collectors|kinds|memory|mesh|settings|sources|status|web)
 # Most of the time goes into compiling: our packages are not optimised and have no debug information,
 # which saves two fifths of it, and the compiler collects no garbage before it has a gigabyte, which saves a fifth of the
 # rest (four of them may take 4 GiB). Libraries are those that `make build` compiles. What go vet finds, `make lint` and `make test` report. Four packages
@@ -75,7 +75,7 @@ REAL := cmd|deploy|docs|e2e|federation/config/etcd|registries/consul|registries/
 UNIT := -short -trimpath -vet off -p 4 -parallel $(PARALLEL) -timeout 5m '-toolexec=env GOGC=off GOMEMLIMIT=1GiB' $\
   '-gcflags=isthmus.dev/isthmus/...=-N -l -dwarf=false'
 # As with TESTS, the packages that take longest come first.
-FIRST := $(addprefix isthmus.dev/isthmus/,xds/envoy graph federation/config/schema federation/config/gatewayapi federation/config/apply $\
+FIRST := $(addprefix isthmus.dev/isthmus/,xds xds/envoy graph federation/config/schema federation/config/gatewayapi federation/config/apply $\
   graph/transport federation/config/memory internal/access)
 .PHONY: test-unit
 test-unit: export CGO_ENABLED = 0

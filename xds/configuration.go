@@ -57,7 +57,7 @@ func readConfiguration(ctx context.Context, st *stream, first message) error {
 	options := st.server.options
 	if options.Configuration == nil || st.client.caller.Reads == nil {
 		return status.Error(codes.PermissionDenied,
-			"this hub serves its configuration to nobody: name the clients that may read it (mcp.clients)")
+			"no client may read the configuration of this hub: list the clients that may in mcp.clients")
 	}
 	st.client.node.ID = first.node.GetId()
 	st.client.caller.Admit = func(envoy.Node) (string, error) { return st.client.caller.Reads() }

@@ -238,7 +238,7 @@ func TestR12RemoteSecretsAreOffByDefault(t *testing.T) {
 			})
 			h.stop()
 			if steps := strings.Join(proxy.taken(), "\n"); strings.Contains(steps, "/secrets") ||
-				strings.Contains(h.log.String(), "a Secret names it") {
+				strings.Contains(h.log.String(), "an object names it") {
 				t.Errorf("Secrets are read:\n%s", steps)
 			}
 		})

@@ -60,6 +60,29 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 	}
 }
 
+// TestK92TextsOfTheProgramAreInPlainWords: what errors, logs and the command line say to users.
+func TestK92TextsOfTheProgramAreInPlainWords(t *testing.T) {
+	phrases := phrasesOf(t, wordsOfTexts)
+	for _, root := range []string{"client", "cmd", "federation", "graph", "internal", "registries", "xds"} {
+		err := fs.WalkDir(os.DirFS("../.."), root, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			for _, text := range stringsOf(parsed(t, filepath.Join("../..", name))) {
+				for _, p := range phrases {
+					for _, at := range p.found(text) {
+						t.Errorf("%s: %q in %s; write: %s", name, text[at[0]:at[1]], text, p.instead)
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A phrase is a pattern, with texts in lower case of which each match has one: they take much
 // less time to look for.
 type phrase struct {
@@ -128,6 +151,10 @@ func textsOf(file *ast.File) []string {
 	for _, c := range file.Comments {
 		texts = append(texts, strings.Join(strings.Fields(c.Text()), " "))
 	}
+	return append(texts, stringsOf(file)...)
+}
+
+func stringsOf(file *ast.File) (texts []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if literal, is := n.(*ast.BasicLit); is && literal.Kind == token.STRING {
 			texts = append(texts, literal.Value)

@@ -39,7 +39,14 @@ var wordsOfBoth = []row{
 	{`\b(object|cluster|service|prox(y|ies)|pod|endpoint)s? (goes?|went)( away| when| or comes?|\W*$|[.,;:])`, "be deleted"},
 }
 
-// allowed are matches that are good English: "there is no …", where nothing is denied of a
+// wordsOfTexts are further phrases that what users read avoids: the guide, and texts of the program.
+var wordsOfTexts = []row{
+	{`\w*\W{0,5}\bis none\b`, "is not a …, does not exist"},
+	{`\bnobody\b`, "no client, no cluster; name the subject"},
+	{`\bsomebody\b`, "a client, another program; name the subject"},
+}
+
+// allowed are matches that are good English: "there is no …", "there is none", where nothing is denied of a
 // subject, fixed phrases, and a column of `isthmus get` that is promised.
 var allowed = regexp.MustCompile(`(?i)^there\b|^(0|nil|which)\b.* no limit\b|^NOT-HONOURED$|` +
 	`\bno (longer|more|less|fewer|such|other|one|matter|wider)$`)
@@ -53,10 +60,12 @@ func TestRowsMatchWhatTheyAreFor(t *testing.T) {
 		"Who is silent for 2.5 s": true, "it takes no argument": true, "it takes 5 s": false,
 		"a sort of policy": true, "sorts of the list": false,
 		"Only what comes behind this cursor.": true, "the objects that it concerns": true, "values lie in etcd": true, "leave it out": true,
-		"the hub finds a problem": true, "find the object": false, "when their pod goes.": true, "the object goes through": false,
+		"the hub finds a problem": true, "find the object": false, "when their pod goes.": true,
+		"%q is none; it has letters": true, "a status write is none": true, "there is none": false, "with identity.ca: none": false,
+		"nobody may ask": true, "left alone: somebody else": true, "the object goes through": false,
 	} {
 		found := false
-		for _, p := range phrasesOf(t, wordsOfBoth) {
+		for _, p := range phrasesOf(t, wordsOfBoth, wordsOfTexts) {
 			found = found || len(p.found(text)) > 0
 		}
 		if found != bad {

@@ -33,7 +33,7 @@ const (
 	retryEvery = 10 * time.Second
 )
 
-var errNoIssuer = errors.New("this hub signs no certificates (identity.ca is none)")
+var errNoIssuer = errors.New("this hub signs no certificates (identity.ca: none)")
 
 // own has the secrets that proxies have for themselves: a certificate with a key
 // that is generated here for one node and kept only in memory, and the roots.

@@ -25,7 +25,7 @@ func newIdentity(r *prometheus.Registry) *Identity {
 			"Rotations of the certificate authority that were asked for, by outcome (done, refused, failed).", "outcome"),
 		roots: gauge(r, "authority_roots", "Roots of the hub's own trust domain.").WithLabelValues(),
 		signerEnds: gauge(r, "authority_signer_expiry_timestamp_seconds",
-			"When the certificate of the signer ends; absent while nobody signs."),
+			"When the certificate of the signer ends; absent while the hub cannot sign."),
 		trouble: gauge(r, "authority_trouble", "1 when the authority's store, source or keys cannot be used.").WithLabelValues(),
 	}
 	zero(m.proofs, []string{"certificate", "token", "none"}, []string{"proven", "refused", "throttled", "unproven"})

@@ -126,7 +126,7 @@ func (k *Keys) Drop(id string) error {
 				return m.Delete(known)
 			}
 		}
-		return fmt.Errorf("key %s is the newest, or there is none of that name", id)
+		return fmt.Errorf("key %s is the newest, or does not exist", id)
 	})
 }
 

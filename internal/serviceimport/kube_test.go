@@ -214,7 +214,7 @@ func TestG70ServiceImportsFollowTheExports(t *testing.T) {
 	r.await("web", "ClusterSetIP http/80 c2")
 	r.export("c2", 80)
 	r.await("web", "")
-	if !r.log.has(`somebody else made it" cluster=c1 object="ServiceImport shop/theirs"`) {
+	if !r.log.has(`the hub did not create it" cluster=c1 object="ServiceImport shop/theirs"`) {
 		t.Error("the log does not name the ServiceImport of somebody else")
 	}
 	if n := r.counts.get(""); n < 5 || r.counts.get("forbidden")+r.counts.get("refused") > 0 {

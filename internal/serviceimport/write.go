@@ -25,7 +25,7 @@ func title(key listwatch.Key) slog.Attr {
 func (f *importWriter) logForeign(key listwatch.Key) {
 	if !f.told[key] {
 		f.told[key] = true
-		f.log.Warn("a ServiceImport is left alone: somebody else made it", title(key))
+		f.log.Warn("a ServiceImport is not changed: the hub did not create it", title(key))
 	}
 }
 

@@ -183,8 +183,8 @@ func (r *Reconciler) carryOut(all []posted) {
 func (r *Reconciler) end(h Holder) {
 	entries, _ := r.in.entries(h)
 	for _, e := range entries {
-		r.o.Logger.Info(fmt.Sprintf("detaching a cluster: the cluster whose %s names it is detached", remoteKinds[h.By].noun), "cluster",
-			e.Claim.ID, "holder", h.Cluster)
+		r.o.Logger.Info("detaching a cluster: the cluster whose object names it is detached", "cluster", e.Claim.ID,
+			"holder", h.Cluster, "kind", remoteKinds[h.By].noun)
 	}
 	delete(r.in.Remotes, h)
 	r.o.Metrics.Remotes(h.Cluster, remoteKinds[h.By].noun, -1)

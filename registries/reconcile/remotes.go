@@ -39,8 +39,8 @@ func (r *Reconciler) Unreadable(holder federation.ClusterID, by attach.RemoteKin
 		of := in.Remotes[h]
 		of.Asked = of.Asked || unasked
 		of.Unreadable = why
-		r.o.Logger.Warn(fmt.Sprintf("the %s that name clusters are not read; those that were named stay", remoteKinds[by].plural),
-			"cluster", holder, "reason", why)
+		r.o.Logger.Warn("the objects that name clusters are not read; the clusters that they named stay attached",
+			"cluster", holder, "kind", remoteKinds[by].noun, "reason", why)
 		r.o.Metrics.RemotesUnreadable(holder, remoteKinds[by].noun)
 		in.Remotes[h] = of
 	})
@@ -106,13 +106,13 @@ func (r *Reconciler) logNamed(h Holder, before, now []Entry) {
 	noun, were, are := remoteKinds[h.By].noun, namesOf(before), namesOf(now)
 	for _, e := range now {
 		if !were[e.names()] {
-			r.o.Logger.Info(fmt.Sprintf("attaching a cluster: a %s names it", noun), "cluster", e.Key, "holder", h.Cluster, "object", e.Object)
+			r.o.Logger.Info("attaching a cluster: an object names it", "cluster", e.Key, "holder", h.Cluster, "kind", noun, "object", e.Object)
 		}
 	}
 	for _, e := range before {
 		if !are[e.names()] {
-			r.o.Logger.Info(fmt.Sprintf("detaching a cluster: no %s names it any more", noun), "cluster", e.Key,
-				"holder", h.Cluster, "object", e.Object)
+			r.o.Logger.Info("detaching a cluster: no object names it any more", "cluster", e.Key, "holder", h.Cluster, "kind", noun,
+				"object", e.Object)
 		}
 	}
 	r.o.Metrics.Remotes(h.Cluster, noun, len(now))

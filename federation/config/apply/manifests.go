@@ -151,5 +151,5 @@ func wrongType(value map[string]any, field string) string {
 	if _, isText := v.(string); isText || v == nil {
 		return ""
 	}
-	return fmt.Sprintf("it must be a string, and %s is none: put it in quotes", valueText(v))
+	return fmt.Sprintf("it must be a string, and %s is not; put it in quotes", valueText(v))
 }

@@ -66,7 +66,7 @@ line and column.`,
 	a.bindShared(cmd)
 	a.waiting.bind(f)
 	f.StringVar(&a.dryRun, "dry-run", string(dryNone),
-		"only report what would happen: `MODE` is none, server (the default without a value) or client (without a hub)")
+		"only report what would happen; `MODE` can be none, server (the default without a value) or client (without a hub)")
 	f.Lookup("dry-run").NoOptDefVal = string(dryServer)
 	f.StringVarP(&a.message, "message", "m", "", "the reason, for the history")
 	f.StringVar(&a.ticket, "ticket", "", "apply exactly the result of the dry run with this ticket")

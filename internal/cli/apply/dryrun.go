@@ -17,7 +17,7 @@ const (
 
 // bindDryRun is for commands that cannot be tried without a hub.
 func bindDryRun(f *pflag.FlagSet, value *string) {
-	f.StringVar(value, "dry-run", string(dryNone), "only report what would happen: `MODE` is none or server (the default without a value)")
+	f.StringVar(value, "dry-run", string(dryNone), "only report what would happen; `MODE` can be none or server (the default without a value)")
 	f.Lookup("dry-run").NoOptDefVal = string(dryServer)
 }
 

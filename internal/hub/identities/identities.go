@@ -160,7 +160,7 @@ func (i *Identities) Sign(o authority.Order) (authority.Leaf, error) {
 	return leaf, nil
 }
 
-var errSignsNothing = errors.New("this hub signs no certificates (identity.ca is none)")
+var errSignsNothing = errors.New("this hub signs no certificates (identity.ca: none)")
 
 func (i *Identities) sign(o authority.Order) (authority.Leaf, error) {
 	if i.authority == nil {

@@ -45,7 +45,7 @@ func (c Cluster) Check(field string) error {
 	}
 	if strings.ContainsFunc(c.TrustDomain, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-._", r) }) ||
 		len(c.TrustDomain) > 253 {
-		add("trustDomain", "%q is none; it has lower-case letters, digits, -, . and _", c.TrustDomain)
+		add("trustDomain", "%q is not a trust domain; use lower-case letters, digits, -, . and _", c.TrustDomain)
 	}
 	if _, err := c.Limits.Read(field + ".limits"); err != nil {
 		wrong = append(wrong, err)

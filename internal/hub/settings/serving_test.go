@@ -14,7 +14,7 @@ func TestU04NamesOfTheHubAreChecked(t *testing.T) {
 		"tls: {names: [hub.example.com, \"*.com\"], clientCA: c}":                "tls.names[1]",
 		"tls: {names: [\"\"], clientCA: c}":                                      "tls.names[0]",
 		"tls: {names: [hub.example.com], clientCA: c, cert: a}":                  "--tls-cert",
-		"tls: {names: [hub.example.com], clientCA: c}\nidentity: {ca: none}":     "identity.ca is none",
+		"tls: {names: [hub.example.com], clientCA: c}\nidentity: {ca: none}":     "identity.ca: none turns off",
 		"tls: {names: [hub.example.com], clientCA: c}\nidentity: {ca: files}":    "caDir",
 		"tls: {names: [], clientCA: c}":                                          "--tls-cert, --tls-key",
 		"tls: {names: [hub.example.com], clientCA: c}\netcd: {quotaBytes: 1024}": "--etcd-quota-bytes",

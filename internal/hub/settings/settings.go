@@ -231,7 +231,7 @@ func (s *Settings) checkTLSNames() error {
 	case s.TLS.ClientCA == "":
 		return Usagef("tls.names needs --tls-client-ca too, the CAs that sign certificates of GraphQL clients")
 	case !s.Identity.Signs():
-		return Usagef("tls.names needs a CA of the hub, and identity.ca is none; name a certificate with --tls-cert and --tls-key")
+		return Usagef("tls.names needs a CA of the hub, which identity.ca: none turns off; name a certificate with --tls-cert and --tls-key")
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func Forwarded(h http.Handler) http.Handler { return server.Guard(h, server.Guar
 func FromHere(r *http.Request, allowed bool) error {
 	switch {
 	case !allowed:
-		return errors.New("nobody may ask about this hub at its health address (debug.portForward)")
+		return errors.New("this hub answers no questions about itself at its health address: debug.portForward is not set")
 	case !isHere(r):
 		return errors.New("only programs in the hub's own pod may ask at this address: use kubectl port-forward, as istioctl does")
 	}

@@ -150,7 +150,7 @@ func title(namespace string) string { return "ConfigMap " + namespace + "/" + Na
 func (f *rootWriter) logForeign(name string) {
 	if !f.told[name] {
 		f.told[name] = true
-		f.log.Warn("a ConfigMap is left alone: somebody else, such as istiod, wrote other roots", slog.String("object", title(name)))
+		f.log.Warn("a ConfigMap is not changed: another program, such as istiod, wrote other roots", slog.String("object", title(name)))
 	}
 }
 

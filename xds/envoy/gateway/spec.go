@@ -44,7 +44,7 @@ func ServerProtocolOf(s *networking.Server) (how ServerProtocol, why string) {
 		}
 		return ServesUDP, ""
 	default:
-		return "", fmt.Sprintf("protocol %q is none that a gateway can take", protocol)
+		return "", fmt.Sprintf("protocol %q is not one that a gateway can serve", protocol)
 	}
 }
 

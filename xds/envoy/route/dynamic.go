@@ -106,7 +106,7 @@ func misdirected(targets []target) *routev3.Route_DirectResponse {
 	for _, t := range targets {
 		taken = append(taken, fmt.Sprintf("%s:%d", t.Service.Key.Hostname, t.Port.Number))
 	}
-	return resource.Refuse(http.StatusMisdirectedRequest, "the host of the request is none of "+strings.Join(taken, " and "))
+	return resource.Refuse(http.StatusMisdirectedRequest, "the host of the request is not one of "+strings.Join(taken, " and "))
 }
 
 // unresolved says why nothing would resolve names for the target; empty: something does. Sidecars
