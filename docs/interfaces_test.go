@@ -70,7 +70,7 @@ func TestEveryLabelValueIsDocumented(t *testing.T) {
 // TestTheNodeIsDocumented compares the metadata that is read with the table.
 func TestTheNodeIsDocumented(t *testing.T) {
 	real := map[string]bool{}
-	for _, reads := range []string{"text", "longText", "port", "boolean", "labels", "addressTexts", "fields"} {
+	for _, reads := range []string{"text", "longText", "port", "boolean", "flag", "labels", "addressTexts", "fields"} {
 		calls(t, "../xds/envoy/node", reads, func(args []ast.Expr) {
 			if len(args) == 1 && text(args[0]) != "" {
 				real[text(args[0])] = true

@@ -30,3 +30,20 @@ func TestU31TheLogNamesWhoseNodeIsRefused(t *testing.T) {
 		t.Errorf("the log lacks the pod:\n%s", log.text.String())
 	}
 }
+
+// TestU71TheLogNamesSettingsWithoutEffect of a proxy that is served.
+func TestU71TheLogNamesSettingsWithoutEffect(t *testing.T) {
+	log := &sharedLog{}
+	h := newHub(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+	n := node("web-1")
+	n.Metadata.Fields["PROXY_CONFIG"] = structpb.NewListValue(&structpb.ListValue{})
+	n.Metadata.Fields["IDLE_TIMEOUT"] = structpb.NewStringValue("1h")
+	c := h.client(xdstest.Options{Node: n})
+	c.ask(xdstest.Request{Type: xdstest.CDS})
+	if _, err := c.Receive(t.Context()); err != nil {
+		t.Fatalf("the proxy is not served: %v", err)
+	}
+	if !log.has("settings of a proxy have no effect", "settings=IDLE_TIMEOUT", "node="+n.GetId()) {
+		t.Errorf("the log is:\n%s", log.text.String())
+	}
+}

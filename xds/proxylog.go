@@ -21,6 +21,9 @@ func (st *stream) logConnect() {
 		slog.String("address", clientaddr.Text(st.client.from.Addr())),
 		slog.String("workload", st.client.workload), slog.String("protocol", string(protocolOf(st.wire.delta))),
 		slog.String("version", st.client.node.Version))
+	if ignored := st.client.node.Ignored; ignored != "" {
+		st.server.limitedLog.Log(st.client.log, slog.LevelWarn, "settings of a proxy have no effect", slog.String("settings", ignored))
+	}
 }
 
 // logEnd writes why a proxy left. At the end of the hub all of them do, and one line of the hub says so.

@@ -98,8 +98,11 @@ func Listener(v *facet.View, name string) *listenerv3.Listener {
 	if v.Facet.IPv6 && p.bind == netip.IPv4Unspecified() {
 		listener.AlsoIPv6(l, p.number)
 	}
+	if v.Facet.Extras().Topology.ProxyProtocol { // before what reads the client's own bytes
+		l.ListenerFilters = append(l.ListenerFilters, resource.ProxyProtocolFilter())
+	}
 	if p.protocol == gateway.ServesTLS {
-		l.ListenerFilters = []*listenerv3.ListenerFilter{resource.TLSInspectorFilter()}
+		l.ListenerFilters = append(l.ListenerFilters, resource.TLSInspectorFilter())
 	}
 	p.decide(v)
 	for _, s := range p.servers {
@@ -187,7 +190,7 @@ func forServers(names []string) *listenerv3.FilterChainMatch {
 }
 
 // gatewayHTTP is at the edge of the mesh: what callers say of where they come
-// from and of their certificates is not trusted.
+// from and of their certificates is not trusted, unless the proxy's settings say so.
 func gatewayHTTP(v *facet.View, p *listenPort, s *Server) *listenerv3.Filter {
 	m := gatewayRequests(v, p, s, p.listener())
 	m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{MaxConcurrentStreams: wrapperspb.UInt32(mostStreams)}
@@ -205,7 +208,15 @@ func gatewayRequests(v *facet.View, p *listenPort, s *Server, statPrefix string)
 	m := listener.NewRoutedHTTP(v, statPrefix, p.routesName(s), anyPort)
 	p.policiesFor(s).Requests(m, p.tokens.Requests)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
+	topology := v.Facet.Extras().Topology
+	m.XffNumTrustedHops = topology.TrustedProxies
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
-	m.SetCurrentClientCertDetails = s.clientDetails()
+	if how, said := hcmv3.HttpConnectionManager_ForwardClientCertDetails_value[topology.ClientCertificate]; said {
+		m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_ForwardClientCertDetails(how)
+	}
+	switch m.GetForwardClientCertDetails() {
+	case hcmv3.HttpConnectionManager_SANITIZE_SET, hcmv3.HttpConnectionManager_APPEND_FORWARD:
+		m.SetCurrentClientCertDetails = s.clientDetails()
+	}
 	return m
 }

@@ -3,6 +3,7 @@ package listener
 import (
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
@@ -54,14 +55,22 @@ func newHTTP(v *facet.View, statPrefix string) *hcmv3.HttpConnectionManager {
 	if v.Facet.Delimited {
 		statPrefix = resource.Delimited(statPrefix)
 	}
+	router := &routerv3.Router{SuppressEnvoyHeaders: v.Facet.Extras().HTTP.NoDebugHeaders}
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:                 statPrefix,
-		HttpFilters:                []*hcmv3.HttpFilter{resource.InHTTP(resource.RouterFilter, &routerv3.Router{})},
+		HttpFilters:                []*hcmv3.HttpFilter{resource.InHTTP(resource.RouterFilter, router)},
 		StreamIdleTimeout:          durationpb.New(0 * time.Second),
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
 		StripTrailingHostDot:       true,
 		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 	}
 	resource.SetPaths(m, v.Reader.Mesh().Paths())
+	set := v.Facet.Extras().HTTP
+	if set.HTTP10 {
+		m.HttpProtocolOptions = &corev3.Http1ProtocolOptions{AcceptHttp_10: true}
+	}
+	if set.NoRequestID {
+		m.GenerateRequestId = wrapperspb.Bool(false)
+	}
 	return m
 }

@@ -1,6 +1,9 @@
 package node
 
-import "unique"
+import (
+	"fmt"
+	"unique"
+)
 
 // Extras are the parts of a facet that few facets have. A facet refers to its extras, which equal
 // facets share, so that all others stay small: facets are copied for each build and are keys.
@@ -18,6 +21,9 @@ type Extras struct {
 	// Telemetry has the objects that say what is logged and traced: NAMESPACE/NAME, joined by
 	// commas, the closest last. Traced is what the workload is called in traces; empty: it is not.
 	Telemetry, Traced string
+	Sampling          float64 // the share of traced requests that the proxy's own settings say, in per cent; 0: they do not
+	Topology          Topology
+	HTTP              HTTPSettings
 	// Patches has the patches of EnvoyFilters for the proxies, in their order (PatchesOf).
 	Patches string
 }
@@ -38,6 +44,15 @@ func (f Facet) Extras() Extras {
 		return Extras{}
 	}
 	return f.extras.handle.Value()
+}
+
+// settings are those of the proxy itself, as text; empty: it has none.
+func (e Extras) settings() string {
+	s := Settings{Topology: e.Topology, HTTP: e.HTTP, Sampling: e.Sampling}
+	if s == (Settings{}) {
+		return ""
+	}
+	return fmt.Sprintf("%+v", s)
 }
 
 // edit changes the facet's extras.

@@ -68,6 +68,7 @@ func (f Facet) String() string {
 		{"place", f.Place},
 		{"priority", e.Priority},
 		{"certificate", e.Certificate},
+		{"settings", e.settings()},
 		{"locality", strings.TrimRight(f.Locality.String(), "/")},
 	} {
 		if p.value != "" {

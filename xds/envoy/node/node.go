@@ -59,6 +59,8 @@ type Node struct {
 	UserAgent      string // "envoy"
 	Version        string // of the user agent
 	MeshVersion    string // ISTIO_VERSION
+	Settings       Settings
+	Ignored        string // settings of it that have no effect, joined by commas
 	Metadata       string // its short texts, for EnvoyFilters: KEY=VALUE, sorted, each between zero bytes
 }
 
@@ -78,8 +80,8 @@ const (
 func (n Node) Bytes() int {
 	bytes := nodeOverhead + len(n.ID) + len(n.Network) + len(n.Cluster) + len(n.Namespace) + len(n.ServiceAccount) +
 		len(n.Locality.Region) + len(n.Locality.Zone) +
-		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Metadata) + len(n.Group) + len(n.Entry) +
-		len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
+		len(n.Locality.SubZone) + len(n.UserAgent) + len(n.Version) + len(n.MeshVersion) + len(n.Ignored) + len(n.Metadata) +
+		len(n.Group) + len(n.Entry) + len(n.Addresses)*int(unsafe.Sizeof(netip.Addr{}))
 	for name, value := range n.Labels {
 		bytes += labelOverhead + len(name) + len(value)
 	}

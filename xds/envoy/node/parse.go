@@ -125,6 +125,7 @@ func (p *nodeParser) readMetadata() {
 	p.node.AgentNames = p.node.DNSCapture && p.node.Type == Sidecar && p.fromAgent()
 	p.readIdentity()
 	p.readStatNames()
+	p.readSettings()
 	p.node.Group = p.text("AUTO_REGISTER_GROUP")
 	p.node.Entry = p.text("WORKLOAD_ENTRY")
 	p.node.Probed = p.fields("PROXY_CONFIG")["readinessProbe"].GetStructValue() != nil

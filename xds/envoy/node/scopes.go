@@ -150,7 +150,7 @@ func typesOf(rows [endOfScopes]row) map[resource.Type]*typeRow {
 var marks = map[resource.Type][]func(Node, effectiveConfig, []Facet){
 	resource.ClusterType:  {markStats, markDelimiters, markClusterPatches},
 	resource.EndpointType: {markStats},
-	resource.ListenerType: {markTelemetry, markStats, markDelimiters, markListenerPatches},
+	resource.ListenerType: {markTelemetry, markStats, markDelimiters, markSettings, markListenerPatches},
 	resource.RouteType:    {markRoutePatches},
 }
 
@@ -232,9 +232,16 @@ func grpcStaticFacets(all []Facet, _ Node, _ effectiveConfig) []Facet {
 
 // gatewayFacets are those of a proxy for which Gateways are.
 var gatewayFacets = facets{
-	resource.ClusterType:  frontedFacets,
-	resource.ListenerType: frontedFacets,
-	resource.RouteType:    frontedFacets,
+	resource.ClusterType: frontedFacets,
+	resource.ListenerType: func(all []Facet, n Node, c effectiveConfig) []Facet {
+		before := len(all)
+		all = frontedFacets(all, n, c)
+		for i := range all[before:] {
+			all[before+i].edit(func(e *Extras) { e.Topology = n.Settings.Topology })
+		}
+		return all
+	},
+	resource.RouteType: frontedFacets,
 	resource.EndpointType: func(all []Facet, n Node, c effectiveConfig) []Facet {
 		before := len(all)
 		all = frontedFacets(all, n, c)

@@ -105,7 +105,7 @@ func markTelemetry(n Node, c effectiveConfig, facets []Facet) {
 		if facets[i].Has(entry) {
 			facets[i].Namespace, facets[i].Egress = n.Namespace, c.egress
 		}
-		facets[i].edit(func(e *Extras) { e.Telemetry, e.Traced = c.telemetry, c.traced })
+		facets[i].edit(func(e *Extras) { e.Telemetry, e.Traced, e.Sampling = c.telemetry, c.traced, n.Settings.Sampling })
 	}
 }
 

@@ -28,7 +28,8 @@ type Variant struct {
 	Locality       federation.Locality  // empty also where a registry says it
 	SelectedLabels string               // empty also where a registry says them
 	PriorityLabels string               // the same
-	Patches        string               // of EnvoyFilters, as far as they look at the proxy's version and metadata
+	Settings       Settings
+	Patches        string // of EnvoyFilters, as far as they look at the proxy's version and metadata
 }
 
 // Variant is that of the view's node.
@@ -38,7 +39,7 @@ func (v View) Variant() Variant {
 		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort,
 		DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture,
 		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, Delimited: n.Delimited, GRPC: n.GRPC, IPv6: n.hasIPv6(),
-		Patches: v.config.patches.claimed,
+		Settings: n.Settings, Patches: v.config.patches.claimed,
 	}
 	if !v.placed {
 		said.Locality = n.Locality

@@ -6,6 +6,7 @@ import (
 	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
 	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	setfilterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/set_filter_state/v3"
@@ -25,6 +26,7 @@ const (
 	CORSFilter        = "envoy.filters.http.cors"
 	originalDstFilter = "envoy.filters.listener.original_dst"
 	TLSInspector      = "envoy.filters.listener.tls_inspector"
+	proxyProtocol     = "envoy.filters.listener.proxy_protocol"
 	httpInspector     = "envoy.filters.listener.http_inspector"
 	setFilterState    = "envoy.filters.network.set_filter_state"
 )
@@ -101,6 +103,13 @@ func OriginalDestinationFilter() *listenerv3.ListenerFilter {
 func TLSInspectorFilter() *listenerv3.ListenerFilter {
 	return &listenerv3.ListenerFilter{Name: TLSInspector, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
 		TypedConfig: Any(&tlsinspectorv3.TlsInspector{}),
+	}}
+}
+
+// ProxyProtocolFilter takes the addresses of a connection from the header of the PROXY protocol before it.
+func ProxyProtocolFilter() *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{Name: proxyProtocol, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
+		TypedConfig: Any(&proxyprotocolv3.ProxyProtocol{}),
 	}}
 }
 

@@ -114,7 +114,7 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(f, nil, complete(toZipkin(extension.Server{Cluster: "zipkin", Host: "zipkin"},
-		&mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{}), said))
+		&mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{}), said, 0.5))
 	to := &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: resource.SocketAddress(at.Addr().String(), at.Port())}}}
 	config, err := protojson.Marshal(&bootstrapv3.Bootstrap{
 		Node: &corev3.Node{Id: "n", Cluster: "web.shop"},

@@ -210,5 +210,5 @@ func (s *settings) traces() *hcmv3.HttpConnectionManager_Tracing {
 		s.report(name, err)
 		return nil
 	}
-	return complete(t, all)
+	return complete(t, all, s.view.Facet.Extras().Sampling)
 }

@@ -70,9 +70,12 @@ func tracer(name string, config proto.Message, tagLength uint32) *hcmv3.HttpConn
 	return t
 }
 
-// complete adds what the objects say.
-func complete(t *hcmv3.HttpConnectionManager_Tracing, from *api.Tracing) *hcmv3.HttpConnectionManager_Tracing {
-	share := cmp.Or(from.GetRandomSamplingPercentage(), wrapperspb.Double(defaultSampling)).GetValue()
+// complete adds what the objects say. If they do not say which share of requests is traced, the proxy's settings do.
+func complete(t *hcmv3.HttpConnectionManager_Tracing, from *api.Tracing, ofProxy float64) *hcmv3.HttpConnectionManager_Tracing {
+	share := cmp.Or(ofProxy, defaultSampling)
+	if said := from.GetRandomSamplingPercentage(); said != nil {
+		share = said.GetValue()
+	}
 	t.ClientSampling, t.OverallSampling = &typev3.Percent{Value: 100}, &typev3.Percent{Value: 100}
 	t.RandomSampling = &typev3.Percent{Value: min(max(share, 0), 100)}
 	t.NoContextPropagation = from.GetDisableContextPropagation().GetValue()
