@@ -295,21 +295,8 @@ func TestM19SecretsAreServedAsInTheGuide(t *testing.T) {
 func TestM19ClustersAreUsedAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	for _, address := range []string{"10.0.0.6", "10.0.0.7", "10.0.0.8"} {
-		m.AddLocal(address)
-	}
-	kube := testbed.StartKube(t, testbed.KubeOptions{Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.6")})
-	testbed.StartEcho(t, testbed.EchoOptions{Name: "web", Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.8"), HTTP: []int{8080}})
-	for _, module := range []string{"gateway-api", "mcs-api"} {
-		kube.Apply(testbed.Definitions(t, "../federation/config/schema/crds/"+module+".json.gz")...)
-	}
-	kube.Apply(
-		"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
-		"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{name: http, port: 80, targetPort: 8080}]}\n",
-		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"web-1","namespace":"shop",
-		"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.0.0.8"]}]}`)
-	config := strings.NewReplacer("name: default\n  context", "name: c1\n  context", "current-context: default", "current-context: c1")
-	kubeconfig := write(t, filepath.Join(m.dir, "kubeconfig"), []byte(config.Replace(string(kube.Kubeconfig()))))
+	m.AddLocal("10.0.0.7")
+	kubeconfigs := m.clusterOfWeb(t, "c1", "10.0.0.6", "10.0.0.8") + ":" + m.clusterOfWeb(t, "c2", "10.0.0.4", "10.0.0.5")
 	m.types("kubectl --context c1 apply -f deploy/kubernetes/reader.yaml")
 	m.types(`cat > token.sh <<'END'
 token=$(kubectl --context c1 create token isthmus-reader -n isthmus)
@@ -320,11 +307,37 @@ export KUBECONFIG=clusters/c1.yaml
 kubectl config delete-user $user
 kubectl config set-credentials $user --token=$token
 END
-bash token.sh`)
+bash token.sh
+kubectl config view --raw --minify --context c2 > clusters/c2.yaml`)
 	m.startsHub("--kubeconfig-dir clusters")
-	m.types("isthmus describe cluster c1 | grep READY")
-	m.reads(t, "gateway-api.md", "## Serve a Gateway of a cluster", "## Use backends of several clusters")
+	m.types("isthmus describe cluster c1 | grep READY\nisthmus describe cluster c2 | grep READY")
+	m.reads(t, "gateway-api.md", "## Serve a Gateway of a cluster", "## Verify clients")
+	for _, cluster := range []string{"c1", "c2"} {
+		m.types("again \"curl -s -H 'Host: web.example.com' http://10.0.0.7:8090/ | grep web-of-" + cluster + "\"")
+	}
 	m.reads(t, "multi-cluster-services.md", "## Export a service", "## What proxies get")
 	m.types("isthmus get services -A | grep clusterset.local")
-	m.do(t, false, "KUBECONFIG="+kubeconfig)
+	m.do(t, false, "KUBECONFIG="+kubeconfigs)
+}
+
+// clusterOfWeb starts an API server that has the kinds of the pages, and a Service web whose endpoint answers as web-of-CLUSTER. It
+// returns the path of a kubeconfig with a context of the cluster's name.
+func (m *readersMachine) clusterOfWeb(t *testing.T, name, server, endpoint string) string {
+	t.Helper()
+	m.AddLocal(server)
+	m.AddLocal(endpoint)
+	kube := testbed.StartKube(t, testbed.KubeOptions{Name: name, Namespace: m.Namespace, Address: netip.MustParseAddr(server)})
+	testbed.StartEcho(t, testbed.EchoOptions{
+		Name: "web-of-" + name, Namespace: m.Namespace, Address: netip.MustParseAddr(endpoint), HTTP: []int{8080},
+	})
+	for _, module := range []string{"gateway-api", "mcs-api"} {
+		kube.Apply(testbed.Definitions(t, "../federation/config/schema/crds/"+module+".json.gz")...)
+	}
+	kube.Apply(
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
+		"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{name: http, port: 80, targetPort: 8080}]}\n",
+		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"web-1","namespace":"shop",
+		"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["`+endpoint+`"]}]}`)
+	named := regexp.MustCompile(`\bdefault\b`).ReplaceAll(kube.Kubeconfig(), []byte(name))
+	return write(t, filepath.Join(m.dir, name+".kubeconfig"), named)
 }
