@@ -54,7 +54,7 @@ func TestU70ClientsBehindALoadBalancer(t *testing.T) {
 		t.Fatalf("one proxy is trusted: the gateway answers %d %v %s", r.Status, r.Err, r.Body)
 	}
 	if client := r.Echo(t).Header.Get("X-Envoy-External-Address"); client != "203.0.113.7" {
-		t.Errorf("the workload is told of the client %q", client)
+		t.Errorf("the workload gets the client %q", client)
 	}
 
 	for header, want := range map[string]int{

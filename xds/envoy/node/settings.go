@@ -23,7 +23,7 @@ type Settings struct {
 type Topology struct {
 	// TrustedProxies append the address of their caller to x-forwarded-for; that many are trusted.
 	TrustedProxies uint32
-	// ClientCertificate is what becomes of x-forwarded-client-cert, by Envoy's name; empty: the default.
+	// ClientCertificate says how x-forwarded-client-cert is handled, by Envoy's name; empty: by default.
 	ClientCertificate string
 	// ProxyProtocol: every connection begins with a header of the PROXY protocol.
 	ProxyProtocol bool
