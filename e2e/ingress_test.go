@@ -101,14 +101,14 @@ func (h *hub) troubles(t *testing.T) (all []string) {
 	}
 	type problem struct{ Code, Object string }
 	var answer struct {
-		ConfigSources []struct{ Trouble []problem }
+		ConfigSources []struct{ Problems []problem }
 		Cluster       struct{ Problems struct{ Nodes []problem } }
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range answer.ConfigSources {
-		answer.Cluster.Problems.Nodes = append(answer.Cluster.Problems.Nodes, s.Trouble...)
+		answer.Cluster.Problems.Nodes = append(answer.Cluster.Problems.Nodes, s.Problems...)
 	}
 	for _, p := range answer.Cluster.Problems.Nodes {
 		all = append(all, p.Code+" "+p.Object)
