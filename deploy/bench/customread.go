@@ -138,7 +138,9 @@ func (r customReader) follow(ctx context.Context, running *sync.WaitGroup, count
 		return f, err
 	}
 	quiet, snapshots := slog.New(slog.DiscardHandler), federation.NewAggregate(nil)
-	f.source = crd.New(crd.Options{Kinds: r.set.Kinds(), Schema: kind.Schema{Set: r.set}, Snapshots: snapshots, Logger: quiet, Dir: dir})
+	f.source = crd.New(crd.Options{
+		Kinds: r.set.Kinds(), Schema: kind.Schema{Set: r.set, Newer: true}, Snapshots: snapshots, Logger: quiet, Dir: dir,
+	})
 	sources := []config.Named{{Name: "ETCD", Source: store}}
 	if dir != "" {
 		sources = append(sources, config.Named{Name: "CRD", Source: f.source})

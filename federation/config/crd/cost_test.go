@@ -22,7 +22,7 @@ func costSource(t testing.TB) *Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{Kinds: set.Kinds(), Schema: kind.Schema{Set: set}})
+	return New(Options{Kinds: set.Kinds(), Schema: kind.Schema{Set: set, Newer: true}})
 }
 
 // custom is the n-th VirtualService as an API server sends it.

@@ -22,7 +22,8 @@ type item struct {
 	version  string         // of the cluster; an object that has it again is the same
 	object   *config.Object // nil: not valid, and never was; or without problems: of no use
 	problems []schema.Problem
-	state    *state // nil: its status is not written
+	unknown  []schema.Problem // fields without an effect; the hub does not know them
+	state    *state           // nil: its status is not written
 }
 
 // itemOverhead is about what an item takes beside its manifest, which is kept as text and
@@ -49,20 +50,25 @@ func keyOf(kind federation.Kind, at listwatch.Key) federation.ObjectKey {
 // item reads an object of a kind.
 func (s *Source) item(kind schema.Kind, in *unstructured.Unstructured) *item {
 	i := &item{at: listwatch.Key{Namespace: in.GetNamespace(), Name: in.GetName()}, uid: in.GetUID(), version: in.GetResourceVersion()}
-	i.object, i.problems = s.admit(kind, i.at, in)
+	i.object, i.unknown, i.problems = s.admit(kind, i.at, in)
 	return i
 }
+
+// isFaulty reports whether there is something to say about the object.
+func (i *item) isFaulty() bool { return len(i.problems)+len(i.unknown) > 0 }
 
 // admit validates an object and fills in its defaults. Of what the cluster wrote into its
 // metadata, it keeps uid and creationTimestamp, and of the status what has a meaning: the rest changes
 // without a change of what the object means.
-func (s *Source) admit(of schema.Kind, at listwatch.Key, in *unstructured.Unstructured) (*config.Object, []schema.Problem) {
+func (s *Source) admit(of schema.Kind, at listwatch.Key, in *unstructured.Unstructured) (
+	object *config.Object, unknown, problems []schema.Problem,
+) {
 	from, _ := in.Object["metadata"].(map[string]any)
 	wanted := maps.Clone(in.Object)
 	wanted["metadata"] = maps.Clone(from)
 	admitted, refused := s.o.Schema.Admit(wanted)
 	if len(refused) > 0 || admitted.Object == nil {
-		return nil, refused
+		return nil, nil, refused
 	}
 	metadata, _ := admitted.Object["metadata"].(map[string]any)
 	for _, field := range []string{"uid", "creationTimestamp"} {
@@ -75,9 +81,9 @@ func (s *Source) admit(of schema.Kind, at listwatch.Key, in *unstructured.Unstru
 	}
 	object, err := config.NewObject(keyOf(of.Kind, at), of.APIVersion(), admitted)
 	if err != nil {
-		return nil, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}}
+		return nil, nil, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}}
 	}
-	return object, nil
+	return object, admitted.Unknown, nil
 }
 
 // fault is what is known of an object over which the hub panicked.

@@ -28,6 +28,8 @@ type Original struct {
 	Ours       bool             // the hub wrote some of the status
 	Manifest   []byte           // as configuration; nil: it never was valid
 	Problems   []schema.Problem // why it is not valid
+	Unknown    []schema.Problem // fields that the hub does not know
+	Spec       map[string]any   // as the cluster has it, of one that is not valid; not to be changed
 }
 
 // Originals hears of the objects whose status is written. Its methods are called under a lock:
@@ -43,6 +45,7 @@ type state struct {
 	generation int64
 	status     map[string]any
 	ours       bool
+	spec       map[string]any // of an object that is not valid
 	size       int64
 }
 
@@ -53,6 +56,14 @@ func stateOf(resource apischema.GroupVersionResource, in *unstructured.Unstructu
 		s.size = 2 * int64(len(text))
 	}
 	return s
+}
+
+// refused keeps the spec of an object that is not valid: status says where it would belong.
+func (s *state) refused(in *unstructured.Unstructured) {
+	s.spec, _, _ = unstructured.NestedMap(in.Object, "spec") // a copy
+	if text, err := json.Marshal(s.spec); err == nil {
+		s.size += 2 * int64(len(text))
+	}
 }
 
 // IsOurs reports whether the hub wrote some of the status of the object.
@@ -73,6 +84,7 @@ func (s *Source) report(c *cluster, p place, i *item) {
 	o := &Original{
 		Cluster: c.id, Key: keyOf(p.kind, i.at), Resource: i.state.resource, UID: string(i.uid), Version: i.version,
 		Generation: i.state.generation, Status: i.state.status, Ours: i.state.ours, Problems: i.problems,
+		Unknown: i.unknown, Spec: i.state.spec,
 	}
 	if i.object != nil {
 		o.Manifest = i.object.Manifest

@@ -21,6 +21,7 @@ const (
 	codeUnreachable = "UNREACHABLE"          // a cluster
 	codeUnreadable  = "UNREADABLE"           // objects of a kind
 	codeHidden      = "HIDDEN_BY"            // a cluster of higher precedence has the object too
+	codeNotHonoured = "NOT_HONOURED"         // an object has a field that the hub does not know
 )
 
 const mostMessage = 1024 // bytes
@@ -110,13 +111,17 @@ func (c *cluster) problems() (all []config.Problem) {
 	all = append(all, c.unwritten...)
 	for p, t := range c.tables {
 		for at, i := range t.bad {
+			object := fmt.Sprintf("%s of %s", keyOf(p.kind, at).Title(), named(c.id))
+			for _, field := range i.unknown {
+				all = append(all, config.Problem{Code: codeNotHonoured, Object: object, Field: field.Field, Message: field.Message})
+			}
 			for _, wrong := range i.problems {
 				fate := "; the object is not used"
 				if i.object != nil {
 					fate = "; its last valid form stays"
 				}
 				all = append(all, config.Problem{
-					Code: string(wrong.Code), Object: fmt.Sprintf("%s of %s", keyOf(p.kind, at).Title(), named(c.id)), Field: wrong.Field,
+					Code: string(wrong.Code), Object: object, Field: wrong.Field,
 					Message: wrong.Message + fate,
 				})
 			}

@@ -162,6 +162,9 @@ func (f *clusterReader) reread(p place, at served, in *unstructured.Unstructured
 	read := f.of.item(at.kind, in)
 	if at.status {
 		read.state = stateOf(at.resource, in)
+		if len(read.problems) > 0 {
+			read.state.refused(in)
+		}
 	}
 	return read
 }

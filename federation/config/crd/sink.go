@@ -107,7 +107,7 @@ func (p *placeSink) set(c *cluster, t *table, i *item) {
 	if before == i {
 		return
 	}
-	p.to.stale = p.to.stale || len(i.problems) > 0 || before != nil && len(before.problems) > 0
+	p.to.stale = p.to.stale || i.isFaulty() || before != nil && before.isFaulty()
 	t.set(i)
 	p.changes(c, i.at)
 	p.to.touch(c.keyOf(p.place.kind, i.at))

@@ -28,7 +28,7 @@ func TestK78HealthOfTheStatusIsKept(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 			t.Fatal(err)
 		}
-		object, problems := s.admit(schema.Kind{Kind: of, Storage: "v1"}, listwatch.Key{Namespace: "shop", Name: "a"}, &unstructured.Unstructured{Object: in})
+		object, _, problems := s.admit(schema.Kind{Kind: of, Storage: "v1"}, listwatch.Key{Namespace: "shop", Name: "a"}, &unstructured.Unstructured{Object: in})
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

@@ -145,7 +145,7 @@ func (c *cluster) object(key federation.ObjectKey) *config.Object {
 type table struct {
 	turn  uint64 // of the reader that listed it last
 	items map[listwatch.Key]*item
-	bad   map[listwatch.Key]*item // of these, those that are not valid
+	bad   map[listwatch.Key]*item // of these, those that are not valid, or have fields that are not known
 	used  federation.Usage
 }
 
@@ -171,7 +171,7 @@ func (t *table) set(i *item) {
 	}
 	t.remove(i.at)
 	t.items[i.at] = i
-	if len(i.problems) > 0 {
+	if i.isFaulty() {
 		t.bad[i.at] = i
 	}
 	t.used = t.used.Add(federation.Usage{Objects: 1, Bytes: i.size()})

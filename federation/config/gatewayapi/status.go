@@ -122,6 +122,17 @@ func codeOf(reason string) string {
 	return codeNotHonoured
 }
 
+// Notes are what is wrong with the object beside its conditions, but for parents that the hub does not serve: other
+// controllers may.
+func (s *Status) Notes() (all []Condition) {
+	for _, p := range s.notes {
+		if p.Object == s.Object.String() && !strings.HasPrefix(p.Field, "spec.parentRefs") {
+			all = append(all, Condition{Field: p.Field, Message: p.Message})
+		}
+	}
+	return all
+}
+
 func (s *Status) tell(code, field, format string, args ...any) {
 	s.notes = append(s.notes, config.Problem{Code: code, Object: s.Object.String(), Field: field, Message: fmt.Sprintf(format, args...)})
 }

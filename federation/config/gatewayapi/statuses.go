@@ -69,6 +69,32 @@ func (s *statuses) tell(changed bool) {
 	}
 }
 
+// Parents are those that references of a route mean and that the hub serves. What it says about a Gateway or a
+// ListenerSet, of gives.
+func Parents(route federation.ObjectKey, refs []gateway.ParentReference,
+	of func(federation.ObjectKey) (Status, bool),
+) (all []ParentStatus) {
+	at := slices.IndexFunc(routeKinds, func(k routeKind) bool { return k.Kind == route.Of() })
+	if at < 0 {
+		return nil
+	}
+	v := &routeView{Object: &federation.Object{Key: route}, routeKind: &routeKinds[at]}
+	for _, ref := range refs {
+		if _, is := v.serviceOf(ref); is {
+			all = append(all, ParentStatus{Ref: ref, Controller: string(controllers[0])})
+			continue
+		}
+		key, is := v.parentKey(ref)
+		if !is {
+			continue
+		}
+		if status, known := of(key); known && status.Controller != "" {
+			all = append(all, ParentStatus{Ref: ref, Controller: status.Controller})
+		}
+	}
+	return all
+}
+
 // Routes are the kinds of routes that have a status.
 func Routes() []federation.Kind { return routesOf(func(routeKind) bool { return true }) }
 

@@ -85,12 +85,16 @@ func breaking(all []validation.Problem) []validation.Problem {
 
 // Schema is a schema with the rules of the kinds, for sources whose objects nobody
 // applies.
-type Schema struct{ *schema.Set }
+type Schema struct {
+	*schema.Set
+	// Newer: API servers accepted the objects, whose definitions may have fields that the schema does not know.
+	Newer bool
+}
 
 // Admit validates an object as the schema does, then by the rules of its kind. It takes
 // wanted over, which is changed.
 func (s Schema) Admit(wanted map[string]any) (schema.Admitted, []validation.Problem) {
-	object, problems := s.Take(wanted, nil)
+	object, unknown, problems := s.take(wanted)
 	if len(problems) > 0 {
 		return schema.Admitted{}, problems
 	}
@@ -98,7 +102,18 @@ func (s Schema) Admit(wanted map[string]any) (schema.Admitted, []validation.Prob
 	if problems := e.Refused(); len(problems) > 0 {
 		return schema.Admitted{}, problems
 	}
+	e.Admitted.Unknown = unknown
 	return e.Admitted, nil
+}
+
+// take is Take or TakeKnown of the schema. A policy that restricts traffic is refused if a part of it is not known:
+// without it, more would be allowed.
+func (s Schema) take(object map[string]any) (kept map[string]any, unknown, problems []validation.Problem) {
+	if s.Newer && KeyOf(object).Group != federation.AuthorizationPolicyKind.Group {
+		return s.TakeKnown(object)
+	}
+	kept, problems = s.Take(object, nil)
+	return kept, nil, problems
 }
 
 // KeyOf is the key by which the row of an object is found.

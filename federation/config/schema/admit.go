@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
@@ -22,6 +23,8 @@ type Admitted struct {
 	Object map[string]any  // as Set.Admit gives it; nil: it is of no use
 	JSON   json.RawMessage // its spec; nil: it has none, or it was not written
 	Spec   any             // that JSON in the Go type of its kind; nil: it was not decoded
+
+	Unknown []Problem // fields that were removed, where a source may have newer definitions
 }
 
 // Admit gives the whole object as it is to be stored: in the kind's storage
@@ -49,6 +52,29 @@ func (s *Set) Take(object, old map[string]any) (map[string]any, []Problem) {
 		v.adopt(object, runtime.DeepCopyJSON(old))
 	}
 	return v.admit(object, old, v.decode)
+}
+
+// TakeKnown is Take of a new object that an API server accepted, whose definitions may have more
+// fields. It removes and returns those that the schema does not know. An object that would mean more than it
+// says without them is refused.
+func (s *Set) TakeKnown(object map[string]any) (kept map[string]any, unknown, problems []Problem) {
+	v, problem := s.versionOf(object)
+	if problem != nil {
+		return nil, nil, []Problem{*problem}
+	}
+	v.clean(object)
+	kept, problems = v.admit(object, nil, func(c *compiled, object map[string]any) (bool, []Problem) {
+		conforms, found := v.decode(c, object)
+		found = slices.DeleteFunc(found, func(p Problem) bool {
+			harmless := p.Code == UnknownField && !narrows(p.Field)
+			if harmless {
+				unknown = append(unknown, Problem{UnknownField, p.Field, cut(p.Message + "; the hub does not support the field")})
+			}
+			return harmless
+		})
+		return conforms, found
+	})
+	return kept, unknown, problems
 }
 
 func (s *Set) versionOf(object map[string]any) (*version, *Problem) {

@@ -24,6 +24,21 @@ func (c *compiled) prune(object map[string]any) []Problem {
 	return problems
 }
 
+// narrowing are the fields that choose requests, objects, callers or certificates. A part of them that is not
+// known cannot be excluded: the object would apply to more than it says.
+var narrowing = []string{
+	"allowedListeners", "allowedRoutes", "filters", "from", "match", "matches", "parentRefs", "selector", "targetRefs", "tls", "to",
+	"validation", "when", "workloadSelector",
+}
+
+// narrows reports whether the field at the path is, or is part of, one that chooses what the object applies to.
+func narrows(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "."), func(step string) bool {
+		name, _, _ := strings.Cut(step, "[")
+		return slices.Contains(narrowing, name)
+	})
+}
+
 // unknownField names the nearest of the known fields, or all if they are few.
 func unknownField(at string, known []string) Problem {
 	name := at[strings.LastIndexByte(at, '.')+1:]

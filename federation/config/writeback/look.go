@@ -137,7 +137,7 @@ func (l round) keyOf(at ref) federation.ObjectKey {
 func (l round) object(o *crd.Original) (wanted.Object, bool) {
 	key := l.keyOf(ref{o.Cluster, o.Key})
 	l.mesh.Read.Object(key)
-	object := wanted.Object{Cluster: o.Cluster, Key: key, Generation: o.Generation, Invalid: o.Problems}
+	object := wanted.Object{Cluster: o.Cluster, Key: key, Generation: o.Generation, Invalid: o.Problems, Unknown: o.Unknown, Spec: o.Spec}
 	if o.Manifest == nil {
 		return object, true
 	}

@@ -205,7 +205,8 @@ func startRig(t *testing.T, access testbed.Access, leader writeback.Leader) *rig
 		Pause: 20 * time.Millisecond, Logger: quiet,
 	})
 	custom := crd.New(crd.Options{
-		Kinds: set.Kinds(), Schema: kind.Schema{Set: set}, Snapshots: r.snapshots, Look: 300 * time.Millisecond, Originals: writer, Logger: quiet,
+		Kinds: set.Kinds(), Schema: kind.Schema{Set: set, Newer: true}, Snapshots: r.snapshots,
+		Look: 300 * time.Millisecond, Originals: writer, Logger: quiet,
 	})
 	read := crd.New(crd.Options{
 		Kinds: ingress.Kinds, Schema: ingress.Schema{}, Everywhere: ingress.Wanted, Snapshots: r.snapshots,

@@ -76,6 +76,8 @@ func TestStatusOfOneServer(t *testing.T) {
 	t.Run("G66KilledLeader", func(t *testing.T) { killedLeader(t, server) })
 	t.Run("G83SecretsOfAStatus", func(t *testing.T) { secretsOfStatus(t, server) })
 	t.Run("G36StatusIsRemoved", func(t *testing.T) { removed(t, server) })
+	t.Run("G96RefusedByTheHub", func(t *testing.T) { refusedByTheHub(t, server) })
+	t.Run("G97UnknownFields", func(t *testing.T) { unknownFields(t, server) })
 }
 
 // gatewayStatus (G30): conditions appear and change; nothing is written for what did not change.

@@ -59,7 +59,8 @@ var customResources = Kind{
 	Off: func(s *Settings) { s.NoCustomResources = true },
 	Open: func(h Hub, s Settings) Opened {
 		custom := crd.New(crd.Options{
-			Kinds: append(slices.Clone(h.Schemas.Kinds()), crd.CoreKinds...), Schema: crd.WithCoreKinds(configkind.Schema{Set: h.Schemas}),
+			Kinds:     append(slices.Clone(h.Schemas.Kinds()), crd.CoreKinds...),
+			Schema:    crd.WithCoreKinds(configkind.Schema{Set: h.Schemas, Newer: true}),
 			Snapshots: h.Snapshots, Limits: h.Limits, Originals: h.Status, Dir: h.Kept("crd"), Off: s.NoCustomResources, Logger: h.Logger,
 		})
 		return Opened{

@@ -34,6 +34,7 @@ func ofGateway(m Mesh, o Object) *Status {
 		return nil
 	}
 	s := listening(m, o, status, ofProxies(m, status.Made))
+	s.Conditions = noted(s.Conditions, o, status)
 	s.Conditions = withoutCertificate(s.Conditions, missingSecrets(m, o.Cluster, status.Secrets))
 	s.Sets = status.Sets
 	s.Addresses = addresses(m.Read, o)
@@ -86,6 +87,26 @@ func merged(conditions []gatewayapi.Condition) (all []Condition) {
 		}
 	}
 	return all
+}
+
+// noted has the condition Accepted say which fields of the object have no effect.
+func noted(conditions []Condition, o Object, status gatewayapi.Status) []Condition {
+	notes := status.Notes()
+	for _, p := range o.Unknown {
+		notes = append(notes, gatewayapi.Condition{Field: p.Field, Message: p.Message})
+	}
+	var texts []string
+	for _, note := range notes {
+		if text := sentence(note); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	for i, c := range conditions {
+		if c.Type == accepted && len(texts) > 0 {
+			conditions[i].Message = cut(strings.TrimPrefix(c.Message+"; "+strings.Join(texts, "; "), "; "))
+		}
+	}
+	return conditions
 }
 
 func sentence(c gatewayapi.Condition) string {
@@ -194,7 +215,7 @@ func ofRoute(m Mesh, o Object) *Status {
 	}
 	s := &Status{Parents: []Parent{}}
 	for _, p := range status.Parents {
-		s.Parents = append(s.Parents, Parent{Ref: reference(p.Ref), Controller: p.Controller, Conditions: merged(p.Conditions)})
+		s.Parents = append(s.Parents, Parent{Ref: reference(p.Ref), Controller: p.Controller, Conditions: noted(merged(p.Conditions), o, status)})
 	}
 	return s
 }

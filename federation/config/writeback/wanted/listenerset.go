@@ -14,7 +14,9 @@ func ofListenerSet(m Mesh, o Object) *Status {
 		return nil
 	}
 	parent, _ := m.Gateways(parentOf(m.Read, o.Key))
-	return listening(m, o, status, ofProxies(m, madeOf(m.Read, o.Key, parent.Made)))
+	s := listening(m, o, status, ofProxies(m, madeOf(m.Read, o.Key, parent.Made)))
+	s.Conditions = noted(s.Conditions, o, status)
+	return s
 }
 
 // madeOf are those that were made of the ListenerSet of what was made of its Gateway.

@@ -91,7 +91,7 @@ func (m merging) conditions(now []any, want []Condition) any {
 		case at >= 0:
 			all = append(all, m.condition(c, want[at]))
 			done[kind] = true
-		case !slices.Contains(m.own, kind):
+		case m.want.Refused || !slices.Contains(m.own, kind):
 			all = append(all, c)
 		}
 	}
@@ -123,6 +123,9 @@ func (m merging) condition(now any, want Condition) any {
 }
 
 func (m merging) listeners(now any) any {
+	if m.want.Refused {
+		return now
+	}
 	all := []any{}
 	for _, l := range m.want.Listeners {
 		fields := map[string]any{"name": l.Name, "attachedRoutes": int64(l.Attached)}
@@ -143,7 +146,10 @@ func (m merging) listeners(now any) any {
 	return all
 }
 
-func (m merging) sets(any) any {
+func (m merging) sets(now any) any {
+	if m.want.Refused {
+		return now
+	}
 	if m.want.Sets == 0 {
 		return nil
 	}
@@ -190,7 +196,10 @@ func (m merging) entry(p Parent, about string, before []any) any {
 	return map[string]any{about: p.Ref, "controllerName": p.Controller, "conditions": m.conditions(before, p.Conditions)}
 }
 
-func (m merging) addresses(any) any {
+func (m merging) addresses(now any) any {
+	if m.want.Refused {
+		return now
+	}
 	all := []any{}
 	for _, a := range m.want.Addresses {
 		if a.IP != "" {

@@ -15,7 +15,9 @@ import (
 type row struct {
 	// status is what the hub says about an object. Nil means that it has nothing to say, and
 	// that nothing of its own may stay.
-	status    func(Mesh, Object) *Status
+	status func(Mesh, Object) *Status
+	// refused is the same about an object that the hub does not use as it is; nil: status does.
+	refused   func(Mesh, Object) *Status
 	fields    []field  // of the status that are the hub's
 	own       []string // the types of conditions of which only the hub's may be
 	unclaimed []string // those that an object has that no controller has claimed
@@ -26,27 +28,32 @@ var rows = allRows()
 
 func allRows() map[federation.Kind]row {
 	all := map[federation.Kind]row{
-		federation.GatewayAPI.GatewayClass: {ofClass, []field{conditionsField}, gatewayTypes, []string{accepted}},
-		federation.GatewayAPI.Gateway: {ofGateway, []field{
+		federation.GatewayAPI.GatewayClass: {
+			ofClass, refusedClass,
+			[]field{conditionsField},
+			gatewayTypes,
+			[]string{accepted},
+		},
+		federation.GatewayAPI.Gateway: {ofGateway, refusedGateway, []field{
 			conditionsField, listenersField, setsField,
 			{"addresses", merging.addresses},
 		}, gatewayTypes, []string{accepted, programmed}},
 		federation.GatewayAPI.ListenerSet: {
-			ofListenerSet,
+			ofListenerSet, refusedListenerSet,
 			[]field{conditionsField, listenersField},
 			gatewayTypes,
 			[]string{accepted, programmed},
 		},
-		federation.GatewayAPI.BackendTLSPolicy: {ofRoute, []field{{"ancestors", merging.ancestors}}, gatewayTypes, nil},
-		federation.ServiceExportKind:           {ofExport, []field{conditionsField}, exportTypes, nil},
+		federation.GatewayAPI.BackendTLSPolicy: {ofRoute, refusedPolicy, []field{{"ancestors", merging.ancestors}}, gatewayTypes, nil},
+		federation.ServiceExportKind:           {ofExport, nil, []field{conditionsField}, exportTypes, nil},
 		federation.IngressKind:                 {fields: []field{{"loadBalancer", merging.loadBalancer}}},
 	}
 	for _, kind := range gatewayapi.Routes() {
-		all[kind] = row{ofRoute, routeFields, gatewayTypes, nil}
+		all[kind] = row{ofRoute, refusedRoute, routeFields, gatewayTypes, nil}
 	}
 	for _, r := range kind.All() {
 		if strings.HasSuffix(r.Group, ".istio.io") {
-			all[r.Kind] = row{ofIstio, istioFields, []string{reconciled, analyzed}, nil}
+			all[r.Kind] = row{ofIstio, nil, istioFields, []string{reconciled, analyzed}, nil}
 		}
 	}
 	return all

@@ -52,6 +52,8 @@ type Object struct {
 	Generation int64                // of the cluster
 	Hidden     string               // why another object of the key counts; empty: it counts
 	Invalid    []schema.Problem     // why the hub does not use it as it is
+	Unknown    []schema.Problem     // fields that the hub does not know
+	Spec       map[string]any       // as the cluster has it, of one that is not valid
 }
 
 // Status is what the hub says about an object. A field that is nil is not the hub's.
@@ -64,6 +66,9 @@ type Status struct {
 	Addresses    []Address
 	Messages     []Message
 	LoadBalancer []Address
+	// Refused: the object is not used as it is. What the status says about its last valid form stays, with the
+	// generation of that.
+	Refused bool
 }
 
 // Condition is one of the conditions that are the hub's.
@@ -102,7 +107,12 @@ func For(m Mesh, o Object) (status *Status, known bool) {
 			return nil, false
 		}
 	}
-	status = rows[o.Key.Of()].status(m, o)
+	row := rows[o.Key.Of()]
+	if row.refused != nil && o.Hidden == "" && len(o.Invalid) > 0 {
+		status = row.refused(m, o)
+	} else {
+		status = row.status(m, o)
+	}
 	if status != nil {
 		status.Generation = o.Generation
 	}

@@ -1,0 +1,158 @@
+package writeback_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
+)
+
+// loosen has the server accept every spec of the kinds, as one with newer definitions accepts more than the hub.
+func loosen(t *testing.T, server *testbed.Kube, kinds ...string) {
+	t.Helper()
+	for _, file := range []string{"istio", "gateway-api"} {
+		for _, text := range testbed.Definitions(t, "../schema/crds/"+file+".json.gz", kinds...) {
+			var definition struct {
+				APIVersion string         `json:"apiVersion"`
+				Kind       string         `json:"kind"`
+				Metadata   map[string]any `json:"metadata"`
+				Spec       map[string]any `json:"spec"`
+			}
+			if err := json.Unmarshal([]byte(text), &definition); err != nil {
+				t.Fatal(err)
+			}
+			for _, version := range definition.Spec["versions"].([]any) {
+				version.(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{
+					"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+				}}
+			}
+			loose, err := json.Marshal(definition)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Apply(string(loose))
+		}
+	}
+}
+
+// change applies an object until the server has what it says: new definitions are in force a moment later.
+func change(t *testing.T, server *testbed.Kube, path, manifest, kept string) {
+	t.Helper()
+	testbed.WaitFor(t, 5*time.Minute, "the server to have "+kept, func() error {
+		answer := server.Do(http.MethodPatch, path+"?fieldManager=testbed&force=true", []byte(manifest))
+		if answer.Err != nil || answer.Status >= http.StatusBadRequest || !strings.Contains(string(answer.Body), kept) {
+			return fmt.Errorf("%v %d %s", answer.Err, answer.Status, answer.Body)
+		}
+		return nil
+	})
+}
+
+// has waits until objects of the cluster are configuration.
+func (r *rig) has(keys ...federation.ObjectKey) {
+	r.t.Helper()
+	for _, key := range keys {
+		key.Cluster = "c1"
+		testbed.WaitFor(r.t, 5*time.Minute, "the "+key.Title(), func() error {
+			if _, exists := r.views.Latest().State.Object(key); !exists {
+				return errors.New("it is not there")
+			}
+			return nil
+		})
+	}
+}
+
+func manifest(apiVersion, kind, name, spec string) string {
+	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":"shop"},"spec":%s}`, apiVersion, kind, name, spec)
+}
+
+const gatewayAPI = "gateway.networking.k8s.io/v1"
+
+// refusedByTheHub (G96): an object that its API server accepts and the hub does not is not accepted in its newest
+// generation, whether a valid form of it is in force or not. What the status says about that form keeps its generation.
+func refusedByTheHub(t *testing.T, server *testbed.Kube) {
+	const (
+		shop     = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/"
+		never    = shop + "httproutes/never"
+		elsewise = shop + "httproutes/elsewhere"
+		neverOf  = shop + "gateways/never"
+		set      = shop + "listenersets/more"
+	)
+	loosen(t, server, "httproutes.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io",
+		"listenersets.gateway.networking.k8s.io")
+	for kind, resource := range map[string]string{"HTTPRoute": "httproutes", "Gateway": "gateways", "ListenerSet": "listenersets"} {
+		change(t, server, shop+resource+"/probe", manifest(gatewayAPI, kind, "probe", `{"novelty":1}`), "novelty")
+		server.Delete(manifest(gatewayAPI, kind, "probe", "{}"))
+	}
+	r := newRig(t, server.Admin, true)
+	r.service("shop", "web", nil)
+	r.proxies.set(func() { r.proxies.delivery.Accepted = 1 })
+	r.read(written)
+	server.Apply(route("web"))
+	r.has(federation.GatewayAPI.HTTPRoute.Key("shop", "web"), federation.GatewayAPI.Gateway.Key("shop", "edge"),
+		federation.GatewayAPI.ListenerSet.Key("shop", "more"))
+	says(t, server, gatewayPath, `"reason":"Programmed"`)
+	says(t, server, set, `"type":"Accepted"`)
+	change(t, server, routePath, manifest(gatewayAPI, "HTTPRoute", "web",
+		`{"parentRefs":[{"name":"edge"}],"rules":[{"matches":[{"cookies":[{"name":"a"}]}],"backendRefs":[{"name":"web","port":80}]}]}`), "cookies")
+	status := says(t, server, routePath, `"reason":"UnsupportedValue"`, "spec.rules[0].matches[0].cookies: unknown field",
+		"the last valid form of the object stays in force")
+	if strings.Contains(status, `"reason":"Accepted"`) {
+		t.Errorf("the status of the route is %s", status)
+	}
+	change(t, server, never, manifest(gatewayAPI, "HTTPRoute", "never", `{"parentRefs":[{"name":"edge"}],"rules":"all"}`), "all")
+	says(t, server, never, `"reason":"UnsupportedValue"`, `"controllerName":"isthmus.dev/gateway-controller"`, "the object has no effect",
+		`"observedGeneration":1`)
+
+	change(t, server, gatewayPath, manifest(gatewayAPI, "Gateway", "edge",
+		`{"gatewayClassName":"isthmus","listeners":[{"name":"http","port":"many","protocol":"HTTP"}]}`), "many")
+	says(t, server, gatewayPath, `"reason":"Invalid"`, "spec.listeners[0].port", "stays in force", `"attachedRoutes":1`,
+		`"observedGeneration":2`, `"observedGeneration":1`)
+	change(t, server, neverOf, manifest(gatewayAPI, "Gateway", "never", `{"gatewayClassName":"isthmus","listeners":"all"}`), "all")
+	says(t, server, neverOf, `"reason":"Invalid"`, `"type":"Programmed"`, "the object has no effect")
+	change(t, server, set, manifest(gatewayAPI, "ListenerSet", "more", `{"parentRef":{"name":"wide"},"listeners":"all"}`), "all")
+	says(t, server, set, `"reason":"Invalid"`, "stays in force", `"name":"next"`)
+
+	server.Apply(strings.ReplaceAll(gatewayObjects, "name: edge", "name: other"))
+	change(t, server, elsewise, manifest(gatewayAPI, "HTTPRoute", "elsewhere", `{"parentRefs":[{"name":"foreign"}],"rules":"all"}`), "all")
+	server.Apply(gatewayObjects, route("web"))
+	says(t, server, gatewayPath, `"reason":"Programmed"`, `"reason":"Accepted"`)
+	says(t, server, routePath, `"reason":"Accepted"`)
+	if _, status := object(t, server, elsewise); strings.Contains(status, "isthmus.dev") {
+		t.Errorf("the status of a route for a Gateway that does not exist is %s", status)
+	}
+	server.Delete(manifest(gatewayAPI, "Gateway", "other", "{}"))
+}
+
+// unknownFields (G97): of an object with a field that the hub does not know, the rest is in force, and the status says
+// that the field is not.
+func unknownFields(t *testing.T, server *testbed.Kube) {
+	loosen(t, server, "virtualservices.networking.istio.io")
+	change(t, server, policyPath, strings.Replace(virtualService("probe"), `"hosts"`, `"novelty":1,"hosts"`, 1), "novelty")
+	r := newRig(t, server.Admin, true)
+	r.service("shop", "web", nil)
+	r.read(written)
+	change(t, server, routePath, manifest(gatewayAPI, "HTTPRoute", "web",
+		`{"parentRefs":[{"name":"edge"}],"rules":[{"retry":{"attempts":3},"backendRefs":[{"name":"web","port":80}]}]}`), "retry")
+	says(t, server, routePath, `"reason":"Accepted"`, "spec.rules[0].retry: unknown field")
+	r.awaitTrouble("NOT_HONOURED", "CRD: HTTPRoute shop/web of cluster c1: unknown field", func() {})
+	change(t, server, policyPath, manifest("networking.istio.io/v1", "VirtualService", "web",
+		`{"hosts":["web"],"novelty":1,"http":[{"route":[{"destination":{"host":"web"}}]}]}`), "novelty")
+	says(t, server, policyPath, `"code":"NOT_HONOURED"`, "spec.novelty: unknown field", `"level":"WARNING"`, `"type":"Reconciled"`)
+	change(t, server, routePath, manifest(gatewayAPI, "HTTPRoute", "web",
+		`{"parentRefs":[{"name":"edge"}],"rules":[{"backendRefs":[{"name":"web","port":80}]}]}`), "backendRefs")
+	r.awaitTrouble("NOT_HONOURED", "CRD: VirtualService", func() {})
+	if status := says(t, server, routePath, `"reason":"Accepted"`); strings.Contains(status, "retry") {
+		testbed.WaitFor(t, 5*time.Minute, "the message to end", func() error {
+			if _, status := object(t, server, routePath); strings.Contains(status, "retry") {
+				return fmt.Errorf("it is %s", status)
+			}
+			return nil
+		})
+	}
+}
