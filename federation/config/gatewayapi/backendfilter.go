@@ -49,7 +49,7 @@ func (t *httpTranslation) backendHeaders(filters []gateway.HTTPRouteFilter, fiel
 			t.modify(headers, "request", &gateway.HTTPHeaderFilter{Set: []gateway.HTTPHeader{{Name: "host", Value: string(*f.URLRewrite.Hostname)}}},
 				at+".urlRewrite")
 		default:
-			t.status.unsupported(at, "the filter %s is not supported for one of several backends; its requests get 500", f.Type)
+			t.refuse(at, "the filter %s is not supported for one of several backends; its requests get 500", f.Type)
 			ok = false
 		}
 	}

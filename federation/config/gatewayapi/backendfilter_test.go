@@ -52,7 +52,7 @@ func TestG55FiltersOfBackends(t *testing.T) {
 		"a mirror of one of two": {
 			two(mirror), []string{
 				server, all, "  {fault:{abort:{httpStatus:500,percentage:{value:50}}},match:[{uri:{prefix:/}}]," + web + "}",
-				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[1].filters[0]",
+				"UNSUPPORTED_VALUE HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[1].filters[0]",
 			},
 		},
 		"a URL of the rule and of its backend": {

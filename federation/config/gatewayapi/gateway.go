@@ -69,15 +69,19 @@ func judged(r *federation.Reader, key federation.ObjectKey) (*federation.Object,
 	return o, Status{Object: key, Digest: o.Digest}
 }
 
-// statusOfClass is the status of a GatewayClass, of which conditions are computed elsewhere.
+// statusOfClass is the status of a GatewayClass.
 func statusOfClass(r *federation.Reader, key federation.ObjectKey) Status {
 	o, s := judged(r, key)
 	if o == nil {
 		return s
 	}
 	spec, _ := o.Spec.(*gateway.GatewayClassSpec)
-	if _, ours := Controls(o); ours && spec.ParametersRef != nil {
-		s.unsupported("spec.parametersRef", kind.NoClassParameters)
+	if _, ours := Controls(o); ours {
+		var f faults
+		if spec.ParametersRef != nil {
+			f.add(accepted, string(gateway.GatewayClassReasonInvalidParameters), "spec.parametersRef", "%s", kind.NoClassParameters)
+		}
+		s.Conditions = f.conditions(accepted)
 	}
 	return s
 }
@@ -369,6 +373,10 @@ func (l *listener) unprogrammed() string {
 // summary are the conditions of an object with the listeners that it has.
 func (g *gatewayView) summary(of federation.ObjectKey) []Condition {
 	var f faults
+	if in := g.spec.Infrastructure; of == g.Key && in != nil && in.ParametersRef != nil {
+		f.add(accepted, string(gateway.GatewayReasonInvalidParameters), "spec.infrastructure.parametersRef",
+			"the hub deploys no proxies and reads no parameters for them")
+	}
 	var listening, lacking bool
 	for _, l := range g.listeners {
 		listening, lacking = listening || l.of == of && l.listens(), lacking || l.of == of && !l.listens()
@@ -381,7 +389,7 @@ func (g *gatewayView) summary(of federation.ObjectKey) []Condition {
 	case !listening:
 		f = append(f, Condition{Type: programmed, Reason: unprogrammed, Field: "spec.listeners"})
 		f = append(f, Condition{Type: accepted, Reason: invalid, Field: "spec.listeners"})
-	case lacking:
+	case lacking && !f.has(accepted):
 		f = append(f, Condition{Type: accepted, Status: true, Reason: invalid})
 	}
 	return f.conditions(accepted, programmed)

@@ -36,9 +36,14 @@ func (t *httpTranslation) filter(a *action, f gateway.HTTPRouteFilter, field str
 	case f.Type == gateway.HTTPRouteFilterCORS && f.CORS != nil:
 		t.cors(a, f.CORS, field+".cors")
 	default:
-		t.status.unsupported(field, "the filter %s is not supported; requests of the rule get 500", f.Type)
+		t.refuse(field, "the filter %s is not supported; requests of the rule get 500", f.Type)
 		a.refused = true
 	}
+}
+
+// refuse adds that the route has a value that is not supported.
+func (t *httpTranslation) refuse(field, format string, args ...any) {
+	t.faults.add(accepted, string(gateway.RouteReasonUnsupportedValue), field, format, args...)
 }
 
 // replacePath has the action replace the path.
@@ -50,7 +55,7 @@ func (t *httpTranslation) replacePath(a *action, path *gateway.HTTPPathModifier,
 	case path.Type == gateway.PrefixMatchHTTPPathModifier && path.ReplacePrefixMatch != nil && isPath(*path.ReplacePrefixMatch):
 		a.byPath = true
 	default:
-		t.status.unsupported(field, "the path cannot be used; requests of the rule get 500")
+		t.refuse(field, "the path cannot be used; requests of the rule get 500")
 		a.refused = true
 		return
 	}

@@ -350,7 +350,7 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 `)),
 			[]string{
 				server, all, "  {500!,match:[{uri:{prefix:/}}]}",
-				"NOT_HONOURED HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].filters[0]",
+				"UNSUPPORTED_VALUE HTTPRoute.gateway.networking.k8s.io shop/r spec.rules[0].filters[0]",
 			},
 		},
 		"a match that cannot be expressed matches nothing": {
@@ -427,7 +427,7 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 				"  {directResponse:{body:{string:UNSUPPORTED_FILTER},status:503},match:[{headers:{h:{exact:v}},uri:{prefix:/}}]}",
 				"  {fault:{abort:{grpcStatus:UNAVAILABLE,percentage:{value:50}}},match:[{uri:{prefix:/}}]," + web + "}",
 				"BACKEND_NOT_FOUND GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[0].backendRefs[1]",
-				"NOT_HONOURED GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[1].filters[0]",
+				"UNSUPPORTED_VALUE GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[1].filters[0]",
 			},
 		},
 		"listeners that conflict are not used": {

@@ -156,3 +156,24 @@ func unknownFields(t *testing.T, server *testbed.Kube) {
 		})
 	}
 }
+
+// notSupported (G98): what an object asks for and the hub does not have is in the condition Accepted.
+func notSupported(t *testing.T, server *testbed.Kube) {
+	r := newRig(t, server.Admin, true)
+	r.service("shop", "web", nil)
+	r.read(written)
+	change(t, server, routePath, manifest(gatewayAPI, "HTTPRoute", "web", `{"parentRefs":[{"name":"edge"}],"rules":[
+		{"filters":[{"type":"ExtensionRef","extensionRef":{"group":"example.com","kind":"Filter","name":"f"}}]}]}`), "ExtensionRef")
+	says(t, server, routePath, `"reason":"UnsupportedValue"`, "spec.rules[0].filters[0]: the filter ExtensionRef is not supported")
+	change(t, server, gatewayPath, manifest(gatewayAPI, "Gateway", "edge", `{"gatewayClassName":"isthmus",
+		"listeners":[{"name":"http","port":8080,"protocol":"HTTP"}],"addresses":[{"value":"192.0.2.1"}]}`), "192.0.2.1")
+	says(t, server, gatewayPath, `"reason":"Accepted"`, "spec.addresses[0]: the hub assigns no addresses")
+	change(t, server, gatewayPath, manifest(gatewayAPI, "Gateway", "edge", `{"gatewayClassName":"isthmus",
+		"listeners":[{"name":"http","port":8080,"protocol":"HTTP"}],
+		"infrastructure":{"parametersRef":{"group":"","kind":"ConfigMap","name":"p"}}}`), "parametersRef")
+	says(t, server, gatewayPath, `"reason":"InvalidParameters"`, "spec.infrastructure.parametersRef")
+	says(t, server, classPath, `"reason":"Accepted"`, "the hub serves Gateways of this class")
+	server.Apply(`{"apiVersion":"gateway.networking.k8s.io/v1","kind":"GatewayClass","metadata":{"name":"isthmus"},
+		"spec":{"controllerName":"isthmus.dev/gateway-controller","parametersRef":{"group":"","kind":"ConfigMap","name":"p","namespace":"shop"}}}`)
+	says(t, server, classPath, `"reason":"InvalidParameters"`, `"status":"False"`)
+}

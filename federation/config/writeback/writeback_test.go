@@ -78,6 +78,7 @@ func TestStatusOfOneServer(t *testing.T) {
 	t.Run("G36StatusIsRemoved", func(t *testing.T) { removed(t, server) })
 	t.Run("G96RefusedByTheHub", func(t *testing.T) { refusedByTheHub(t, server) })
 	t.Run("G97UnknownFields", func(t *testing.T) { unknownFields(t, server) })
+	t.Run("G98NotSupported", func(t *testing.T) { notSupported(t, server) })
 }
 
 // gatewayStatus (G30): conditions appear and change; nothing is written for what did not change.

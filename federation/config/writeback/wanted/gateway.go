@@ -25,7 +25,15 @@ func ofClass(m Mesh, o Object) *Status {
 	if _, ours := gatewayapi.Controls(class); !ours {
 		return nil
 	}
-	return &Status{Conditions: []Condition{{Type: accepted, Status: yes, Reason: accepted, Message: "the hub serves Gateways of this class"}}}
+	status, _ := m.Gateways(o.Key)
+	s := &Status{Conditions: merged(status.Conditions)}
+	for i, c := range s.Conditions {
+		if c.Type == accepted && c.Status == yes {
+			s.Conditions[i].Message = "the hub serves Gateways of this class"
+		}
+	}
+	s.Conditions = noted(s.Conditions, o, status)
+	return s
 }
 
 func ofGateway(m Mesh, o Object) *Status {
