@@ -49,6 +49,7 @@ func TestG76EachFieldOfAClusterHasAnEffect(t *testing.T) {
 	cluster := map[string]any{
 		"provider": "Kubernetes", "kubernetes.context": "one", "kubernetes.rootConfigMap": "CREATE", "kubernetes.serviceImports": true,
 	}
+	bySection := map[string]map[string]any{"kubernetes": cluster}
 	others := map[string]any{
 		"provider": "Mock", "network": "n2", "precedence": 4, "aliases": []string{"two"},
 		"limits.objects": 101, "limits.pages": 11, "limits.bytes": "65Mi",
@@ -60,8 +61,8 @@ func TestG76EachFieldOfAClusterHasAnEffect(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			base := datacenter
-			if strings.HasPrefix(path, "kubernetes.") {
-				base = cluster
+			if section, _, below := strings.Cut(path, "."); below && bySection[section] != nil {
+				base = bySection[section]
 			}
 			changed := maps.Clone(base)
 			changed[path] = others[path]

@@ -12,9 +12,8 @@ var (
 		fields: kind.MeshSettingsFields, hub: kind.MeshSettingsOfSources,
 	}})
 	_ = add(row{kind: federation.NetworkKind, selects: true, table: &table{fields: kind.NetworkFields}})
-	_ = add(row{kind: federation.ClusterKind, selects: true, table: &table{
-		hub: []string{"provider", "network", "precedence", "aliases", "limits", "kubernetes", "consul"},
-	}})
+	// Each kind of registry has a section. internal/hub/clusters tries each field that the schema has.
+	_ = add(row{kind: federation.ClusterKind, selects: true, table: &table{hubAll: true}})
 	_ = add(row{kind: federation.ServiceBindingKind, table: &table{fields: []string{"hostname", "services", "ports", "exportTo"}}})
 	_ = add(row{kind: federation.DrainKind, table: &table{
 		fields: []string{"cluster", "networkID", "locality", "percent", "ramp", "rampFrom", "minRemaining", "minRemainingPercent", "force"},

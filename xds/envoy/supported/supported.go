@@ -29,6 +29,7 @@ type Field struct {
 type table struct {
 	fields  []string
 	hub     []string                    // fields that are supported, and by which the hub acts instead of a proxy
+	hubAll  bool                        // the hub acts by all fields that are in no list
 	texts   []string                    // fields that say something to people alone
 	refused map[string]string           // path, and why
 	values  func(proto.Message) []Field // values that are not supported in fields that are
@@ -209,6 +210,8 @@ func (t table) verdict(path string, holds bool) (v Verdict, why string) {
 		return Text, ""
 	case t.goesBelow(path) && holds:
 		return Partly, ""
+	case t.hubAll:
+		return ByHub, ""
 	}
 	return No, Unlisted
 }

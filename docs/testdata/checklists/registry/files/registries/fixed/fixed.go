@@ -3,9 +3,12 @@ package fixed
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/registries/provider"
 )
@@ -20,13 +23,31 @@ type Section struct {
 
 // Kind is the kind of registry.
 func Kind() provider.Kind {
-	return provider.Kind{Provider: Provider, HasSection: true, Open: func(c provider.Cluster) (registries.Registry, error) {
-		section, _ := c.Section.(*Section)
-		return provider.Running{
-			Do:     section.run,
-			Active: func() (lastEvent, lastSync time.Time) { return time.Time{}, time.Time{} },
-		}, nil
-	}}
+	return provider.Kind{Provider: Provider, HasSection: true, Open: open, Access: accessOf, Look: look}
+}
+
+func open(c provider.Cluster) (registries.Registry, error) {
+	section, _ := c.Section.(*Section)
+	if section == nil || section.Hostname == "" {
+		return nil, errors.New("fixed.hostname is missing")
+	}
+	return provider.Running{
+		Do:     section.run,
+		Active: func() (lastEvent, lastSync time.Time) { return time.Time{}, time.Time{} },
+	}, nil
+}
+
+func accessOf(input map[string]any) (section map[string]any, credentials map[string]string) {
+	password, _ := input["password"].(string)
+	return map[string]any{"hostname": input["hostname"]}, map[string]string{"password": password}
+}
+
+func look(_ context.Context, r attach.Request) attach.Report {
+	var report attach.Report
+	if r.Credentials.Value("password").Empty() {
+		report.Add(attach.Unauthorized, apply.Refusal, "the password is missing")
+	}
+	return report
 }
 
 func (s *Section) run(ctx context.Context, to registries.Sink) error {

@@ -1,9 +1,22 @@
 package fixed
 
-import "testing"
+import (
+	"testing"
 
-func TestItIsAKindOfRegistry(t *testing.T) {
-	if k := Kind(); k.Provider != Provider || k.Open == nil || !k.HasSection {
-		t.Errorf("it is %+v", k)
+	"isthmus.dev/isthmus/internal/attach"
+)
+
+// TestRequestsAttachIt: a request has the section and the credentials, and is looked at.
+func TestRequestsAttachIt(t *testing.T) {
+	k := Kind()
+	kinds := attach.Kinds{Provider: {Access: k.Access, Look: k.Look}}
+	for password, refused := range map[string]bool{"": true, "secret": false} {
+		r := kinds.Request("a", map[string]any{"fixed": map[string]any{"hostname": "web.example.com", "password": password}})
+		if r.Provider != Provider || r.Section["hostname"] != "web.example.com" {
+			t.Errorf("the request is %+v", r)
+		}
+		if found := k.Look(t.Context(), r).Findings; refused != (len(found) == 1) {
+			t.Errorf("with the password %q: %+v", password, found)
+		}
 	}
 }
