@@ -102,7 +102,7 @@ func (s Schema) Admit(wanted map[string]any) (schema.Admitted, []validation.Prob
 	if problems := e.Refused(); len(problems) > 0 {
 		return schema.Admitted{}, problems
 	}
-	e.Admitted.Unknown = unknown
+	e.Unknown = unknown
 	return e.Admitted, nil
 }
 

@@ -47,7 +47,7 @@ func change(t *testing.T, server *testbed.Kube, path, manifest, kept string) {
 	testbed.WaitFor(t, 5*time.Minute, "the server to have "+kept, func() error {
 		answer := server.Do(http.MethodPatch, path+"?fieldManager=testbed&force=true", []byte(manifest))
 		if answer.Err != nil || answer.Status >= http.StatusBadRequest || !strings.Contains(string(answer.Body), kept) {
-			return fmt.Errorf("%v %d %s", answer.Err, answer.Status, answer.Body)
+			return errors.Join(answer.Err, fmt.Errorf("the answer is %d %s", answer.Status, answer.Body))
 		}
 		return nil
 	})
