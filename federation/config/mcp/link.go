@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	mostAnswer = 256 << 20 // bytes
+	defaultAnswer = 256 << 20 // bytes
 	// steadyAfter is how long a stream without an answer must last to show that the server
 	// is there: one that knows what the hub has may have nothing to say.
 	steadyAfter = 5 * time.Second
@@ -82,7 +82,7 @@ func (s *Source) follow(ctx context.Context, l *link, delta bool) error {
 		target = s.o.Address
 	}
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(transport),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(s.o.Answer)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}))
 	if err != nil {
 		return err

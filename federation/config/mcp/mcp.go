@@ -81,6 +81,7 @@ type Options struct {
 	Origin   string               // what OriginAnnotation says in objects of this hub: they are excluded
 	Limits   federation.Limits    // of what is kept
 	Object   int                  // bytes of one object; default 1 MiB
+	Answer   int                  // bytes of one answer; default 256 MiB
 	Patience time.Duration        // how long the first Update waits for answers of all kinds; default 10 s
 	Hold     time.Duration        // how long more than half of at least 20 objects must have been missing; default 10 s
 	Pause    time.Duration        // the first one between two connections; they double up to 30 s; default 1 s
@@ -111,6 +112,7 @@ type Source struct {
 func New(o Options) *Source {
 	o.Limits = o.Limits.WithDefaults()
 	o.Object, o.Patience = cmp.Or(o.Object, 1<<20), cmp.Or(o.Patience, 10*time.Second)
+	o.Answer = cmp.Or(o.Answer, defaultAnswer)
 	o.Hold, o.Pause = cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Pause, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Source()))
 	s := &Source{
@@ -237,6 +239,11 @@ func (s *Source) lost(err error, pause time.Duration) {
 	}
 	s.away = &config.Problem{Code: codeUnreachable, Message: message(
 		"the configuration server %s cannot be read, and %s stays; the hub tries again: %v", s.o.Address, read, err)}
+	if tooLarge(err) {
+		s.away = &config.Problem{Code: codeMany, Message: message(
+			"an answer of the configuration server %s has more than %d bytes and is refused, and %s stays; the hub tries again: have the server serve fewer objects",
+			s.o.Address, s.o.Answer, read)}
+	}
 	s.o.Logger.Debug("the configuration server cannot be read", slog.String("address", s.o.Address), slog.Any("err", err),
 		slog.Duration("retryIn", pause))
 }

@@ -212,6 +212,32 @@ func TestM03TooManyObjectsAreRefusedAsAWhole(t *testing.T) {
 	}
 }
 
+// TestM03AnAnswerThatIsTooLargeIsRefused: an answer of more bytes than one may have is a problem that names the bound. What was read
+// stays, and an answer that fits is read.
+func TestM03AnAnswerThatIsTooLargeIsRefused(t *testing.T) {
+	s := serve(t, false)
+	h := s.read(func(o *mcp.Options) { o.Answer = 10_000 })
+	say := func(version string, n int) {
+		all := make([]*anypb.Any, n)
+		for i := range all {
+			all[i] = entry(t, fmt.Sprintf("e%03d", i), version)
+		}
+		s.say(version, all...)
+	}
+	connects := func() { s.next(func(r *discoveryv3.DiscoveryRequest) bool { return r.GetResponseNonce() == "" }) }
+	connects()
+	say("1", 2)
+	h.await("two objects", func() bool { return len(h.objects) == 2 && h.said() })
+	say("2", 500)
+	h.await("that it is too large", func() bool { return h.said("TOO_MANY_OBJECTS") && len(h.objects) == 2 })
+	if text := h.trouble[0].Message; !strings.Contains(text, "has more than 10000 bytes and is refused") {
+		t.Errorf("the problem is %q", text)
+	}
+	connects() // the stream with the refused answer is over
+	say("3", 3)
+	h.await("three objects", func() bool { return len(h.objects) == 3 && h.said() })
+}
+
 func TestM04AMassRemovalNeedsTime(t *testing.T) {
 	s := serve(t, false)
 	all := make([]*anypb.Any, 20)

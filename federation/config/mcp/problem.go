@@ -3,6 +3,7 @@ package mcp
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -31,6 +32,11 @@ func message(format string, args ...any) string {
 
 // withoutDelta reports whether the error is that of a server without delta xDS.
 func withoutDelta(err error) bool { return status.Code(err) == codes.Unimplemented }
+
+// tooLarge reports whether the client refused a message for its size. A server has the same code for other reasons.
+func tooLarge(err error) bool {
+	return status.Code(err) == codes.ResourceExhausted && strings.Contains(status.Convert(err).Message(), "received message larger than max")
+}
 
 // complain tells what is wrong, once.
 func (s *Source) complain(to config.Sink) {
