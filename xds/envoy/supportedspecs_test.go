@@ -320,7 +320,7 @@ func effects(t *testing.T, s *federationtest.Scenario, of federation.ObjectKey) 
 	find := func(code, object, field string) {
 		fmt.Fprintln(&text, code, object, field)
 		path, inSpec := strings.CutPrefix(field, "spec.")
-		if inSpec && (code == "NOT_HONOURED" || code == "NO_EFFECT") {
+		if inSpec && slices.Contains([]string{"NOT_HONOURED", "NO_EFFECT", "UNSUPPORTED_VALUE"}, code) {
 			e.found[indexes.ReplaceAllString(path, "")] = true
 		}
 	}
