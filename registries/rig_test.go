@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/registries/registrytest"
@@ -59,14 +59,14 @@ type hub struct {
 	*registries.Supervisor
 	*federation.Aggregate
 	history *registrytest.History
-	log     *strings.Builder
+	log     *testbed.LogText
 	stop    func()
 }
 
 // start runs a supervisor with these clusters.
 func start(t *testing.T, dir string, clusters ...registries.Cluster) *hub {
 	t.Helper()
-	h := &hub{history: &registrytest.History{}, log: &strings.Builder{}}
+	h := &hub{history: &registrytest.History{}, log: &testbed.LogText{}}
 	h.Aggregate = federation.NewAggregate(h.history)
 	h.Supervisor = registries.New(registries.Options{
 		Aggregate: h.Aggregate, Dir: dir, Logger: slog.New(slog.NewTextHandler(h.log, nil)),

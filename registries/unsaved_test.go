@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries"
 	"isthmus.dev/isthmus/registries/registrytest"
@@ -43,7 +44,7 @@ func TestF20StateThatCannotBeSavedIsAProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		log := &strings.Builder{}
+		log := &testbed.LogText{}
 		counted, snapshots := &unsavedMetrics{}, federation.NewAggregate(nil)
 		s := registries.New(registries.Options{Aggregate: snapshots, Dir: dir, Metrics: counted, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		s.Attach(cluster("c1", "", registrytest.Says(registrytest.Full(1, 3))))

@@ -7,13 +7,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 // TestR46ACrowdDoesNotFloodTheLog: 10,000 proxies connect at once. The log has some
 // of them, later how many more there were, and meanwhile what another one refuses.
 func TestR46ACrowdDoesNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var written strings.Builder
+		var written testbed.LogText
 		logger := slog.New(slog.NewTextHandler(&written, nil))
 		c := NewLimitedLog(logger)
 		ctx, cancel := context.WithCancel(t.Context())
