@@ -49,7 +49,7 @@ type settingsReader struct {
 // readSettings reads the settings of the proxy, and names those that have no effect.
 func (p *nodeParser) readSettings() {
 	var r settingsReader
-	r.settings.HTTP.HTTP10 = isTrue(p.metadata["HTTP10"])
+	r.settings.HTTP.HTTP10 = p.flag("HTTP10")
 	if timeout := p.metadata["IDLE_TIMEOUT"]; !isEmpty(timeout) && timeout.GetStringValue() != "0s" {
 		r.ignore("IDLE_TIMEOUT")
 	}
@@ -67,6 +67,9 @@ func (p *nodeParser) readSettings() {
 	})
 	p.node.Settings, p.node.Ignored = r.settings, strings.Join(r.ignored, ", ")
 }
+
+// flag reads a metadata value that is true or anything else.
+func (p *nodeParser) flag(key string) bool { return isTrue(p.metadata[key]) }
 
 // fields calls the function for each field that is set, in order.
 func (r *settingsReader) fields(at string, value *structpb.Value, read func(at, name string, value *structpb.Value)) {
