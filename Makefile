@@ -61,21 +61,21 @@ test: tools ## Install what the tests need and run every test once, real program
 	@command -v chromium >/dev/null || echo "chromium is missing: GraphiQL is not opened in a browser"
 	@command -v npm >/dev/null || echo "npm is missing: the audit suite of GraphQL over HTTP does not run"
 	@! command -v npm >/dev/null || [ $(AUDIT)/node_modules -nt $(AUDIT)/package-lock.json ] || (cd $(AUDIT) && npm ci --silent && touch node_modules)
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race -p $(JOBS) -parallel $(PARALLEL) -timeout 20m \
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race -ldflags=-w -p $(JOBS) -parallel $(PARALLEL) -timeout 20m \
 	  -tags "$$(command -v chromium >/dev/null && echo browser),$$(command -v npm >/dev/null && echo audit)" $(TESTS)
 
 # Packages whose tests need a real program, a store or a network throughout, and the rooms that
 # join the others: their tests take a second, and linking each of them takes several.
-REAL := cmd|deploy|docs|e2e|federation/config/etcd|registries/consul|registries/kubernetes|$\
+REAL := cmd|deploy|docs|e2e|federation/config/etcd|registries/consul|registries/kubernetes|xds|$\
   internal/hub|internal/hub/(clusters|collectors|kinds|memory|mesh|settings|sources|status|web)
 # Most of the time goes into compiling: our packages are not optimised and have no debug information,
 # which saves two fifths of it, and the compiler collects no garbage before it has a gigabyte, which saves a fifth of the
 # rest (four of them may take 4 GiB). Libraries are those that `make build` compiles. What go vet finds, `make lint` and `make test` report. Four packages
 # at once: some tests wait.
-UNIT := -short -trimpath -vet off -p 4 -parallel $(PARALLEL) -timeout 5m '-toolexec=env GOGC=off GOMEMLIMIT=1GiB' $\
+UNIT := -short -trimpath -vet off -p 4 -parallel $(PARALLEL) -timeout 5m '-ldflags=-s -w' '-toolexec=env GOGC=off GOMEMLIMIT=1GiB' $\
   '-gcflags=isthmus.dev/isthmus/...=-N -l -dwarf=false'
 # As with TESTS, the packages that take longest come first.
-FIRST := $(addprefix isthmus.dev/isthmus/,xds xds/envoy graph federation/config/schema federation/config/gatewayapi federation/config/apply $\
+FIRST := $(addprefix isthmus.dev/isthmus/,xds/envoy graph federation/config/schema federation/config/gatewayapi federation/config/apply $\
   graph/transport federation/config/memory internal/access)
 .PHONY: test-unit
 test-unit: export CGO_ENABLED = 0
@@ -89,7 +89,7 @@ conformance: tools ## Run the cases of the conformance suite of the Gateway API 
 
 .PHONY: race
 race: tools ## Run every test three times with the race detector.
-	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -race -count 3 -p $(JOBS) -parallel $(PARALLEL) -timeout 60m $(TESTS)
+	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -race -ldflags=-w -count 3 -p $(JOBS) -parallel $(PARALLEL) -timeout 60m $(TESTS)
 
 .PHONY: e2e
 e2e: tools ## Run the end-to-end tests: real clusters, real Envoys, network namespaces.
