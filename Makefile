@@ -61,7 +61,7 @@ test: tools ## Install what the tests need and run every test once, real program
 	@command -v chromium >/dev/null || echo "chromium is missing: GraphiQL is not opened in a browser"
 	@command -v npm >/dev/null || echo "npm is missing: the audit suite of GraphQL over HTTP does not run"
 	@! command -v npm >/dev/null || [ $(AUDIT)/node_modules -nt $(AUDIT)/package-lock.json ] || (cd $(AUDIT) && npm ci --silent && touch node_modules)
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race -ldflags=-w -p $(JOBS) -parallel $(PARALLEL) -timeout 20m \
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race -trimpath -ldflags=-w -p $(JOBS) -parallel $(PARALLEL) -timeout 20m \
 	  -tags "$$(command -v chromium >/dev/null && echo browser),$$(command -v npm >/dev/null && echo audit)" $(TESTS)
 
 # Packages whose tests need a real program, a store or a network throughout, and the rooms that
@@ -89,7 +89,7 @@ conformance: tools ## Run the cases of the conformance suite of the Gateway API 
 
 .PHONY: race
 race: tools ## Run every test three times with the race detector.
-	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -race -ldflags=-w -count 3 -p $(JOBS) -parallel $(PARALLEL) -timeout 60m $(TESTS)
+	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- -race -trimpath -ldflags=-w -count 3 -p $(JOBS) -parallel $(PARALLEL) -timeout 60m $(TESTS)
 
 .PHONY: e2e
 e2e: tools ## Run the end-to-end tests: real clusters, real Envoys, network namespaces.
