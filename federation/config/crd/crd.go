@@ -27,6 +27,7 @@ type Schema interface {
 // here.
 type Options struct {
 	Kinds     []schema.Kind // that the hub knows
+	Ignored   []schema.Kind // whose objects are reported where all kinds are read: they have no effect
 	Schema    Schema
 	Snapshots interface{ Latest() *federation.Snapshot }
 	Limits    federation.Limits // of what is read of one cluster

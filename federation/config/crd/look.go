@@ -28,6 +28,8 @@ type served struct {
 type findings struct {
 	places map[place]served
 	kinds  map[federation.Kind]config.Problem // why others cannot be read
+	// ignored reports kinds that the hub does not take, if there are objects.
+	ignored []config.Problem
 }
 
 // discover asks the cluster which of the wanted kinds it serves.
@@ -57,9 +59,36 @@ func (f *clusterReader) discover(ctx context.Context, w *selection) (found findi
 				found.places[p] = s
 			}
 		}
+		if w.ignored {
+			found.ignored = f.ignored(ctx, asked, w)
+		}
 		return nil
 	})
 	return found, err
+}
+
+// ignored reports the kinds that the hub does not take, of which there are objects in the wanted namespaces. One that
+// cannot be listed is not reported: most clusters that serve it have no object of it, and the objects that the hub takes are read.
+func (f *clusterReader) ignored(ctx context.Context, asked *discovered, w *selection) (all []config.Problem) {
+	for _, k := range f.of.o.Ignored {
+		version, problem, err := asked.version(ctx, k)
+		if err != nil || problem.Code != "" {
+			continue
+		}
+		resource := apischema.GroupVersionResource{Group: k.Group, Version: version, Resource: k.Plural}
+		for _, namespace := range w.namespaces {
+			list, err := f.cluster.Dynamic().Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+			if err == nil && len(list.Items) > 0 {
+				all = append(all, config.Problem{
+					Code: codeNotHonoured, Object: fmt.Sprintf("%s of %s", resource.GroupResource(), named(f.id)),
+					Message: fmt.Sprintf("the hub does not support this kind: its objects, such as %s/%s, have no effect",
+						list.Items[0].GetNamespace(), list.Items[0].GetName()),
+				})
+				break
+			}
+		}
+	}
+	return all
 }
 
 // discovered is what the API server said about its groups, each asked for once.
@@ -162,7 +191,7 @@ func (f *clusterReader) discovered(w *selection, found findings, err error) {
 		}
 		return
 	}
-	c.kinds = found.kinds
+	c.kinds, c.ignored = found.kinds, found.ignored
 	for p := range c.failed {
 		if _, serves := found.places[p]; !serves {
 			delete(c.failed, p)

@@ -28,6 +28,7 @@ type selection struct {
 	kinds      []schema.Kind
 	scope      federation.ClusterID // for whose proxies alone the objects are; empty: for all proxies
 	status     bool                 // what is needed to write their status is kept
+	ignored    bool                 // objects of kinds that the hub does not take are reported
 }
 
 // place is what one list and its watch read: a kind in one namespace, or in all of them.
@@ -105,14 +106,14 @@ func (p *plan) everywhere(snapshot *federation.Snapshot, wanted, status bool, ki
 }
 
 func (w *selection) equal(o *selection) bool {
-	return w.scope == o.scope && w.status == o.status && slices.Equal(w.namespaces, o.namespaces) &&
+	return w.scope == o.scope && w.status == o.status && w.ignored == o.ignored && slices.Equal(w.namespaces, o.namespaces) &&
 		slices.EqualFunc(w.kinds, o.kinds, func(a, b schema.Kind) bool { return a.Kind == b.Kind })
 }
 
 // add adds the sources of the settings.
 func (p *plan) add(sources []federation.ResourceSource, kinds map[federation.Kind]schema.Kind) {
 	for _, source := range sources {
-		w := &selection{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster, status: source.Status}
+		w := &selection{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster, status: source.Status, ignored: len(source.Kinds) == 0}
 		if source.Scope == federation.ScopeMesh {
 			w.scope = ""
 		}

@@ -21,7 +21,7 @@ const (
 	codeUnreachable = "UNREACHABLE"          // a cluster
 	codeUnreadable  = "UNREADABLE"           // objects of a kind
 	codeHidden      = "HIDDEN_BY"            // a cluster of higher precedence has the object too
-	codeNotHonoured = "NOT_HONOURED"         // an object has a field that the hub does not know
+	codeNotHonoured = "NOT_HONOURED"         // an object has a field, or is of a kind, that the hub does not support
 )
 
 const mostMessage = 1024 // bytes
@@ -108,6 +108,7 @@ func (c *cluster) problems() (all []config.Problem) {
 			all = append(all, p)
 		}
 	}
+	all = append(all, c.ignored...)
 	all = append(all, c.unwritten...)
 	for p, t := range c.tables {
 		for at, i := range t.bad {

@@ -53,7 +53,7 @@ func newRig(t *testing.T, change ...func(*crd.Options)) *rig {
 	set := kinds(t)
 	r := &rig{t: t, snapshots: federation.NewAggregate(nil), settings: memory.New(federation.MeshSettingsKind), probe: time.Minute}
 	o := crd.Options{
-		Kinds: set.Kinds(), Schema: kind.Schema{Set: set, Newer: true}, Snapshots: r.snapshots,
+		Kinds: set.Kinds(), Ignored: set.Ignored(), Schema: kind.Schema{Set: set, Newer: true}, Snapshots: r.snapshots,
 		Look: 300 * time.Millisecond, Patience: configtest.Patience,
 		Logger: slog.New(slog.DiscardHandler),
 	}

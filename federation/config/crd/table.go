@@ -20,6 +20,7 @@ type cluster struct {
 	tables     map[place]*table
 	unlooked   *config.Problem                    // why it is not known which kinds are served
 	kinds      map[federation.Kind]config.Problem // kinds that cannot be read
+	ignored    []config.Problem                   // about objects of kinds that the hub does not take
 	failed     map[place]config.Problem           // why they cannot be read
 	unwritten  []config.Problem                   // why their status is not written
 	looked     bool

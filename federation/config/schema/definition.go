@@ -50,7 +50,7 @@ type versionHeader struct {
 	} `json:"subresources"`
 }
 
-// withoutUse are groups of which the hub takes no objects.
+// withoutUse are groups of which the hub takes no objects; Ignored has their kinds.
 var withoutUse = map[string]bool{"extensions.istio.io": true}
 
 func readDefinitions() ([]header, error) {
@@ -64,11 +64,7 @@ func readDefinitions() ([]header, error) {
 		if err := json.Unmarshal(data, &list); err != nil {
 			return nil, fmt.Errorf("reading the definitions of %s: %w", name, err)
 		}
-		for _, h := range list {
-			if !withoutUse[h.Spec.Group] {
-				all = append(all, h)
-			}
-		}
+		all = append(all, list...)
 	}
 	own, err := ownDefinitions()
 	return append(all, own...), err

@@ -31,6 +31,7 @@ func (k Kind) APIVersion() string { return strings.TrimPrefix(k.Group+"/"+k.Stor
 // is compiled when it is first used.
 type Set struct {
 	kinds       []Kind
+	ignored     []Kind
 	definitions map[federation.Kind]*definition
 }
 
@@ -47,6 +48,10 @@ func Load(checks ...Check) (*Set, error) {
 	}
 	for _, h := range headers {
 		d := newDefinition(h)
+		if withoutUse[d.Group] {
+			set.ignored = append(set.ignored, d.Kind)
+			continue
+		}
 		d.checks = checks
 		set.definitions[d.Kind.Kind] = d
 		set.kinds = append(set.kinds, d.Kind)
@@ -62,6 +67,9 @@ func Load(checks ...Check) (*Set, error) {
 
 // Kinds are all kinds by group and name. They are read-only.
 func (s *Set) Kinds() []Kind { return s.kinds }
+
+// Ignored are kinds of other projects that clusters may serve, and of which the hub takes no objects. They are read-only.
+func (s *Set) Ignored() []Kind { return s.ignored }
 
 // Kind returns a kind by its group and name.
 func (s *Set) Kind(k federation.Kind) (Kind, bool) {

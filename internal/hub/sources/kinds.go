@@ -60,6 +60,7 @@ var customResources = Kind{
 	Open: func(h Hub, s Settings) Opened {
 		custom := crd.New(crd.Options{
 			Kinds:     append(slices.Clone(h.Schemas.Kinds()), crd.CoreKinds...),
+			Ignored:   h.Schemas.Ignored(),
 			Schema:    crd.WithCoreKinds(configkind.Schema{Set: h.Schemas, Newer: true}),
 			Snapshots: h.Snapshots, Limits: h.Limits, Originals: h.Status, Dir: h.Kept("crd"), Off: s.NoCustomResources, Logger: h.Logger,
 		})
