@@ -40,8 +40,16 @@ func checkReferences(t fataler, n envoy.Node, built map[envoy.Type][]builtResour
 	slices.Sort(routes)
 	routes = slices.Compact(routes)
 	same(t, "route configurations", routes, slices.DeleteFunc(namesOf(built[envoy.RouteType]), func(name string) bool {
-		return !slices.Contains(routes, name) && strings.Contains(name, ":") && !n.GRPC
+		return !slices.Contains(routes, name) && !n.GRPC && (strings.Contains(name, ":") || isTakenBySidecar(built, name))
 	}))
+}
+
+// isTakenBySidecar reports whether the routes are those of a port at which a Sidecar listens itself, at all addresses.
+// Captured requests to the port reach that listener, as in Istio. Proxies ask for the routes that a listener names.
+func isTakenBySidecar(built map[envoy.Type][]builtResource, port string) bool {
+	return slices.ContainsFunc(built[envoy.ListenerType], func(r builtResource) bool {
+		return r.name == "0.0.0.0_"+port && r.message.(*listenerv3.Listener).GetBindToPort() == nil
+	})
 }
 
 // checkAssignments demands the assignments that clusters refer to. Another one may
