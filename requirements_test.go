@@ -12,7 +12,7 @@ import (
 var (
 	requirementLine = regexp.MustCompile(`(?m)^- \*\*([A-Z0-9-]+)\*\* \S.+$`)
 	requirementTest = regexp.MustCompile(`\bfunc (?:Test|Fuzz)(B[A-Z]|[FSXPRGKUMN])(\d+)`)
-	requirementCode = regexp.MustCompile(`\b(?:(B-[A-Z]|[FSX])([1-9]\d?)|([P])([1-9]\d?)|([RGKUMN])(\d\d))\b`)
+	requirementCode = regexp.MustCompile(`\b(?:(B-[A-Z]|[FSX])([1-9]\d?)|([P])([1-9]\d?)|([RGKUMN])(\d\d\d?))\b`)
 	comment         = regexp.MustCompile(`//.*`)
 )
 
@@ -74,7 +74,7 @@ func requirementsIn(source string) (ids []string) {
 		number := strings.TrimLeft(m[2], "0")
 		switch {
 		case strings.Contains("RGKUMN", m[1]):
-			ids = append(ids, m[1]+m[2][:min(2, len(m[2]))])
+			ids = append(ids, m[1]+m[2])
 		case strings.HasPrefix(m[1], "B"):
 			ids = append(ids, "B-"+m[1][1:]+number)
 		default:

@@ -20,3 +20,11 @@ func ResolveHostIn(domain, host, namespace string) Hostname {
 	}
 	return Hostname(host + "." + namespace + ".svc." + domain)
 }
+
+// Namespace is that of the service of Kubernetes that the name says: NAME.NAMESPACE.svc and a domain. Other names, such
+// as those of ServiceEntries, say none.
+func (h Hostname) Namespace() (namespace string, named bool) {
+	_, rest, _ := strings.Cut(string(h), ".")
+	namespace, rest, _ = strings.Cut(rest, ".")
+	return namespace, namespace != "" && strings.HasPrefix(rest, "svc.")
+}

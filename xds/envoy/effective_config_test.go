@@ -74,6 +74,51 @@ func TestSidecarDecidesWhatIsImported(t *testing.T) {
 	}
 }
 
+// TestG100SidecarsImportDestinationsOfRoutes: a Sidecar has the clusters of the services to which VirtualServices lead that it
+// imports, and no others.
+func TestG100SidecarsImportDestinationsOfRoutes(t *testing.T) {
+	shop := parse(t, "sidecar~10.0.0.9~a.shop~shop.svc.cluster.local", map[string]any{"CLUSTER_ID": "c1"})
+	rule := func(namespace, name, spec string) string {
+		return "\n---\nkind: VirtualService\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nspec: {" + spec + "}"
+	}
+	leads := func(host string) string {
+		return "http: [{route: [{destination: {host: " + host + ".svc.cluster.local}}]}]"
+	}
+	const web, toPay = `"*/web.shop.svc.cluster.local"`, "http: [{route: [{destination: {host: pay.bank.svc.cluster.local}}]}]"
+	for name, c := range map[string]struct{ egress, rules, want string }{
+		"none":                  {web, "", "web.shop"},
+		"a host":                {web, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], "+toPay), "pay.bank web.shop"},
+		"a wildcard of a rule":  {web, rule("shop", "web", `hosts: ["*.shop.svc.cluster.local"], `+toPay), "pay.bank web.shop"},
+		"a namespace":           {`"./*"`, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], "+toPay), "pay.bank web.shop"},
+		"hosts of a namespace":  {`"./*.svc.cluster.local"`, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], "+toPay), "pay.bank web.shop"},
+		"hosts everywhere":      {`"*/*.shop.svc.cluster.local"`, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], "+toPay), "pay.bank web.shop"},
+		"connections":           {web, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], tcp: [{route: [{destination: {host: pay.bank.svc.cluster.local}}]}]"), "pay.bank web.shop"},
+		"another host":          {web, rule("shop", "web", "hosts: [other.shop.svc.cluster.local], "+toPay), "web.shop"},
+		"another namespace":     {`"./*"`, rule("bank", "web", "hosts: [web.shop.svc.cluster.local], "+toPay), "web.shop"},
+		"gateways":              {web, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], gateways: [edge], "+toPay), "web.shop"},
+		"not exported":          {web, rule("bank", "web", `hosts: [web.shop.svc.cluster.local], exportTo: ["."], `+toPay), "web.shop"},
+		"a private destination": {web, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], "+leads("vault.bank")), "web.shop"},
+		"an excluded one":       {web + `, "~bank/*"`, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], "+toPay), "web.shop"},
+		"a delegate": {
+			web, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], http: [{delegate: {name: pay, namespace: bank}}]") + rule("bank", "pay", toPay),
+			"pay.bank web.shop",
+		},
+		"nothing is imported": {`"~/*"`, rule("shop", "web", "hosts: [web.shop.svc.cluster.local], "+toPay), ""},
+		"destinations of destinations": {
+			`"*/pay.bank.svc.cluster.local"`,
+			rule("shop", "web", "hosts: [web.shop.svc.cluster.local], "+toPay) + rule("bank", "pay", "hosts: [pay.bank.svc.cluster.local], "+leads("nowhere.bank")), "pay.bank",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := twoShops().config(t, "kind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {egress: [{hosts: ["+c.egress+"]}]}"+c.rules)
+			if got := outboundClusters(t, shop, w.snapshot); got != c.want {
+				t.Errorf("shop imports %q, want %q", got, c.want)
+			}
+			checkReferences(t, shop, buildAll(t, shop, w.snapshot))
+		})
+	}
+}
+
 // TestR27HostsThatASidecarExcludesAreNotImported: a namespace after ~ excludes hosts, ~ alone
 // excludes them in every namespace; another listener may import them.
 func TestR27HostsThatASidecarExcludesAreNotImported(t *testing.T) {

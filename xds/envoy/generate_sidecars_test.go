@@ -77,7 +77,7 @@ func drawnEgress(t *rapid.T) string {
 				"bind: unix:///" + strings.Repeat("a", 200),
 			}).Draw(t, "egress bind"),
 			rapid.SampledFrom([]string{"", "captureMode: NONE", "captureMode: IPTABLES"}).Draw(t, "egress capture"),
-			rapid.SampledFrom([]string{`hosts: ["./*"]`, `hosts: ["*/*"]`, `hosts: ["~*/*"]`, `hosts: ["*/web.shop.svc.cluster.local"]`}).Draw(t,
+			rapid.SampledFrom([]string{`hosts: ["./*"]`, `hosts: ["*/*"]`, `hosts: ["~*/*"]`, `hosts: ["*/web.shop.svc.cluster.local"]`, `hosts: ["other/*", "*/*.example.com"]`}).Draw(t,
 				"egress hosts"),
 		})+"}")
 	}

@@ -107,7 +107,8 @@ func index(o *federation.Object) {
 	}
 	kind.Index(kind.Decoded{Object: o})
 	if names := indexNames(o.Spec); len(names) > 0 {
-		o.Names = names
+		elsewhere := slices.DeleteFunc(o.Names, func(name string) bool { return !strings.HasPrefix(name, kind.Elsewhere) })
+		o.Names = append(names, elsewhere...)
 	}
 }
 

@@ -5,6 +5,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strings"
 
 	networking "istio.io/api/networking/v1"
@@ -100,6 +101,46 @@ func VirtualService(r *References, spec *networking.VirtualService) {
 		r.httpRoutes(spec)
 		r.connectionRoutes(spec)
 	}
+}
+
+// Hosts yields the full names of the hosts to which routes of a VirtualService of the namespace lead, copies included.
+// What a delegate leads to is not among them.
+func Hosts(namespace string, spec *networking.VirtualService) iter.Seq[federation.Hostname] {
+	return func(yield func(federation.Hostname) bool) {
+		leads := func(to *networking.Destination) bool {
+			return to == nil || yield(federation.ResolveHost(to.GetHost(), namespace))
+		}
+		for _, route := range spec.GetHttp() {
+			for _, to := range route.GetRoute() {
+				if !leads(to.GetDestination()) {
+					return
+				}
+			}
+			for _, mirror := range route.GetMirrors() {
+				if !leads(mirror.GetDestination()) {
+					return
+				}
+			}
+			if !leads(route.GetMirror()) {
+				return
+			}
+		}
+		for _, to := range connections(spec) {
+			if !leads(to.GetDestination()) {
+				return
+			}
+		}
+	}
+}
+
+func connections(spec *networking.VirtualService) (all []*networking.RouteDestination) {
+	for _, route := range spec.GetTls() {
+		all = append(all, route.GetRoute()...)
+	}
+	for _, route := range spec.GetTcp() {
+		all = append(all, route.GetRoute()...)
+	}
+	return all
 }
 
 // Destination finds a host or subset that does not exist.

@@ -20,6 +20,9 @@ var _ = add(of[networking.VirtualService]{
 		} else if len(s.GetExportTo()) == 0 && len(s.GetTls())+len(s.GetTcp()) > 0 {
 			found = append(found, DefaultConnections)
 		}
+		if leadsElsewhere(d.Key.Namespace, s) {
+			found = append(found, Elsewhere+d.Key.Namespace)
+		}
 		return found
 	},
 	proxyLabels: sourceLabels,
@@ -36,6 +39,23 @@ const OwnConnections = "connections:own"
 // DefaultConnections is the name under which other VirtualServices with such routes are found that
 // do not say where they are exported to: not every proxy has them if the mesh's default says so.
 const DefaultConnections = "connections:default"
+
+// Elsewhere and its namespace are the name under which VirtualServices are found that may lead sidecars to services of
+// other namespaces: who imports the VirtualServices of its namespace does not import these services by that.
+const Elsewhere = "elsewhere:"
+
+// leadsElsewhere reports whether a destination may be a service of another namespace.
+func leadsElsewhere(namespace string, s *networking.VirtualService) bool {
+	if len(s.GetGateways()) > 0 && !slices.Contains(s.GetGateways(), "mesh") {
+		return false
+	}
+	for host := range analysis.Hosts(namespace, s) {
+		if of, named := host.Namespace(); !named || of != namespace {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.GetHttp(), func(r *networking.HTTPRoute) bool { return r.GetDelegate() != nil })
+}
 
 // hasOwnConnections reports whether routes for TLS or TCP are not exported to
 // everyone, or look at the source.

@@ -13,7 +13,9 @@ import (
 
 // effectiveConfig is the effective configuration of a proxy as a whole.
 type effectiveConfig struct {
-	egress      string
+	// imports is what the Sidecar of the proxy imports, and egress that with the destinations of routes.
+	imports, egress string
+
 	inbound     string // the Sidecar that says how the workload is reached
 	bound       string // the Sidecar that has listeners of their own for what the workload sends
 	labels      string
@@ -55,7 +57,8 @@ func effectiveConfigOf(n Node, r *federation.Reader) effectiveConfig {
 	c.own = destinationrule.HasOwn(n.Namespace, r) || virtualservice.HasOwnConnections(n.Namespace, r)
 	sidecar := SidecarOf(n, r, mesh.Root())
 	if sidecar != nil {
-		c.egress, c.bound = egressOf(n, sidecar), boundOf(n, sidecar)
+		c.imports, c.bound = egressOf(n, sidecar), boundOf(n, sidecar)
+		c.egress = withDestinations(c.imports, n.Namespace, r)
 		c.inbound = inboundOf(sidecar)
 		if policy := sidecar.Spec.(*networking.Sidecar).GetOutboundTrafficPolicy(); policy != nil {
 			c.outbound = federation.OutboundMode(policy.GetMode().String())

@@ -54,8 +54,11 @@ func (f Facet) Narrowed(l *networking.IstioEgressListener) Facet {
 		others = "*/*"
 	}
 	for list := range strings.SplitSeq(others, ";") {
-		_, hosts, _ := portOfList(list)
-		lists = append(lists, atNoPort+":"+hosts)
+		if !strings.HasPrefix(list, throughRoutes+":") {
+			_, hosts, _ := portOfList(list)
+			list = atNoPort + ":" + hosts
+		}
+		lists = append(lists, list)
 	}
 	f.Egress = strings.Join(lists, ";")
 	return f

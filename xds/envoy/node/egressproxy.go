@@ -23,7 +23,7 @@ func egressProxyOf(n Node, c effectiveConfig, o *federation.Object, r *federatio
 	if to == nil {
 		return egressProxy{}
 	}
-	seen := Facet{Scope: ScopeImported, Namespace: n.Namespace, Egress: c.egress, Labels: c.labels}
+	seen := Facet{Scope: ScopeImported, Namespace: n.Namespace, Egress: c.imports, Labels: c.labels}
 	host, number := federation.ResolveHost(to.GetHost(), o.Key.Namespace), to.GetPort().GetNumber()
 	for _, s := range r.ByHostname(host) {
 		if real, is := r.AliasTarget(s, seen.Covers); is && seen.Covers(s) {

@@ -35,7 +35,8 @@ type Facet struct {
 	// The effective configuration of the proxy.
 	Objects federation.ClusterID // whose objects for its own proxies count; empty: there are none
 	// Egress is what a Sidecar imports: lists, joined by semicolons, of NAMESPACE/HOST and of ~NAMESPACE/HOST,
-	// which excludes, for a port alone after PORT:, for no captured port after 0:; empty: everything.
+	// which excludes, for a port alone after PORT:, for no captured port after 0:, for routes alone after -: in the
+	// last list; empty: everything.
 	Egress      string
 	Labels      string                  // those of the proxy's labels that decide about anything: KEY=VALUE, sorted, joined by commas
 	Outbound    federation.OutboundMode // empty: ALLOW_ANY
@@ -95,7 +96,7 @@ func (f Facet) flags() iter.Seq2[string, bool] {
 }
 
 // Imports reports whether the facet's Sidecar, if it has one, wants what the
-// namespace has for the host, which may be a wildcard.
+// namespace has for the host, which may be a wildcard, or routes that it imports lead to it.
 func (f Facet) Imports(namespace string, host federation.Hostname) bool {
 	if f.Egress == "" {
 		return true
@@ -108,12 +109,38 @@ func (f Facet) Imports(namespace string, host federation.Hostname) bool {
 	return false
 }
 
+// ImportsRule reports whether the facet's Sidecar, if it has one, wants the VirtualServices of the namespace for the host:
+// it names the host itself.
+func (f Facet) ImportsRule(namespace string, host federation.Hostname) bool {
+	f.Egress, _, _ = strings.Cut(f.Egress, ";"+throughRoutes+":")
+	return f.Imports(namespace, host)
+}
+
+// mentions reports whether the facet's Sidecar imports the host of the namespace, or excludes it.
+func (f Facet) mentions(namespace string, host federation.Hostname) bool {
+	for list := range strings.SplitSeq(f.Egress, ";") {
+		_, hosts, _ := portOfList(list)
+		for want := range strings.SplitSeq(hosts, ",") {
+			if covers(strings.TrimPrefix(want, "~"), namespace, host) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// covers reports whether NAMESPACE/HOST, both of which may be wildcards, means the host of the namespace.
+func covers(want, namespace string, host federation.Hostname) bool {
+	ns, pattern, _ := strings.Cut(want, "/")
+	return (ns == "*" || ns == namespace) && resource.Covers(pattern, string(host))
+}
+
 // Exposes reports whether the facet's Sidecar, if it has one, wants what the namespace has for the
 // host at the port: a list for the port alone counts there instead of those for all. Clients without a proxy, and the
 // explicit HTTP proxy, look at no ports.
 func (f Facet) Exposes(namespace string, host federation.Hostname, port uint16) bool {
 	if f.Egress == "" || f.GRPC {
-		return f.Imports(namespace, host)
+		return f.ImportsRule(namespace, host)
 	}
 	own, all, hasOwn := false, false, false
 	for list := range strings.SplitSeq(f.Egress, ";") {
@@ -135,8 +162,8 @@ func (f Facet) Exposes(namespace string, host federation.Hostname, port uint16) 
 // exposedApart reports whether a listener at an address of its own has the host.
 func (f Facet) exposedApart(namespace string, host federation.Hostname) bool {
 	for list := range strings.SplitSeq(f.Egress, ";") {
-		number, hosts, ofPort := portOfList(list)
-		if ofPort && number == 0 && listImports(hosts, namespace, host) {
+		hosts, apart := strings.CutPrefix(list, atNoPort+":")
+		if apart && listImports(hosts, namespace, host) {
 			return true
 		}
 	}
@@ -159,8 +186,7 @@ func listImports(list, namespace string, host federation.Hostname) bool {
 	imported := false
 	for want := range strings.SplitSeq(list, ",") {
 		want, excludes := strings.CutPrefix(want, "~")
-		ns, pattern, _ := strings.Cut(want, "/")
-		if (ns == "*" || ns == namespace) && resource.Covers(pattern, string(host)) {
+		if covers(want, namespace, host) {
 			if excludes {
 				return false
 			}

@@ -284,7 +284,7 @@ func podFacets(all []Facet, n Node, c effectiveConfig) []Facet {
 		return all
 	}
 	return append(all, Facet{
-		Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
+		Scope: ScopePods, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.imports,
 		Identity: true, Agent: n.Agent,
 	})
 }
@@ -307,7 +307,7 @@ var namesFacets = facets{
 
 func (n Node) namesFacet(c effectiveConfig) Facet {
 	return Facet{
-		Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.egress,
+		Scope: ScopeNames, Cluster: n.Cluster, Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace, Egress: c.imports,
 		IPv6: n.hasIPv6(), Automatic: true, Identity: n.Identity,
 	}
 }

@@ -37,7 +37,7 @@ func (n Node) appendInbound(all []Facet, c effectiveConfig, wanted bool) []Facet
 	}
 	return append(all, Facet{
 		Scope: ScopeInbound, Cluster: n.inboundCluster(), Network: cmp.Or(c.network, n.Network), Namespace: n.Namespace,
-		Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Labels: c.labels, Egress: c.egress,
+		Addresses: n.addressList(), IPv6: n.hasIPv6(), Identity: n.Identity, Agent: n.Agent, Labels: c.labels, Egress: c.imports,
 		Uncaptured: !n.Capture, extras: Extras{Sidecar: c.inbound}.ref(),
 	})
 }

@@ -71,7 +71,7 @@ func RulesNamed(v *facet.View, name string, host federation.Hostname) []*federat
 func hasRule(v *facet.View, o *federation.Object, host federation.Hostname) bool {
 	spec, ok := o.Spec.(*networking.VirtualService)
 	return ok && virtualservice.ForMesh(spec.GetGateways()) && virtualservice.VisibleFrom(v.Callers().Namespace, o, spec, v.Reader) &&
-		v.Facet.Imports(o.Key.Namespace, host)
+		v.Facet.ImportsRule(o.Key.Namespace, host)
 }
 
 func reportYounger(v *facet.View, found []*federation.Object, name string) {
