@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -54,8 +55,9 @@ func run(ctx context.Context, role string, s server, o options) error {
 	return fmt.Errorf("unknown role %q", role)
 }
 
-// compareAll runs all measurements and prints them.
+// compareAll runs all measurements and prints them. One that fails or misses a goal does not keep others from running.
 func (o options) compareAll(ctx context.Context) error {
+	var failed []error
 	for _, m := range []struct {
 		name string
 		run  func(context.Context, options) error
@@ -70,14 +72,14 @@ func (o options) compareAll(ctx context.Context) error {
 		{"hub", printHub},
 		{"start", printStart},
 	} {
-		if o.only != "" && o.only != m.name {
+		if o.only != "" && o.only != m.name || ctx.Err() != nil {
 			continue
 		}
 		if err := m.run(ctx, o); err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+			failed = append(failed, fmt.Errorf("%s: %w", m.name, err))
 		}
 	}
-	return nil
+	return errors.Join(append(failed, ctx.Err())...)
 }
 
 // compare measures what one endpoint change costs, and prints it.
