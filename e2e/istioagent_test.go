@@ -22,7 +22,8 @@ var agentPods = map[string]string{"server": "10.78.0.21", "client": "10.78.0.22"
 // installation of Istio starts it: with the token of the pod, the cluster ID and the audience
 // that are Istio's defaults, and DNS capture. They find each other by name, and
 // their connections are mutual TLS with certificates that the hub signed. A gateway ends
-// TLS with the Secret that a Gateway names (U03).
+// TLS with the Secret that a Gateway names (U03), and passes connections of another network on where a Gateway has
+// AUTO_PASSTHROUGH (U02).
 func TestU01IstiosAgentIsServed(t *testing.T) {
 	t.Parallel()
 	w := newAgentFixture(t, "")
@@ -33,6 +34,7 @@ func TestU01IstiosAgentIsServed(t *testing.T) {
 	}
 	w.sidecars(client)
 	w.gateway()
+	w.eastWest(client)
 	noPanic(t, w.hub)
 }
 
@@ -106,6 +108,37 @@ spec:
 		}
 		return nil
 	})
+}
+
+// eastWest puts the client into another network, from which nothing but the gateway leads to the server. The gateway has no
+// ROUTER_MODE: a Gateway says what it does. The server sees the certificate of the client.
+func (w *agentFixture) eastWest(client *agentPod) {
+	client.Exec("ip", "route", "add", "blackhole", agentPods["server"]+"/32")
+	(&hub{Hub: w.hub}).change(w.t, "apply", map[string]any{"manifests": []string{`
+apiVersion: isthmus.dev/v1
+kind: MeshSettings
+metadata: {name: default}
+spec: {gatewayNamespaces: [shop]}
+---
+apiVersion: isthmus.dev/v1
+kind: Network
+metadata: {name: near}
+spec: {cidrs: [10.78.0.0/24], gateways: [{address: ` + agentPods["ingress"] + `}]}
+---
+apiVersion: isthmus.dev/v1
+kind: Network
+metadata: {name: far}
+spec: {cidrs: [` + agentPods["client"] + `/32]}
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: east-west, namespace: shop}
+spec:
+  selector: {app: ingress}
+  servers:
+  - {port: {number: 15443, name: tls, protocol: TLS}, hosts: ["*.local"], tls: {mode: AUTO_PASSTHROUGH}}
+`}})
+	awaitCall(w.t, client, "10.96.0.10", "web", "client")
 }
 
 // agentFixture is a cluster and a hub that authenticates its pods.
