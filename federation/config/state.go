@@ -5,6 +5,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
@@ -94,6 +95,21 @@ func (s *State) under(prefix string) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		s.objects.WalkPrefix(prefix, func(_ string, h *held) bool { return !yield(h.object) })
 	}
+}
+
+// Differing yields the keys of the objects that the states do not have alike as they are stored. A snapshot
+// may have the same of both. The cost is that of what changed between them.
+func Differing(before, after *State) iter.Seq[federation.ObjectKey] {
+	var keys []federation.ObjectKey
+	btree.Diff(before.objects, after.objects, func(_ string, a, b **held) {
+		switch {
+		case a == nil:
+			keys = append(keys, (*b).object.Key)
+		case b == nil || *a != *b:
+			keys = append(keys, (*a).object.Key)
+		}
+	})
+	return slices.Values(keys)
 }
 
 // ServiceEntries yields the ServiceEntries that could be decoded, in the order

@@ -55,9 +55,11 @@ func (l round) at(proxies Proxies, of *inputs) round {
 		return proxies.MissingSecret(l.mesh.Read, cluster, secret)
 	}
 	l.mesh.Delivered = func(keys ...federation.ObjectKey) (wanted.Delivery, bool) {
+		for _, key := range keys {
+			l.mesh.Read.Object(key)
+		}
 		d, known := proxies.Delivered(l.snapshot, keys...)
-		of.open = of.open || d.Waiting+d.Refused > 0
-		of.idle = of.idle || d.Accepted == 0
+		of.counted, of.open, of.idle = keys, d.Waiting+d.Refused > 0, d.Accepted == 0
 		return d, known
 	}
 	return l

@@ -10,7 +10,7 @@ import (
 // lastNews is what News told last. It is for one reader.
 type lastNews struct {
 	fleet    uint64
-	refusals map[fleet.Key]string // of the streams that are served
+	refusals map[fleet.Key]string // of the streams that refuse something
 }
 
 // News is part of writeback.Proxies. A proxy that refuses something else may do so because of
@@ -24,6 +24,7 @@ func (w Written) News() (n wanted.News) {
 // follow applies what changed in the fleet.
 func (h *lastNews) follow(now *fleet.Value, n *wanted.News) {
 	changes := now.ChangesSince(h.fleet)
+	n.Moved = changes.From != changes.To // what is built may be different, too
 	h.fleet = now.Version()
 	if changes.All {
 		changes.Changed, changes.Gone = slices.Collect(now.Proxies()), nil
@@ -33,22 +34,20 @@ func (h *lastNews) follow(now *fleet.Value, n *wanted.News) {
 		h.refusals = map[fleet.Key]string{}
 	}
 	for _, key := range changes.Gone {
-		n.Members, n.All = true, n.All || h.refusals[key] != ""
+		n.All = n.All || h.refusals[key] != ""
 		delete(h.refusals, key)
 	}
 	for _, p := range changes.Changed {
 		h.take(p, n)
 	}
-	n.Moved = n.Moved || len(changes.Changed)+len(changes.Gone) > 0
 }
 
 // take handles how a stream is now.
 func (h *lastNews) take(p *fleet.Proxy, n *wanted.News) {
-	before, known := h.refusals[p.Key()]
 	refuses := p.Refusals()
-	if !p.Served {
-		return
+	n.All = n.All || h.refusals[p.Key()] != refuses
+	delete(h.refusals, p.Key())
+	if refuses != "" {
+		h.refusals[p.Key()] = refuses
 	}
-	n.Members, n.All = n.Members || !known, n.All || before != refuses
-	h.refusals[p.Key()] = refuses
 }

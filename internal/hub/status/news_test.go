@@ -36,18 +36,18 @@ func TestG61NewsNameWhatChanged(t *testing.T) {
 	deliver(fleet.OpenResource{Number: 1, State: fleet.Delivered})
 	news()
 	deliver()
-	if n := news(); !n.Moved || n.All || n.Members {
+	if n := news(); !n.Moved || n.All {
 		t.Errorf("after an acknowledgement the news are %+v", n)
 	}
 	deliver(fleet.OpenResource{Number: 1, State: fleet.Accepted, Refused: true})
 	if n := news(); !n.All {
 		t.Errorf("after a refusal the news are %+v", n)
 	}
-	if n := news(); n.All || n.Moved || n.Members || len(n.Objects) > 0 {
+	if n := news(); n.All || n.Moved || len(n.Objects) > 0 {
 		t.Errorf("without a change the news are %+v", n)
 	}
 	stream.Close()
-	if n := news(); !n.All || !n.Members {
+	if n := news(); !n.All || !n.Moved {
 		t.Errorf("after a proxy that refused went the news are %+v", n)
 	}
 }

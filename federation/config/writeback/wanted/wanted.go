@@ -26,8 +26,7 @@ type News struct {
 	All      bool // of every object
 	Objects  []federation.ObjectKey
 	Services []federation.ServiceKey // of the objects that read them
-	Moved    bool                    // of those that proxies have not accepted
-	Members  bool                    // of those that no proxy gets
+	Moved    bool                    // of those that proxies have not accepted; which proxies get any may be different, too
 }
 
 // Mesh is what the status of an object is computed from.

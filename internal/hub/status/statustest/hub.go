@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/federationtest"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/internal/hub/status"
@@ -33,6 +34,7 @@ type Hub struct {
 	Server  *xds.Server
 	Fleet   *fleet.Fleet
 	Objects *status.Objects
+	conn    *grpc.ClientConn
 }
 
 // Each runs look as a subtest for every scenario with the section, at its beginning, in a bubble of
@@ -57,8 +59,18 @@ func Each(t *testing.T, section string, look func(t *testing.T, s *federationtes
 
 func serve(t *testing.T, s *federationtest.Scenario) Hub {
 	t.Helper()
+	h := Serve(t, s.Aggregate)
+	for _, proxy := range s.Proxies {
+		h.follow(t, proxy)
+	}
+	return h
+}
+
+// Serve serves proxies of the snapshots until the test ends. The test runs in a bubble of testing/synctest.
+func Serve(t *testing.T, snapshots *federation.Aggregate) Hub {
+	t.Helper()
 	h := Hub{Fleet: fleet.New()}
-	h.Server = xds.New(xds.Options{Snapshots: s.Aggregate, Fleet: h.Fleet, Logger: slog.New(slog.DiscardHandler)})
+	h.Server = xds.New(xds.Options{Snapshots: snapshots, Fleet: h.Fleet, Logger: slog.New(slog.DiscardHandler)})
 	h.Objects = &status.Objects{Hub: "hub", Proxies: h.Server}
 	g := grpc.NewServer(h.Server.ServerOptions()...)
 	h.Server.Register(g)
@@ -69,17 +81,25 @@ func serve(t *testing.T, s *federationtest.Scenario) Hub {
 		grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) { return listener.Dial(ctx, "tcp", at) }))
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	for _, proxy := range s.Proxies {
-		connect(t, conn, proxy)
-	}
+	h.conn = conn
 	return h
+}
+
+// Connect opens a stream of the proxy, and asks for its clusters and listeners.
+func (h Hub) Connect(t *testing.T, node *corev3.Node) *xdstest.Client {
+	t.Helper()
+	client, err := xdstest.Open(t.Context(), h.conn, xdstest.Options{Delta: true, Node: node})
+	must(t, err)
+	must(t, client.Send(xdstest.Request{Type: xdstest.CDS}))
+	must(t, client.Send(xdstest.Request{Type: xdstest.LDS}))
+	return client
 }
 
 // Settle gives the proxies the time, which is fake, to get what there is.
 func Settle() { <-time.NewTimer(time.Minute).C }
 
-// connect opens a stream of the proxy that asks for the routes of its listeners, too.
-func connect(t *testing.T, conn *grpc.ClientConn, proxy federationtest.Proxy) {
+// follow connects the proxy, and has it ask for the routes of its listeners, too.
+func (h Hub) follow(t *testing.T, proxy federationtest.Proxy) {
 	metadata, err := structpb.NewStruct(proxy.Metadata)
 	must(t, err)
 	l := proxy.Locality()
@@ -87,13 +107,10 @@ func connect(t *testing.T, conn *grpc.ClientConn, proxy federationtest.Proxy) {
 	for _, name := range proxy.Extensions {
 		extensions = append(extensions, &corev3.Extension{Name: name})
 	}
-	client, err := xdstest.Open(t.Context(), conn, xdstest.Options{Delta: true, Node: &corev3.Node{
+	client := h.Connect(t, &corev3.Node{
 		Id: proxy.ID, Metadata: metadata, Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone},
 		Extensions: extensions,
-	}})
-	must(t, err)
-	must(t, client.Send(xdstest.Request{Type: xdstest.CDS}))
-	must(t, client.Send(xdstest.Request{Type: xdstest.LDS}))
+	})
 	go func() {
 		for {
 			r, err := client.Receive(t.Context())
@@ -101,15 +118,15 @@ func connect(t *testing.T, conn *grpc.ClientConn, proxy federationtest.Proxy) {
 				return // the test is over
 			}
 			_ = client.Ack(r)
-			if routes := routesOf(r); len(routes) > 0 {
+			if routes := RoutesOf(r); len(routes) > 0 {
 				_ = client.Send(xdstest.Request{Type: xdstest.RDS, Names: routes})
 			}
 		}
 	}()
 }
 
-// routesOf are the names of the route configurations that the listeners refer to.
-func routesOf(r xdstest.Response) (names []string) {
+// RoutesOf are the names of the route configurations that the listeners refer to.
+func RoutesOf(r xdstest.Response) (names []string) {
 	for _, listener := range r.Resources {
 		_ = protorange.Range(listener.ProtoReflect(), func(at protopath.Values) error {
 			if m, ok := at.Index(-1).Value.Interface().(protoreflect.Message); ok {
