@@ -4,7 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -13,7 +16,8 @@ import (
 // several types, and its methods may all call each other (ADR 0040).
 const mostMethods = 25
 
-func TestTypesHaveFewMethods(t *testing.T) {
+// TestK87TypesHaveFewMethods: those that a type has from what it embeds count, whatever room that is of.
+func TestK87TypesHaveFewMethods(t *testing.T) {
 	for of, n := range countMethods(t) {
 		if n > mostMethods {
 			t.Errorf("%s has %d methods, and %d are the most: give parts of it a type of their own, or make them functions over values",
@@ -22,10 +26,10 @@ func TestTypesHaveFewMethods(t *testing.T) {
 	}
 }
 
-// typeMethods are the methods that a type declares, and the types of its package that
-// it embeds: their methods are its own.
+// typeMethods are the methods that a type declares, and the types of all rooms that it
+// embeds: their methods are its own. Types of other modules have none here.
 type typeMethods struct {
-	declared int
+	declared map[string]bool
 	embedded []string
 }
 
@@ -47,27 +51,38 @@ func countMethods(t *testing.T) map[string]int {
 	}
 	methods := map[string]int{}
 	for of := range types {
-		methods[of] = allMethods(of, types)
+		methods[of] = len(allMethods(of, types))
 	}
 	return methods
 }
 
-func allMethods(of string, types map[string]*typeMethods) int {
+// allMethods are the names of the methods of a type. Of a type of another room it has the exported ones.
+func allMethods(of string, types map[string]*typeMethods) map[string]bool {
+	all := map[string]bool{}
 	if types[of] == nil {
-		return 0
+		return all
 	}
-	n := types[of].declared
+	maps.Copy(all, types[of].declared)
 	for _, e := range types[of].embedded {
-		n += allMethods(e, types)
+		for name := range allMethods(e, types) {
+			if roomOf(e) == roomOf(of) || ast.IsExported(name) {
+				all[name] = true
+			}
+		}
 	}
-	return n
+	return all
 }
 
 func readMethods(file *ast.File, room string, types map[string]*typeMethods) {
+	rooms := roomsOf(file)
 	at := func(e ast.Expr) (string, *typeMethods) {
-		of := room + "." + typeName(e)
+		in, name := typeName(e)
+		of := room + "." + name
+		if in != "" {
+			of = rooms[in] + "." + name
+		}
 		if types[of] == nil {
-			types[of] = &typeMethods{}
+			types[of] = &typeMethods{declared: map[string]bool{}}
 		}
 		return of, types[of]
 	}
@@ -76,19 +91,19 @@ func readMethods(file *ast.File, room string, types map[string]*typeMethods) {
 		case *ast.FuncDecl:
 			if n.Recv != nil {
 				_, of := at(n.Recv.List[0].Type)
-				of.declared++
+				of.declared[n.Name.Name] = true
 			}
 			return false
 		case *ast.TypeSpec:
-			s, is := n.Type.(*ast.StructType)
-			if !is {
-				return false
-			}
+			fields, isInterface := fieldsOf(n.Type)
 			_, of := at(n.Name)
-			for _, f := range s.Fields.List {
-				if len(f.Names) == 0 {
+			for _, f := range fields {
+				switch {
+				case len(f.Names) == 0:
 					embedded, _ := at(f.Type)
 					of.embedded = append(of.embedded, embedded)
+				case isInterface:
+					of.declared[f.Names[0].Name] = true
 				}
 			}
 			return false
@@ -97,8 +112,41 @@ func readMethods(file *ast.File, room string, types map[string]*typeMethods) {
 	})
 }
 
-// typeName is the name of a type of the package, without its pointer and parameters.
-func typeName(e ast.Expr) string {
+// roomOf is the room of a type.
+func roomOf(of string) string { return of[:strings.LastIndexByte(of, '.')] }
+
+// fieldsOf are the fields of a struct, or the methods of an interface.
+func fieldsOf(e ast.Expr) (fields []*ast.Field, isInterface bool) {
+	switch e := e.(type) {
+	case *ast.StructType:
+		return e.Fields.List, false
+	case *ast.InterfaceType:
+		return e.Methods.List, true
+	}
+	return nil, false
+}
+
+// roomsOf are the rooms that the file imports, by the names that it has for them. Other packages have none.
+func roomsOf(file *ast.File) map[string]string {
+	rooms := map[string]string{}
+	for _, i := range file.Imports {
+		at, err := strconv.Unquote(i.Path.Value)
+		room, ours := strings.CutPrefix(at, module)
+		if err != nil || !ours {
+			continue
+		}
+		name := path.Base(at)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		rooms[name] = room
+	}
+	return rooms
+}
+
+// typeName is the name of a type without its pointer and parameters, and the name that the file has for its
+// package; empty for its own.
+func typeName(e ast.Expr) (in, name string) {
 	switch e := e.(type) {
 	case *ast.StarExpr:
 		return typeName(e.X)
@@ -107,7 +155,32 @@ func typeName(e ast.Expr) string {
 	case *ast.IndexListExpr:
 		return typeName(e.X)
 	case *ast.Ident:
-		return e.Name
+		return "", e.Name
+	case *ast.SelectorExpr:
+		if of, is := e.X.(*ast.Ident); is {
+			return of.Name, e.Sel.Name
+		}
 	}
-	return "of another package"
+	return "", "of another form"
+}
+
+// TestK87EmbeddedMethodsCount: an interface, and a type of another room by its exported methods, once each.
+func TestK87EmbeddedMethodsCount(t *testing.T) {
+	types := map[string]*typeMethods{}
+	for room, text := range map[string]string{
+		"low": "package low\ntype T struct{}\nfunc (*T) A() {}\nfunc (T) b() {}\ntype I interface{ C(); A() }",
+		"high/up": "package up\nimport other \"" + module + "low\"\ntype U struct { *other.T; other.I; own }\n" +
+			"type own struct{}\nfunc (own) d() {}\nfunc (U) A() {}",
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), room, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readMethods(file, room, types)
+	}
+	for of, want := range map[string][]string{"low.T": {"A", "b"}, "low.I": {"A", "C"}, "high/up.U": {"A", "C", "d"}} {
+		if got := slices.Sorted(maps.Keys(allMethods(of, types))); !slices.Equal(got, want) {
+			t.Errorf("%s has %q, want %q", of, got, want)
+		}
+	}
 }

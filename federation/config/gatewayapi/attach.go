@@ -141,7 +141,7 @@ func (v *routeView) hostsAt(l *listener) (hosts []string) {
 func (v *routeView) attachments(g *gatewayView) (all []attachment) {
 	for i, ref := range v.parents {
 		key, is := v.parentKey(ref)
-		if !is || key != g.Key && !g.hasSet(key) {
+		if !is || key != g.Key && !hasSet(g, key) {
 			continue
 		}
 		found, _ := v.attach(g, key, ref, parentField(i))

@@ -97,7 +97,7 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 		return int32(p.Number) == b.port && (!v.datagrams || p.Protocol.Transport() == federation.TransportUDP)
 	})
 	if at < 0 {
-		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d%s", host, b.port, v.needs())
+		return refuse(gateway.RouteReasonBackendNotFound, "the service %s has no port %d%s", host, b.port, needs(v))
 	}
 	if kind.Name != "Service" || v.atCaller || v.datagrams {
 		return b
@@ -116,7 +116,7 @@ func (v *routeView) resolve(r *federation.Reader, ref gateway.BackendObjectRefer
 }
 
 // needs is what a port must be for the route.
-func (v *routeView) needs() string {
+func needs(v *routeView) string {
 	if v.datagrams {
 		return " of the protocol UDP"
 	}

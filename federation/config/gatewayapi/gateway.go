@@ -263,18 +263,18 @@ func permitted(r *federation.Reader, from federation.ObjectKey, namespace, group
 func (g *gatewayView) findConflicts() {
 	lost := map[*listener]bool{}
 	for _, l := range g.listeners { // by rank
-		lost[l] = g.contested(l, func(other *listener) bool { return other.rank < l.rank && !lost[other] })
+		lost[l] = contested(g, l, func(other *listener) bool { return other.rank < l.rank && !lost[other] })
 	}
 	for _, l := range g.listeners {
 		if !lost[l] {
-			g.contested(l, func(other *listener) bool { return other != l && other.rank == l.rank && !lost[other] })
+			contested(g, l, func(other *listener) bool { return other != l && other.rank == l.rank && !lost[other] })
 		}
 	}
 }
 
 // contested reports whether the listener cannot share its port with one of the others, which
 // is a fault.
-func (g *gatewayView) contested(l *listener, by func(*listener) bool) bool {
+func contested(g *gatewayView, l *listener, by func(*listener) bool) bool {
 	for _, other := range g.listeners {
 		if !by(other) || !l.sharesPort(other) || protocolName(l.Protocol) == "" || protocolName(other.Protocol) == "" {
 			continue

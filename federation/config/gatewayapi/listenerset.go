@@ -99,7 +99,7 @@ func namespaceOf(in federation.ObjectKey, named *gateway.Namespace) string {
 }
 
 // hasSet reports whether the ListenerSet gives the Gateway listeners.
-func (g *gatewayView) hasSet(key federation.ObjectKey) bool {
+func hasSet(g *gatewayView, key federation.ObjectKey) bool {
 	return slices.ContainsFunc(g.sets, func(s *setView) bool { return s.allowed && s.Key == key })
 }
 

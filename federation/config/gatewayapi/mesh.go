@@ -29,7 +29,7 @@ func (v *routeView) serviceOf(ref gateway.ParentReference) (federation.ServiceKe
 // inMesh is the route as sidecars have it. They may send requests to each service of the mesh,
 // without a ReferenceGrant, and do what BackendTLSPolicies say of gateways no more than for
 // other requests.
-func (v *routeView) inMesh() *routeView {
+func inMesh(v *routeView) *routeView {
 	own := *v
 	own.atCaller = true
 	return &own
@@ -150,7 +150,7 @@ func (v *routeView) meshStatus(r *federation.Reader, ref gateway.ParentReference
 ) ParentStatus {
 	m := meshFor(r, v, service)
 	var why, backends faults
-	v.inMesh().backendFaults(r, &Status{}, &backends)
+	inMesh(v).backendFaults(r, &Status{}, &backends)
 	if _, exists := m.target(ref); !exists {
 		why.add(accepted, string(gateway.RouteReasonNoMatchingParent), field, "there is no service %s, or it has no such port", service.Hostname)
 	} else if m.taken(v) {

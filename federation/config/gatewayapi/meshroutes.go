@@ -39,9 +39,9 @@ func (m *meshView) object(oldest *routeView) *config.Object {
 	var requests, connections []*routeView
 	for _, v := range m.used() {
 		if v.isHTTP() {
-			requests = append(requests, v.inMesh())
+			requests = append(requests, inMesh(v))
 		} else {
-			connections = append(connections, v.inMesh())
+			connections = append(connections, inMesh(v))
 		}
 	}
 	if len(requests) > 0 {

@@ -37,7 +37,7 @@ func (p *tlsPolicy) translate(r *federation.Reader) (m made) {
 	}
 	m.status.Conditions = why.conditions(accepted, resolved)
 	for _, g := range p.gateways(r, services) {
-		m.status.Parents = append(m.status.Parents, g.ancestor(m.status.Conditions))
+		m.status.Parents = append(m.status.Parents, ancestor(g, m.status.Conditions))
 	}
 	return m
 }
@@ -108,7 +108,7 @@ func (p *tlsPolicy) gateways(r *federation.Reader, services []string) (all []*ga
 				if v == nil || o.Key.Cluster != p.Key.Cluster {
 					continue
 				}
-				for _, g := range v.gateways(r) {
+				for _, g := range gateways(v, r) {
 					if !seen[g.Key] {
 						seen[g.Key] = true
 						all = append(all, g)
@@ -122,7 +122,7 @@ func (p *tlsPolicy) gateways(r *federation.Reader, services []string) (all []*ga
 }
 
 // gateways are those of the hub to which the route attaches.
-func (v *routeView) gateways(r *federation.Reader) (all []*gatewayView) {
+func gateways(v *routeView, r *federation.Reader) (all []*gatewayView) {
 	for i, ref := range v.parents {
 		key, is := v.parentKey(ref)
 		if !is {
@@ -138,7 +138,7 @@ func (v *routeView) gateways(r *federation.Reader) (all []*gatewayView) {
 }
 
 // ancestor is how a policy is for the Gateway.
-func (g *gatewayView) ancestor(conditions []Condition) ParentStatus {
+func ancestor(g *gatewayView, conditions []Condition) ParentStatus {
 	group, of := gateway.Group(gateway.GroupName), gateway.Kind(federation.GatewayAPI.Gateway.Name)
 	namespace := gateway.Namespace(g.Key.Namespace)
 	return ParentStatus{

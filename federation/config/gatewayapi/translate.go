@@ -86,7 +86,7 @@ func (g *gatewayView) routesAt(r *federation.Reader) (slots map[slot][]*routeVie
 		for _, a := range v.attachments(g) {
 			attached[a.at]++
 			for _, host := range a.hosts {
-				if !g.belongsElsewhere(g.listeners[a.at], host) {
+				if !belongsElsewhere(g, g.listeners[a.at], host) {
 					slots[slot{a.at, host}] = append(slots[slot{a.at, host}], v)
 				}
 			}
@@ -125,7 +125,7 @@ func (g *gatewayView) translate(r *federation.Reader) (m made) {
 			continue
 		}
 		m.objects = append(m.objects, g.server(l, l.host))
-		if at := (slot{i, l.host}); l.routesHTTP() && slots[at] == nil && g.isNarrower(l) {
+		if at := (slot{i, l.host}); l.routesHTTP() && slots[at] == nil && isNarrower(g, l) {
 			slots[at] = []*routeView{} // its requests are not those of the wider listener
 		}
 	}
@@ -178,14 +178,14 @@ func (g *gatewayView) usableRoutes(at slot, routes []*routeView) (used []*routeV
 
 // belongsElsewhere reports whether a listener of the same port is more specific for the host:
 // requests for the host are those of that listener alone.
-func (g *gatewayView) belongsElsewhere(l *listener, host string) bool {
+func belongsElsewhere(g *gatewayView, l *listener, host string) bool {
 	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
 		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && covers(l.host, o.host) && covers(o.host, host)
 	})
 }
 
 // isNarrower reports whether another listener of the port is for the host of this one, too.
-func (g *gatewayView) isNarrower(l *listener) bool {
+func isNarrower(g *gatewayView, l *listener) bool {
 	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
 		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && covers(o.host, l.host)
 	})
