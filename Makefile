@@ -76,7 +76,7 @@ UNIT := -short -trimpath -vet off -p 4 -parallel $(PARALLEL) -timeout 5m '-ldfla
   '-gcflags=isthmus.dev/isthmus/...=-N -l -dwarf=false'
 # As with TESTS, the packages that take longest come first.
 FIRST := $(addprefix isthmus.dev/isthmus/,xds/envoy graph federation/config/schema federation/config/gatewayapi federation/config/apply $\
-  graph/transport federation/config/memory internal/access)
+  graph/transport federation/config/configtest/memory internal/access)
 .PHONY: test-unit
 test-unit: export CGO_ENABLED = 0
 test-unit: ## Run the tests that need no real program.

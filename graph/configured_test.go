@@ -9,7 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/graph"
 	"isthmus.dev/isthmus/graph/model"

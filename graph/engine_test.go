@@ -15,7 +15,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
-	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

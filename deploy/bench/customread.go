@@ -13,9 +13,9 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/kind"
-	"isthmus.dev/isthmus/federation/config/memory"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 )

@@ -9,7 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
-	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 )
 
 // TestSeed7 has a private entry: its own namespace alone sees the service.

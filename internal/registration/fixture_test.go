@@ -14,8 +14,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 	"isthmus.dev/isthmus/federation/config/kind"
-	"isthmus.dev/isthmus/federation/config/memory"
 	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/internal/registration"
 )

@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
-	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 )
 
 var entryOfFile = federation.ServiceKey{Hostname: "a.example.com", Namespace: "shop"}

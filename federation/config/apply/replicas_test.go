@@ -16,8 +16,8 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 	"isthmus.dev/isthmus/federation/config/etcd"
-	"isthmus.dev/isthmus/federation/config/memory"
 )
 
 // store opens an embedded etcd until the test ends.

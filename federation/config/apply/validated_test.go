@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/config/configtest"
-	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 )
 
 // smuggled is a commit of an object that nobody validated.

@@ -16,9 +16,9 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/configtest"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/ingress"
-	"isthmus.dev/isthmus/federation/config/memory"
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
 )
 

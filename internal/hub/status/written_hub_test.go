@@ -21,10 +21,10 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 	"isthmus.dev/isthmus/federation/config/crd"
 	"isthmus.dev/isthmus/federation/config/gatewayapi"
 	"isthmus.dev/isthmus/federation/config/kind"
-	"isthmus.dev/isthmus/federation/config/memory"
 	"isthmus.dev/isthmus/federation/config/writeback"
 	"isthmus.dev/isthmus/internal/hub/status"
 	"isthmus.dev/isthmus/internal/hub/status/statustest"

@@ -11,7 +11,7 @@ import (
 
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/configtest"
-	"isthmus.dev/isthmus/federation/config/memory"
+	"isthmus.dev/isthmus/federation/config/configtest/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
