@@ -4,16 +4,11 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"isthmus.dev/isthmus/deploy/testbed"
-	"isthmus.dev/isthmus/internal/kube"
 )
 
 func TestEveryPhaseIsDocumented(t *testing.T) {
@@ -109,65 +104,5 @@ func areSaid(t *testing.T, said []string, messages [][]string) {
 				}
 			}
 		}
-	}
-}
-
-// TestTheKubeconfigOfTheGuideIsAccepted fills in what the commands would.
-func TestTheKubeconfigOfTheGuideIsAccepted(t *testing.T) {
-	_, rest, found := strings.Cut(read(t, "getting-started.md"), "<<EOF\n")
-	written, _, ended := strings.Cut(rest, "\nEOF\n")
-	if !found || !ended {
-		t.Fatal("the guide writes no kubeconfig")
-	}
-	access := testbed.Access{CA: testbed.NewAuthority(t, "ca").PEM}
-	ca := regexp.MustCompile(`certificate-authority-data: (\S+)`).FindStringSubmatch(string(access.Kubeconfig()))[1]
-	written = strings.NewReplacer("$server", "https://10.0.0.1:6443", "$ca", ca, "$token", "abc.def.ghi").Replace(written)
-	credentials, err := kube.Parse([]byte(written), kube.ParseOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if credentials.Server != "https://10.0.0.1:6443" || credentials.Token.Reveal() != "abc.def.ghi" || len(credentials.CA) == 0 ||
-		len(credentials.Ignored) > 0 {
-		t.Errorf("it holds %+v", credentials)
-	}
-}
-
-// TestConsulAsInTheGuide runs a hub with the guide's policy and config file.
-func TestConsulAsInTheGuide(t *testing.T) {
-	page := read(t, "getting-started.md")
-	policy := blocksOf(page, "hcl")
-	i := slices.IndexFunc(blocksOf(page, "yaml"), func(text string) bool { return strings.Contains(text, "provider: Consul") })
-	if len(policy) != 1 || i < 0 {
-		t.Fatal("the guide has no policy or no config file for Consul")
-	}
-	consul := testbed.StartConsul(t, testbed.ConsulOptions{ACL: true, TLS: true})
-	consul.Put("/v1/catalog/register", map[string]any{
-		"Node": "vm-1", "Address": "10.55.0.1", "Service": map[string]any{"ID": "web-1", "Service": "web", "Port": 80},
-	})
-	token, _ := consul.NewToken(policy[0])
-	dir := shortDir(t)
-	write(t, filepath.Join(dir, "dc1.token"), []byte(token+"\n"))
-	write(t, filepath.Join(dir, "consul-ca.crt"), consul.CA)
-	config := strings.NewReplacer("https://consul.example:8501", consul.URL, "/etc/isthmus/", dir+"/").Replace(blocksOf(page, "yaml")[i])
-	h := startHub(t, "--config", write(t, filepath.Join(dir, "isthmus.yaml"), []byte(config)))
-	var a struct {
-		Data struct {
-			Cluster *struct {
-				Status struct{ Phase, Message string }
-			}
-			Services struct {
-				Nodes []struct{ Hostname, Namespace string }
-			}
-		}
-	}
-	h.await(t, "Consul to be read", `{ cluster(clusterID: "dc1") { status { phase message } } services { nodes { hostname namespace } } }`,
-		&a, func() error {
-			if a.Data.Cluster == nil || a.Data.Cluster.Status.Phase != "READY" || len(a.Data.Services.Nodes) != 1 {
-				return os.ErrNotExist
-			}
-			return nil
-		})
-	if s := a.Data.Services.Nodes[0]; s.Hostname != "web.shop.svc.cluster.local" || s.Namespace != "shop" {
-		t.Errorf("web of Consul is %+v", s)
 	}
 }

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -160,65 +159,6 @@ func clientOf(operators, ca *testbed.Authority) *tls.Config {
 	return config
 }
 
-// TestReaderReadsACluster gives a hub the token of the manifest's account and
-// nothing else.
-func TestReaderReadsACluster(t *testing.T) {
-	manifest, err := os.ReadFile(readerFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kube := testbed.StartKube(t, testbed.KubeOptions{})
-	kube.Apply(string(manifest),
-		"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{name: http, port: 80}]}\n",
-		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"web-1","namespace":"default",
-		"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.44.0.1"]}]}`)
-	made := kube.Do(http.MethodPost, "/api/v1/namespaces/isthmus/serviceaccounts/isthmus-reader/token",
-		[]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`))
-	var request struct{ Status struct{ Token string } }
-	if err := json.Unmarshal(made.Body, &request); err != nil || request.Status.Token == "" {
-		t.Fatalf("making a token: %v: %s", err, made.Body)
-	}
-	reader := kube.Admin
-	reader.Cert, reader.Key, reader.Token = nil, nil, request.Status.Token
-
-	dir := shortDir(t)
-	write(t, filepath.Join(dir, "c1.yaml"), reader.Kubeconfig())
-	h := startHub(t, "--kubeconfig-dir", dir)
-	var a struct {
-		Data struct {
-			Cluster *struct {
-				Status struct{ Phase, Message string }
-			}
-			Services struct {
-				Nodes []struct {
-					Hostname  string
-					Endpoints struct{ TotalCount int }
-				}
-			}
-		}
-	}
-	h.await(t, "the cluster to be read",
-		`{ cluster(clusterID: "c1") { status { phase message } } services { nodes { hostname endpoints { totalCount } } } }`, &a, func() error {
-			if a.Data.Cluster == nil || a.Data.Cluster.Status.Phase != "READY" {
-				return fmt.Errorf("%+v", a.Data.Cluster)
-			}
-			if found := fmt.Sprint(a.Data.Services.Nodes); !strings.Contains(found, "{web.default.svc.cluster.local {1}}") {
-				return fmt.Errorf("it has %s", found)
-			}
-			return nil
-		})
-
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: must(reader.TLS()), DisableKeepAlives: true}}
-	for _, path := range []string{
-		"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces/default", "/api/v1/namespaces/default/services/web",
-		"/apis/apps/v1/deployments",
-	} {
-		if status := statusWith(t, client, kube.URL+path, reader.Token); status != http.StatusForbidden {
-			t.Errorf("GET %s is answered %d", path, status)
-		}
-	}
-}
-
 // TestReaderGrantsWhatIsRead: the role has what the registry lists and watches,
 // and nothing more.
 func TestReaderGrantsWhatIsRead(t *testing.T) {
@@ -301,19 +241,4 @@ func must[T any](value T, err error) T {
 		panic(err)
 	}
 	return value
-}
-
-func statusWith(t *testing.T, client *http.Client, url, token string) int {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	answer, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer.Body.Close()
-	return answer.StatusCode
 }

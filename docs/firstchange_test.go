@@ -32,14 +32,19 @@ var savedAs = regexp.MustCompile("(?:^|\\s)as\\s+`([^`]+)`[^`]*:\\s*$")
 func steps(page string) []step {
 	var all []step
 	found, _ := blocks(page)
-	for _, b := range found {
+	for i, b := range found {
 		name := savedAs.FindStringSubmatch(b.before)
 		switch {
 		case name != nil:
 			all = append(all, step{command: fmt.Sprintf("cat > %s <<'END_OF_FILE'\n%sEND_OF_FILE\n", name[1], b.text)})
 		case b.lang == "sh", b.lang == "bash":
 			all = append(all, step{command: b.text})
+		case b.lang == "graphql":
+			all = append(all, step{command: "cat > ~/page.graphql <<'END_OF_FILE'\n" + b.text +
+				"END_OF_FILE\nisthmus query -f ~/page.graphql > ~/answer.json\n"})
 		case b.lang == "text" && len(all) > 0 && strings.HasSuffix(b.before, "prints:\n"):
+			all[len(all)-1].prints, all[len(all)-1].shown = b.text, true
+		case b.lang == "json" && i > 0 && found[i-1].lang == "sh" && (b.before == "" || strings.HasSuffix(b.before, "formatted:\n")):
 			all[len(all)-1].prints, all[len(all)-1].shown = b.text, true
 		case b.lang == "console":
 			for _, text := range strings.Split("\n"+b.text, "\n$ ")[1:] {
@@ -123,6 +128,16 @@ func lasting(text string) string {
 	return strings.TrimSpace(text)
 }
 
+// recipeOfRun is the arguments with which make run starts the hub.
+func recipeOfRun(t *testing.T) string {
+	t.Helper()
+	recipe := regexp.MustCompile(`(?m)^run: build .*\n\t@\$\(BIN\) (.*)$`).FindStringSubmatch(read(t, "../Makefile"))
+	if recipe == nil {
+		t.Fatal("the Makefile has no recipe of make run")
+	}
+	return recipe[1]
+}
+
 // TestTheFirstConfigChangeIsAsTold follows the guide word by word on a machine of
 // its own: what make run starts, every command, and what each prints.
 func TestTheFirstConfigChangeIsAsTold(t *testing.T) {
@@ -133,14 +148,13 @@ func TestTheFirstConfigChangeIsAsTold(t *testing.T) {
 	if err := os.Symlink(binary.Path(t), filepath.Join(dir, "bin", "isthmus")); err != nil {
 		t.Fatal(err)
 	}
-	recipe := regexp.MustCompile(`(?m)^run: build .*\n\t@\$\(BIN\) (.*)$`).FindStringSubmatch(read(t, "../Makefile"))
 	all := steps(read(t, firstChange))
-	if recipe == nil || len(all) < 20 || all[0].command != "make run\n" {
-		t.Fatalf("the recipe is %q, the guide has %d steps: %+v", recipe, len(all), all)
+	if len(all) < 20 || all[0].command != "make run\n" {
+		t.Fatalf("the guide has %d steps: %+v", len(all), all)
 	}
 	ready := machine.Client(nil)
 	testbed.StartProgram(t, testbed.ProgramOptions{
-		Name: "hub", Path: binary.Path(t), Args: strings.Fields(recipe[1]), Dir: dir, Namespace: machine,
+		Name: "hub", Path: binary.Path(t), Args: strings.Fields(recipeOfRun(t)), Dir: dir, Namespace: machine,
 		Ready: func(ctx context.Context) error { return get(ctx, ready, "http://127.0.0.1:8081/readyz") },
 	})
 	envoy, installed, err := toolset.Locate("envoy")

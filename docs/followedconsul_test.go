@@ -1,13 +1,8 @@
 package docs
 
 import (
-	"net/netip"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"isthmus.dev/isthmus/deploy/testbed"
-	"isthmus.dev/isthmus/deploy/testbed/toolset"
 )
 
 // writes has the reader write a file with the block of a page that has the text.
@@ -50,23 +45,10 @@ func (m *readersMachine) withOwn(pairs ...string) {
 func TestU63ADatacenterIsServedAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.AddLocal("10.0.0.7")
-	consul := testbed.StartConsul(t, testbed.ConsulOptions{
-		ACL: true, TLS: true, Namespace: m.Namespace, Address: netip.MustParseAddr("10.0.0.7"),
-	})
-	consul.Put("/v1/catalog/register", map[string]any{
-		"Node": "vm-1", "Address": "10.55.0.1", "Service": map[string]any{"ID": "web-1", "Service": "web", "Port": 80},
-	})
-	write(t, filepath.Join(m.dir, "work", "consul-ca.crt"), consul.CA)
-	path, installed, err := toolset.Locate(toolset.Consul)
-	if err != nil || !installed {
-		t.Fatalf("there is no Consul: %v", err)
-	}
-	m.shim(t, "consul", "exec "+path+` "$@"`)
+	consul := m.hasConsul(t, "10.0.0.7")
 	m.installs(t)
-	m.types("export CONSUL_HTTP_ADDR=" + consul.URL + " CONSUL_CACERT=$PWD/consul-ca.crt CONSUL_HTTP_TOKEN=" + consul.Token)
-	m.writes(t, "isthmus-reader.hcl", "getting-started.md", "hcl", "service_prefix")
-	m.reads(t, "getting-started.md", "## 3. Attach a Consul datacenter", "## 4. Connect an Envoy")
+	m.reads(t, gettingStarted, "## 3. Attach a Consul datacenter",
+		"Add the datacenter to the config file. Save both clusters as `isthmus.yaml`:")
 	m.typesOfConsul(t, "## Attach a cluster")
 	m.types("again 'isthmus describe cluster dc1 | grep READY'\nagain 'isthmus get services -A | grep web.service.consul'")
 	m.types("consul acl token create -policy-name isthmus-reader -format json | jq -r .SecretID > new.token")

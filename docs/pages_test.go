@@ -2,11 +2,13 @@ package docs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -44,7 +46,7 @@ func newMachine(t *testing.T) *readersMachine {
 		}
 	}
 	m.shim(t, "sudo", `exec "$@"`)
-	m.shim(t, "make", `[ "$*" = build ]`)
+	m.shim(t, "make", `[ "$*" = build ] || { [ "$*" = run ] && exec bin/isthmus `+recipeOfRun(t)+"; }")
 	return m
 }
 
@@ -97,12 +99,16 @@ func (m *readersMachine) reads(t *testing.T, page, from, until string) {
 
 var (
 	// runsOn are programs that do not end: the reader opens another terminal.
-	runsOn = regexp.MustCompile(`(?m)^(?:(?:bin/)?isthmus serve|envoy) .*$`)
+	runsOn = regexp.MustCompile(`(?m)^(?:make run|(?:bin/)?isthmus serve|envoy -c)\b(?:[^\n\\]|\\[\n -~])*$`)
+	// serves are those that start a hub: the reader pressed Ctrl-C to end the one before.
+	serves = regexp.MustCompile(`^(?:make run|(?:bin/)?isthmus serve)\b`)
 	// asks are commands that a reader repeats until they succeed: the hub may have just started.
-	asks = regexp.MustCompile(`(?m)^(?:(?:bin/)?isthmus (?:status|get|explain|describe|ca show|proxy config|cluster attach)|curl)\b.*$`)
+	asks = regexp.MustCompile(`(?m)^(?:(?:bin/)?isthmus (?:status|get|explain|describe|query|ca show|proxy config|cluster attach)|curl)\b` +
+		`(?:[^\n<\\]|\\[\n -~])*$`)
 )
 
-const repeats = `again() {
+const repeats = `end_hub() { [ -z "$hub" ] || { kill $hub && wait $hub; } 2>/dev/null || true; }
+again() {
   for i in $(seq 200); do
     eval "$1" >"$D/out" 2>&1 && { cat "$D/out"; return 0; }
     sleep 0.2
@@ -129,7 +135,13 @@ func (m *readersMachine) do(t *testing.T, private bool, env ...string) {
 	}
 	fmt.Fprintf(&script, "D=%[1]s/tmp\nL=%[1]s/lib\ncd %[1]s/work\n%[2]s", m.dir, repeats)
 	for i, s := range m.steps {
-		command := runsOn.ReplaceAllString(s.command, fmt.Sprintf("$0 >>$$L/program%d.log 2>&1 &", i))
+		command := runsOn.ReplaceAllStringFunc(s.command, func(line string) string {
+			line += " >>" + m.logOf(i) + " 2>&1 &"
+			if serves.MatchString(line) {
+				line = "end_hub\n" + line + " hub=$!"
+			}
+			return line
+		})
 		command = asks.ReplaceAllStringFunc(command, func(line string) string {
 			return "again '" + strings.ReplaceAll(line, "'", `'\''`) + "'"
 		})
@@ -164,12 +176,28 @@ func (m *readersMachine) do(t *testing.T, private bool, env ...string) {
 		if 2*i+1 >= len(parts) {
 			t.Fatalf("step %d is not reached: %s", i+1, s.command)
 		}
-		if printed := parts[2*i]; parts[2*i+1] != "0" {
+		printed := parts[2*i]
+		if s.shown && runsOn.MatchString(s.command) {
+			printed += read(t, m.logOf(i))
+		}
+		if parts[2*i+1] != "0" {
 			t.Fatalf("step %d fails: %s\n%s", i+1, s.command, printed)
-		} else if s.shown && !strings.Contains(versionless(printed), versionless(s.prints)) {
+		}
+		if s.shown && !sameJSON(printed, s.prints) && !strings.Contains(versionless(printed), versionless(s.prints)) {
 			t.Errorf("step %d: %s prints\n%s\nand the page shows\n%s", i+1, s.command, printed, s.prints)
 		}
 	}
+}
+
+// logOf is what a program that a step starts prints.
+func (m *readersMachine) logOf(step int) string {
+	return filepath.Join(m.dir, "lib", fmt.Sprintf("program%d.log", step))
+}
+
+// sameJSON compares two answers in JSON.
+func sameJSON(got, want string) bool {
+	var a, b any
+	return json.Unmarshal([]byte(got), &a) == nil && json.Unmarshal([]byte(want), &b) == nil && reflect.DeepEqual(a, b)
 }
 
 // showLogs shows what programs in the background wrote, if the test has failed.
@@ -185,9 +213,9 @@ func (m *readersMachine) showLogs(t *testing.T) {
 	}
 }
 
-var versions = regexp.MustCompile(`(version|revision) [0-9a-z.+-]+`)
+var versions = regexp.MustCompile(`(version|revision) [0-9a-z.+-]+|(isthmus) \S+ (runs)`)
 
-func versionless(text string) string { return lasting(versions.ReplaceAllString(text, "$1")) }
+func versionless(text string) string { return lasting(versions.ReplaceAllString(text, "$1$2 $3")) }
 
 // systemctl does for the unit of the page what systemd would, and has systemd check it where it is installed.
 const systemctl = `unit=/etc/systemd/system/isthmus.service
@@ -296,7 +324,8 @@ func TestM19ClustersAreUsedAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.AddLocal("10.0.0.7")
-	kubeconfigs := m.clusterOfWeb(t, "c1", "10.0.0.6", "10.0.0.8") + ":" + m.clusterOfWeb(t, "c2", "10.0.0.4", "10.0.0.5")
+	kubeconfig1, _ := m.clusterOfWeb(t, "c1", "10.0.0.6", "10.0.0.8")
+	kubeconfig2, _ := m.clusterOfWeb(t, "c2", "10.0.0.4", "10.0.0.5")
 	m.types("kubectl --context c1 apply -f deploy/kubernetes/reader.yaml")
 	m.types(`cat > token.sh <<'END'
 token=$(kubectl --context c1 create token isthmus-reader -n isthmus)
@@ -317,27 +346,27 @@ kubectl config view --raw --minify --context c2 > clusters/c2.yaml`)
 	}
 	m.reads(t, "multi-cluster-services.md", "## Export a service", "## What proxies get")
 	m.types("isthmus get services -A | grep clusterset.local")
-	m.do(t, false, "KUBECONFIG="+kubeconfigs)
+	m.do(t, false, "KUBECONFIG="+kubeconfig1+":"+kubeconfig2)
 }
 
 // clusterOfWeb starts an API server that has the kinds of the pages, and a Service web whose endpoint answers as web-of-CLUSTER. It
 // returns the path of a kubeconfig with a context of the cluster's name.
-func (m *readersMachine) clusterOfWeb(t *testing.T, name, server, endpoint string) string {
+func (m *readersMachine) clusterOfWeb(t *testing.T, name, server, endpoint string) (kubeconfig string, kube *testbed.Kube) {
 	t.Helper()
 	m.AddLocal(server)
 	m.AddLocal(endpoint)
-	kube := testbed.StartKube(t, testbed.KubeOptions{Name: name, Namespace: m.Namespace, Address: netip.MustParseAddr(server)})
+	kube = testbed.StartKube(t, testbed.KubeOptions{Name: name, Namespace: m.Namespace, Address: netip.MustParseAddr(server)})
 	testbed.StartEcho(t, testbed.EchoOptions{
-		Name: "web-of-" + name, Namespace: m.Namespace, Address: netip.MustParseAddr(endpoint), HTTP: []int{8080},
+		Name: "web-of-" + name, Namespace: m.Namespace, Address: netip.MustParseAddr(endpoint), HTTP: []int{9080}, // 8080 is the hub's
 	})
 	for _, module := range []string{"gateway-api", "mcs-api"} {
 		kube.Apply(testbed.Definitions(t, "../federation/config/schema/crds/"+module+".json.gz")...)
 	}
 	kube.Apply(
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
-		"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{name: http, port: 80, targetPort: 8080}]}\n",
+		"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{name: http, port: 80, targetPort: 9080}]}\n",
 		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","addressType":"IPv4","metadata":{"name":"web-1","namespace":"shop",
-		"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["`+endpoint+`"]}]}`)
+		"labels":{"kubernetes.io/service-name":"web"}},"ports":[{"name":"http","port":9080}],"endpoints":[{"addresses":["`+endpoint+`"]}]}`)
 	named := regexp.MustCompile(`\bdefault\b`).ReplaceAll(kube.Kubeconfig(), []byte(name))
-	return write(t, filepath.Join(m.dir, name+".kubeconfig"), named)
+	return write(t, filepath.Join(m.dir, name+".kubeconfig"), named), kube
 }
