@@ -14,7 +14,7 @@ type TLS struct{ CA, Cert, Key string }
 // config reads the files. A CA file without a certificate is
 // an error: it never means that nothing is verified.
 func (t TLS) config() (*tls.Config, error) {
-	config, err := keyfile.ClientTLS(t).Config()
+	config, err := keyfile.ClientTLS{CA: t.CA, Cert: t.Cert, Key: t.Key}.Config()
 	if err != nil {
 		return nil, fmt.Errorf("reading the files for TLS: %w", err)
 	}

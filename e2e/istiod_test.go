@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,6 +97,49 @@ spec:
 	answer := caller.Get("http://10.96.0.10:8080/", "Host", "web.shop.svc.cluster.local:8080")
 	if got := answer.Echo(t).Header.Get("X-Route"); got != "of-the-hub" {
 		t.Errorf("the route is %q", got)
+	}
+	noPanic(t, w.hub)
+}
+
+// TestM23IstiodIsRead has a hub read the configuration of a real istiod, whose cluster has it as custom resources. A
+// sidecar of the hub takes the route that istiod has.
+func TestM23IstiodIsRead(t *testing.T) {
+	t.Parallel()
+	authority := testbed.NewAuthority(t, "mesh")
+	folder, dir := authority.Folder(t), t.TempDir()
+	w := newAgentCluster(t)
+	w.kube.Apply(testbed.Definitions(t, "../federation/config/schema/crds/istio.json.gz", "virtualservices.networking.istio.io")...)
+	w.kube.Apply(`apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [web.shop.svc.cluster.local]
+  http: [{headers: {request: {set: {x-route: of-istiod}}}, route: [{destination: {host: web.shop.svc.cluster.local}}]}]
+`)
+	istiod := w.istiod(w.kube, folder, "")
+	cert, key := authority.Issue(testbed.Subject{Name: "isthmus", Hosts: []string{"spiffe://cluster.local/ns/istio-system/sa/isthmus"}})
+	for name, content := range map[string][]byte{"ca.crt": authority.PEM, "hub.crt": cert, "hub.key": key} {
+		write(t, filepath.Join(dir, name), string(content))
+	}
+	w.hub = w.startHub(fmt.Sprintf(`identity: {ca: files, caDir: %s}
+mcp:
+  servers:
+  - name: istiod
+    address: %s
+    tls: {ca: %[3]s/ca.crt, cert: %[3]s/hub.crt, key: %[3]s/hub.key, serverName: %s}
+`, folder, istiod.XDS, dir, testbed.IstiodName))
+	server, caller := w.pod("server"), w.pod("client")
+	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
+	server.agent.WaitReady(patience)
+	caller.agent.WaitReady(patience)
+	awaitCall(t, caller, "10.96.0.10", "web", "client")
+	answer := caller.Get("http://10.96.0.10:8080/", "Host", "web.shop.svc.cluster.local:8080")
+	if got := answer.Echo(t).Header.Get("X-Route"); got != "of-istiod" {
+		t.Errorf("the route is %q", got)
+	}
+	data, err := (&hub{Hub: w.hub}).operate(`{configSources {name problems {code message}}}`, nil)
+	if err != nil || !strings.Contains(string(data), "MCP istiod") || strings.Contains(string(data), `"code"`) {
+		t.Errorf("the sources are %s, %v", data, err)
 	}
 	noPanic(t, w.hub)
 }

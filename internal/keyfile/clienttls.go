@@ -10,9 +10,10 @@ import (
 
 // ClientTLS names the files of the client's side of TLS.
 type ClientTLS struct {
-	CA   string `yaml:"ca"`
-	Cert string `yaml:"cert"`
-	Key  string `yaml:"key"`
+	CA         string `yaml:"ca"`
+	Cert       string `yaml:"cert"`
+	Key        string `yaml:"key"`
+	ServerName string `yaml:"serverName"` // in the server's certificate; empty: the host of its address
 }
 
 // Config reads the files; nothing named is nil. A named CA file replaces the system's
@@ -21,7 +22,7 @@ func (c ClientTLS) Config() (*tls.Config, error) {
 	if c == (ClientTLS{}) {
 		return nil, nil
 	}
-	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if c.CA != "" {
 		pem, err := os.ReadFile(c.CA)
 		if err != nil {
