@@ -70,13 +70,18 @@ func (s *Service) appendInstances(found []Instance, p ServicePort, collection []
 // collection is contained in everything.
 func MatchesLabels(labels map[string]string, collection []map[string]string) bool {
 	return len(collection) == 0 || slices.ContainsFunc(collection, func(set map[string]string) bool {
-		for k, v := range set {
-			if have, ok := labels[k]; !ok || have != v {
-				return false
-			}
-		}
-		return true
+		return HasLabels(labels, set)
 	})
+}
+
+// HasLabels reports whether all of the wanted labels are there.
+func HasLabels(labels, wanted map[string]string) bool {
+	for k, v := range wanted {
+		if have, ok := labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
 }
 
 // AccountsFor returns the accounts that run the service on the given ports: its

@@ -12,6 +12,7 @@ import (
 const (
 	CodeWorkloadUnhealthy = "WORKLOAD_UNHEALTHY" // the agent of the workload does not report that it is healthy
 	CodeHubFault          = "HUB_FAULT"          // the hub panicked over the object, or cannot build what it asks for
+	CodeNotHonoured       = "NOT_HONOURED"       // a field of the object has no effect
 	CodeMoreProblems      = "MORE_PROBLEMS"      // the object has more than are listed
 )
 

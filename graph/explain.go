@@ -63,9 +63,6 @@ func servicesOfEndpoints(from *federation.Snapshot, host federation.Hostname) ma
 	return all
 }
 
-// notSupported is the code of a finding about a field that has no effect.
-const notSupported = "NOT_HONOURED"
-
 // about are the findings of the services of a hostname, of the objects that name it,
 // and of those that decide about its endpoints.
 func about(ctx context.Context, of Config, host federation.Hostname, all []federation.Explanation) []apply.Finding {
@@ -84,7 +81,7 @@ func about(ctx context.Context, of Config, host federation.Hostname, all []feder
 			continue
 		}
 		for _, n := range of.NotHonoured(from, o) {
-			found = append(found, apply.Finding{Code: notSupported, Severity: apply.Warning, Message: n.Reason, Key: o.Key, Field: n.Field})
+			found = append(found, apply.Finding{Code: federation.CodeNotHonoured, Severity: apply.Warning, Message: n.Reason, Key: o.Key, Field: n.Field})
 		}
 	}
 	return distinct(found)

@@ -123,20 +123,11 @@ func (s *State) ServiceEntries() iter.Seq2[federation.ObjectKey, *networking.Ser
 func (s *State) Gateways(labels map[string]string) iter.Seq2[federation.ObjectKey, *networking.Gateway] {
 	return func(yield func(federation.ObjectKey, *networking.Gateway) bool) {
 		for key, g := range decoded[*networking.Gateway](s, federation.GatewayKind) {
-			if carries(labels, g.GetSelector()) && !yield(key, g) {
+			if federation.HasLabels(labels, g.GetSelector()) && !yield(key, g) {
 				return
 			}
 		}
 	}
-}
-
-func carries(labels, wanted map[string]string) bool {
-	for k, v := range wanted {
-		if has, ok := labels[k]; !ok || has != v {
-			return false
-		}
-	}
-	return true
 }
 
 func decoded[T any](s *State, kind federation.Kind) iter.Seq2[federation.ObjectKey, T] {

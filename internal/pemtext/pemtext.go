@@ -1,8 +1,9 @@
-// Package pemtext reads texts of several PEM blocks.
+// Package pemtext reads texts of several PEM blocks, and makes pools of certificates.
 package pemtext
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/pem"
 	"iter"
 )
@@ -36,4 +37,13 @@ func Whole(text []byte) iter.Seq[*pem.Block] {
 			}
 		}
 	}
+}
+
+// Pool has these certificates.
+func Pool(certificates []*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, c := range certificates {
+		pool.AddCert(c)
+	}
+	return pool
 }

@@ -59,19 +59,11 @@ func (r *connectRoots) verify(presented []*x509.Certificate, now time.Time) erro
 		return errors.New("it is that of an authority")
 	}
 	o := x509.VerifyOptions{
-		Roots: poolOf(r.roots), Intermediates: poolOf(slices.Concat(presented[1:], r.intermediates)),
+		Roots: pemtext.Pool(r.roots), Intermediates: pemtext.Pool(slices.Concat(presented[1:], r.intermediates)),
 		CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	_, err := leaf.Verify(o)
 	return err
-}
-
-func poolOf(all []*x509.Certificate) *x509.CertPool {
-	pool := x509.NewCertPool()
-	for _, c := range all {
-		pool.AddCert(c)
-	}
-	return pool
 }
 
 // rootList is what Consul says about its CA.

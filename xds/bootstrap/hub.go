@@ -11,10 +11,11 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 const (
@@ -69,7 +70,7 @@ func (o *Options) staticResources() *bootstrapv3.Bootstrap_StaticResources {
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{ClusterName: hubCluster, Endpoints: []*endpointv3.LocalityLbEndpoints{{
 			LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: o.Hub.dialled()}}}},
 		}}},
-		TypedExtensionProtocolOptions: map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": pack(&httpv3.HttpProtocolOptions{
+		TypedExtensionProtocolOptions: map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": resource.Any(&httpv3.HttpProtocolOptions{
 			UpstreamProtocolOptions: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: http2()},
 			}},
@@ -83,7 +84,7 @@ func (o *Options) staticResources() *bootstrapv3.Bootstrap_StaticResources {
 	if o.Certificate != "" {
 		c.TransportSocket = &corev3.TransportSocket{
 			Name: "envoy.transport_sockets.tls",
-			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(&tlsv3.UpstreamTlsContext{
+			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: resource.Any(&tlsv3.UpstreamTlsContext{
 				Sni:              o.HubName,
 				CommonTlsContext: o.mutualTLS(),
 			})},
@@ -119,7 +120,7 @@ func (o *Options) mutualTLS() *tlsv3.CommonTlsContext {
 	names := &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: []*tlsv3.SubjectAltNameMatcher{o.hubNamed()}}
 	if o.Secrets == "" {
 		c.TlsCertificates = []*tlsv3.TlsCertificate{o.certificate()}
-		names.TrustedCa = file(o.HubCA)
+		names.TrustedCa = resource.FileSource(o.HubCA)
 		c.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: names}
 		return c
 	}
@@ -142,7 +143,7 @@ func (o *Options) hubNamed() *tlsv3.SubjectAltNameMatcher {
 }
 
 func (o *Options) certificate() *tlsv3.TlsCertificate {
-	return &tlsv3.TlsCertificate{CertificateChain: file(o.Certificate), PrivateKey: file(o.Key)}
+	return &tlsv3.TlsCertificate{CertificateChain: resource.FileSource(o.Certificate), PrivateKey: resource.FileSource(o.Key)}
 }
 
 // fileSecrets are what Envoy reads from files of its own, with the folders that
@@ -153,7 +154,7 @@ func (o *Options) fileSecrets() map[string]*tlsv3.Secret {
 	return map[string]*tlsv3.Secret{
 		certificateFile: {Name: certificateName, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}},
 		rootsFile: {Name: rootsName, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
-			TrustedCa: file(o.HubCA), WatchedDirectory: &corev3.WatchedDirectory{Path: filepath.Dir(o.HubCA)},
+			TrustedCa: resource.FileSource(o.HubCA), WatchedDirectory: &corev3.WatchedDirectory{Path: filepath.Dir(o.HubCA)},
 		}}},
 	}
 }
@@ -163,17 +164,4 @@ func (o *Options) fromFile(name, path string) *tlsv3.SdsSecretConfig {
 		ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: o.secretFile(path)}},
 		ResourceApiVersion:    corev3.ApiVersion_V3,
 	}}
-}
-
-func file(path string) *corev3.DataSource {
-	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
-}
-
-// pack cannot fail for the messages of this package.
-func pack(m proto.Message) *anypb.Any {
-	packed := &anypb.Any{}
-	if err := anypb.MarshalFrom(packed, m, proto.MarshalOptions{Deterministic: true}); err != nil {
-		return &anypb.Any{}
-	}
-	return packed
 }

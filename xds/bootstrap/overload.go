@@ -10,6 +10,8 @@ import (
 	heapv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/resource_monitors/fixed_heap/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 const (
@@ -24,11 +26,11 @@ func (o *Options) overloadManager() *overloadv3.OverloadManager {
 		ResourceMonitors: []*overloadv3.ResourceMonitor{
 			{
 				Name:       heapMonitor,
-				ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: pack(&heapv3.FixedHeapConfig{MaxHeapSizeBytes: o.MaxHeap})},
+				ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: resource.Any(&heapv3.FixedHeapConfig{MaxHeapSizeBytes: o.MaxHeap})},
 			},
 			{
 				Name: connectionsMonitor,
-				ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: pack(&connectionsv3.DownstreamConnectionsConfig{
+				ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: resource.Any(&connectionsv3.DownstreamConnectionsConfig{
 					MaxActiveDownstreamConnections: int64(min(o.MaxConnections, 1<<62)),
 				})},
 			},

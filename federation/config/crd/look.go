@@ -80,7 +80,7 @@ func (f *clusterReader) ignored(ctx context.Context, asked *discovered, w *selec
 			list, err := f.cluster.Dynamic().Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 			if err == nil && len(list.Items) > 0 {
 				all = append(all, config.Problem{
-					Code: codeNotHonoured, Object: fmt.Sprintf("%s of %s", resource.GroupResource(), named(f.id)),
+					Code: federation.CodeNotHonoured, Object: fmt.Sprintf("%s of %s", resource.GroupResource(), named(f.id)),
 					Message: fmt.Sprintf("the hub does not support this kind: its objects, such as %s/%s, have no effect",
 						list.Items[0].GetNamespace(), list.Items[0].GetName()),
 				})

@@ -21,7 +21,6 @@ const (
 	codeUnreachable = "UNREACHABLE"          // a cluster
 	codeUnreadable  = "UNREADABLE"           // objects of a kind
 	codeHidden      = "HIDDEN_BY"            // a cluster of higher precedence has the object too
-	codeNotHonoured = "NOT_HONOURED"         // an object has a field, or is of a kind, that the hub does not support
 )
 
 const mostMessage = 1024 // bytes
@@ -114,7 +113,7 @@ func (c *cluster) problems() (all []config.Problem) {
 		for at, i := range t.bad {
 			object := fmt.Sprintf("%s of %s", keyOf(p.kind, at).Title(), named(c.id))
 			for _, field := range i.unknown {
-				all = append(all, config.Problem{Code: codeNotHonoured, Object: object, Field: field.Field, Message: field.Message})
+				all = append(all, config.Problem{Code: federation.CodeNotHonoured, Object: object, Field: field.Field, Message: field.Message})
 			}
 			for _, wrong := range i.problems {
 				fate := "; the object is not used"

@@ -14,7 +14,7 @@ func (r *Reading) isDynamic() bool { return r.resolution == federation.DynamicDN
 // ignoreAddresses says that the addresses have no effect: callers are told apart by the names.
 func (r *Reading) ignoreAddresses(e Entry, n *objectProblems) {
 	if len(e.Spec.GetAddresses()) > 0 {
-		n.Add(codeNotHonoured, "spec.addresses",
+		n.Add(federation.CodeNotHonoured, "spec.addresses",
 			"with the resolution DYNAMIC_DNS the name that callers ask for decides, not the address; the addresses are not used")
 	}
 }
@@ -23,13 +23,13 @@ func (r *Reading) ignoreAddresses(e Entry, n *objectProblems) {
 func (r *Reading) takesDynamic(field string, p *networking.ServicePort, n *objectProblems) bool {
 	protocol := federation.ParseProtocol(p.GetProtocol())
 	if p.GetProtocol() == "" || !protocol.IsHTTP() && protocol != federation.TLS && protocol != federation.HTTPS {
-		n.Add(codeNotHonoured, field+".protocol",
+		n.Add(federation.CodeNotHonoured, field+".protocol",
 			"DYNAMIC_DNS resolves the host of requests and the server name of TLS, which connections to a port with the protocol %s do not have; "+
 				"the port is excluded, use HTTP, HTTP2, GRPC, HTTPS or TLS", federation.Quote(p.GetProtocol()))
 		return false
 	}
 	if target := p.GetTargetPort(); target != 0 && target != p.GetNumber() {
-		n.Add(codeNotHonoured, field+".targetPort", "with the resolution DYNAMIC_DNS connections go to the port %d; targetPort is not used",
+		n.Add(federation.CodeNotHonoured, field+".targetPort", "with the resolution DYNAMIC_DNS connections go to the port %d; targetPort is not used",
 			p.GetNumber())
 	}
 	return true
@@ -64,7 +64,7 @@ func (r *Reading) usableFor(host federation.Hostname, n *objectProblems) bool {
 			federation.Quote(string(host)))
 		return false
 	case r.isDynamic() && !strings.HasPrefix(string(host), "*."):
-		n.Add(codeNotHonoured, "spec.hosts",
+		n.Add(federation.CodeNotHonoured, "spec.hosts",
 			"the resolution DYNAMIC_DNS is for wildcards such as *.example.com; %s is excluded, use the resolution DNS",
 			federation.Quote(string(host)))
 		return false

@@ -133,7 +133,7 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *ob
 
 func readAddress(in *networking.WorkloadEntry, field string, n *objectProblems) (federation.Address, bool) {
 	if in.GetAddress() == "" {
-		n.Add(codeNotHonoured, field+".address",
+		n.Add(federation.CodeNotHonoured, field+".address",
 			"a workload without an address, reached through its network's gateway, is not supported; give it an address")
 		return federation.Address{}, false
 	}

@@ -10,7 +10,6 @@ const (
 	codePortUnknown = "PORT_UNKNOWN"
 	codeProtocol    = "APP_PROTOCOL_UNKNOWN"
 	codeEndpoint    = "ENDPOINT_UNUSED"
-	codeNotHonoured = "NOT_HONOURED"
 	codeWildcard    = "WILDCARD_WITHOUT_ENDPOINTS"
 	codeOlder       = "DECIDED_BY_OLDER"
 	codeMore        = federation.CodeMoreProblems

@@ -70,7 +70,7 @@ func (r *Reading) compare(o *Reading) int {
 func Read(e Entry) (*Reading, []federation.Problem) {
 	n := problemsOf(e.Key)
 	if e.Spec == nil {
-		n.Add(codeNotHonoured, "spec", "the entry has no spec; give it hosts")
+		n.Add(federation.CodeNotHonoured, "spec", "the entry has no spec; give it hosts")
 		return nil, n.All()
 	}
 	r := &Reading{
@@ -110,7 +110,7 @@ func (r *Reading) readResolution(in networking.ServiceEntry_Resolution, n *objec
 	case networking.ServiceEntry_DYNAMIC_DNS:
 		r.resolution = federation.DynamicDNS
 	default:
-		n.Add(codeNotHonoured, "spec.resolution",
+		n.Add(federation.CodeNotHonoured, "spec.resolution",
 			"the resolution %s is not supported and the entry is ignored; use NONE, STATIC, DNS, DNS_ROUND_ROBIN or DYNAMIC_DNS", in)
 		return false
 	}

@@ -41,7 +41,7 @@ func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []feder
 	} else {
 		w.Host = address
 		if i.WantsReports {
-			n.Add(codeNotHonoured, "metadata.annotations",
+			n.Add(federation.CodeNotHonoured, "metadata.annotations",
 				"%s has no effect: its agent is known by its IP address, and %s is not an IP address; to keep requests from the workload, set the annotation %s",
 				federation.HealthReportsAnnotation, address, federation.UnhealthyAnnotation)
 		}

@@ -127,7 +127,7 @@ func (g *gatewayView) passed(r *federation.Reader, l *listener, v *routeView) []
 	return v.splitsTo(r, &faults{}, func(ref backendRef, b backend) bool {
 		if b.policy != "" {
 			g.status.notes = append(g.status.notes, config.Problem{
-				Code: codeNotHonoured, Object: v.Key.String(),
+				Code: federation.CodeNotHonoured, Object: v.Key.String(),
 				Field: ref.field, Message: fmt.Sprintf(
 					"the listener %s passes TLS on, and the BackendTLSPolicy %s/%s wants TLS of the gateway; its connections are closed",
 					l.Name, g.Key.Namespace, b.policy),

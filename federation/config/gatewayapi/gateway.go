@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/translated"
 )
 
 // controllers are those of GatewayClasses whose Gateways the hub serves.
@@ -395,21 +396,12 @@ func (g *gatewayView) summary(of federation.ObjectKey) []Condition {
 	return f.conditions(accepted, programmed)
 }
 
-// covers reports whether a host is the other, or a wildcard for it.
-func covers(pattern, host string) bool {
-	if pattern == anyHost || pattern == host {
-		return true
-	}
-	suffix, wild := strings.CutPrefix(pattern, "*")
-	return wild && strings.HasSuffix(host, suffix)
-}
-
 // common is the narrower of two hosts, or "" if no name is meant by both.
 func common(a, b string) string {
 	switch {
-	case covers(a, b):
+	case translated.Covers(a, b):
 		return b
-	case covers(b, a):
+	case translated.Covers(b, a):
 		return a
 	}
 	return ""

@@ -13,9 +13,8 @@ import (
 
 // Codes of problems that are not reasons of conditions.
 const (
-	codeNotHonoured = "NOT_HONOURED"          // a field without an effect
-	codeClass       = "GATEWAY_CLASS_UNKNOWN" // the Gateway names a class that does not exist
-	codeTaken       = "ROUTE_TAKEN"           // an older route has the host
+	codeClass = "GATEWAY_CLASS_UNKNOWN" // the Gateway names a class that does not exist
+	codeTaken = "ROUTE_TAKEN"           // an older route has the host
 )
 
 // Condition is a condition of the Gateway API.
@@ -119,7 +118,7 @@ func codeOf(reason string) string {
 			return r.Code
 		}
 	}
-	return codeNotHonoured
+	return federation.CodeNotHonoured
 }
 
 // Notes are what is wrong with the object beside its conditions, but for parents that the hub does not serve: other
@@ -138,7 +137,7 @@ func (s *Status) tell(code, field, format string, args ...any) {
 }
 
 func (s *Status) unsupported(field, format string, args ...any) {
-	s.tell(codeNotHonoured, field, format, args...)
+	s.tell(federation.CodeNotHonoured, field, format, args...)
 }
 
 // faults are the conditions of a type that do not hold. The first says what the condition is.

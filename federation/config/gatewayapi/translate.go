@@ -13,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/federation/config/translated"
 	"isthmus.dev/isthmus/internal/text"
 )
 
@@ -180,14 +181,14 @@ func (g *gatewayView) usableRoutes(at slot, routes []*routeView) (used []*routeV
 // requests for the host are those of that listener alone.
 func belongsElsewhere(g *gatewayView, l *listener, host string) bool {
 	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
-		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && covers(l.host, o.host) && covers(o.host, host)
+		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && translated.Covers(l.host, o.host) && translated.Covers(o.host, host)
 	})
 }
 
 // isNarrower reports whether another listener of the port is for the host of this one, too.
 func isNarrower(g *gatewayView, l *listener) bool {
 	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
-		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && covers(o.host, l.host)
+		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && translated.Covers(o.host, l.host)
 	})
 }
 

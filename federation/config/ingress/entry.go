@@ -143,12 +143,3 @@ func (e *entry) complain(code, field, format string, args ...any) {
 func (e *entry) compareAge(o *entry) int {
 	return cmp.Or(e.created.Compare(o.created), cmp.Compare(e.name, o.name), cmp.Compare(e.namespace, o.namespace))
 }
-
-// covers reports whether a host is the other, or a wildcard for it.
-func covers(pattern, host string) bool {
-	if pattern == anyHost || pattern == host {
-		return true
-	}
-	suffix, wild := strings.CutPrefix(pattern, "*")
-	return wild && strings.HasSuffix(host, suffix)
-}

@@ -6,6 +6,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/federation/config/translated"
 )
 
 // clusterLook is a look at the Ingresses of one cluster. What it reads is noted.
@@ -172,7 +173,7 @@ func (l clusterLook) gateways(host string, ingresses []*entry) []string {
 	for _, e := range ingresses {
 		for _, c := range e.certificates {
 			for _, at := range c.hosts {
-				if covers(at, host) || covers(host, at) {
+				if translated.Covers(at, host) || translated.Covers(host, at) {
 					add(at)
 				}
 			}

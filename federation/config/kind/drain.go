@@ -28,7 +28,7 @@ func rampWithoutStart(d Decoded, s *federation.DrainObject) []federation.Problem
 		return nil
 	}
 	return []federation.Problem{{
-		Code: codeNotHonoured, Object: d.Key.Title(), Field: "spec.ramp",
+		Code: federation.CodeNotHonoured, Object: d.Key.Title(), Field: "spec.ramp",
 		Message: "the object has no creation time, so that percent counts at once: set rampStart",
 	}}
 }

@@ -9,9 +9,6 @@ import (
 	"isthmus.dev/isthmus/federation/config/external"
 )
 
-// codeNotHonoured is the code of a field that the hub does not support.
-const codeNotHonoured = "NOT_HONOURED"
-
 // Decoded is an object with its spec, as a row reads it.
 type Decoded struct {
 	*federation.Object

@@ -46,7 +46,7 @@ func labelsOfNodes(d Decoded, labels []string) []federation.Problem {
 	var found []federation.Problem
 	for _, i := range federation.NodeLabels(labels) {
 		found = append(found, federation.Problem{
-			Code: codeNotHonoured, Object: d.Key.Title(), Field: fmt.Sprintf("spec.localityLoadBalancing.failoverPriority[%d]", i),
+			Code: federation.CodeNotHonoured, Object: d.Key.Title(), Field: fmt.Sprintf("spec.localityLoadBalancing.failoverPriority[%d]", i),
 			Message: federation.NoNodes,
 		})
 	}

@@ -20,7 +20,7 @@ func unused(d Decoded, supported []string, why string) []federation.Problem {
 	var found []federation.Problem
 	for _, path := range leaves("", manifest.Spec) {
 		if !slices.Contains(supported, path) {
-			found = append(found, federation.Problem{Code: codeNotHonoured, Object: d.Key.Title(), Field: "spec." + path, Message: why})
+			found = append(found, federation.Problem{Code: federation.CodeNotHonoured, Object: d.Key.Title(), Field: "spec." + path, Message: why})
 		}
 	}
 	return found

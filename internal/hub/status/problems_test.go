@@ -95,7 +95,7 @@ func drawHistory(t *rapid.T) (source federation.ShardKey, e federation.Edit) {
 	of := rapid.SampledFrom([]string{key.Title(), key.String(), refOf("c1", secret).Title()}).Draw(t, "problem of")
 	e.Problems.Full = rapid.IntRange(0, 3).Draw(t, "no other") == 0
 	e.Problems.Set = map[string]federation.Problem{rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"): {
-		Code: rapid.SampledFrom([]string{"INVALID", notHonoured, identity.ProblemMissing}).Draw(t, "code"), Object: of,
+		Code: rapid.SampledFrom([]string{"INVALID", federation.CodeNotHonoured, identity.ProblemMissing}).Draw(t, "code"), Object: of,
 		Field: rapid.SampledFrom([]string{"spec", "spec.hosts"}).Draw(t, "field"), Message: "it is wrong",
 	}}
 	return federation.ShardKey{Cluster: "hub", Provider: federation.External}, e

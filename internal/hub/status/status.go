@@ -13,9 +13,6 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/envoyfilter"
 )
 
-// notHonoured is the code of a field that the hub does not act on.
-const notHonoured = "NOT_HONOURED"
-
 // Objects computes the status of an object: from the problems that the hub's own
 // cluster has with it, and from what proxies' resources are not made of.
 type Objects struct {
@@ -53,7 +50,7 @@ func (s *Objects) notHonoured(r *federation.Reader, o *federation.Object) []mode
 		found = append(found, model.NotHonoured{Field: path, Reason: f.Reason})
 	}
 	for _, p := range s.ofObject(r, o.Key) {
-		if p.Code == notHonoured {
+		if p.Code == federation.CodeNotHonoured {
 			found = append(found, model.NotHonoured{Field: p.Field, Reason: p.Message})
 		}
 	}
@@ -75,7 +72,7 @@ func (s *Objects) findings(of reading, proxies *fleet.Value, key federation.Obje
 	r := of.Reader
 	found := append([]apply.Finding{}, apply.References(r, key)...)
 	for _, p := range s.ofObject(r, key) {
-		if p.Code != notHonoured {
+		if p.Code != federation.CodeNotHonoured {
 			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})
 		}
 	}

@@ -27,7 +27,7 @@ func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
 	}
 	before := mesh.Latest()
 	writer.Update(federation.Edit{Problems: federation.Delta[string, federation.Problem]{Set: map[string]federation.Problem{
-		"web": {Code: notHonoured, Object: object.Key.Title(), Field: "spec.ports", Message: "it has no effect"},
+		"web": {Code: federation.CodeNotHonoured, Object: object.Key.Title(), Field: "spec.ports", Message: "it has no effect"},
 	}}})
 	status := &Objects{Hub: "hub", Proxies: noReasons{}}
 	if found := status.NotHonoured(before, object); len(found) != 0 {

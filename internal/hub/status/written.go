@@ -40,7 +40,7 @@ func (w Written) OtherHubs() int { return w.Others() }
 func (w Written) Findings(of *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
 	if o, exists := r.Object(key); exists {
 		for _, n := range w.Objects.notHonoured(r, o) {
-			all = append(all, wanted.Finding{Code: notHonoured, Field: n.Field, Message: n.Reason})
+			all = append(all, wanted.Finding{Code: federation.CodeNotHonoured, Field: n.Field, Message: n.Reason})
 		}
 	}
 	for _, f := range w.Objects.findings(reading{r, of}, w.Fleet.Latest(), key) {

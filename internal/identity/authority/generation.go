@@ -131,7 +131,7 @@ func (g generation) check(now time.Time) error {
 		return errors.New("ca-cert.pem: its certificate may not sign others")
 	}
 	_, err := signer.Verify(x509.VerifyOptions{
-		Roots: poolOf(g.roots), Intermediates: poolOf(g.chain[1:]), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		Roots: pemtext.Pool(g.roots), Intermediates: pemtext.Pool(g.chain[1:]), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
 		return fmt.Errorf("ca-cert.pem does not lead to a root of root-cert.pem by way of cert-chain.pem: %w", err)
@@ -142,14 +142,6 @@ func (g generation) check(now time.Time) error {
 func sameKey(a, b crypto.PublicKey) bool {
 	k, ok := a.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && k.Equal(b)
-}
-
-func poolOf(certificates []*x509.Certificate) *x509.CertPool {
-	pool := x509.NewCertPool()
-	for _, c := range certificates {
-		pool.AddCert(c)
-	}
-	return pool
 }
 
 func contains(all []*x509.Certificate, c *x509.Certificate) bool {

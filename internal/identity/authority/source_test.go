@@ -20,6 +20,7 @@ import (
 
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/kube/listwatch/listwatchtest"
+	"isthmus.dev/isthmus/internal/pemtext"
 )
 
 // outer is someone else's root with an intermediate.
@@ -95,7 +96,7 @@ func TestAnIntermediateOfSomeoneElseSigns(t *testing.T) {
 	if len(chain) != 2 || chain[1].Subject.CommonName != "intermediate" {
 		t.Errorf("the chain has %d certificates", len(chain))
 	}
-	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: poolOf(o.root.roots), Intermediates: poolOf(chain[1:])}); err != nil {
+	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: pemtext.Pool(o.root.roots), Intermediates: pemtext.Pool(chain[1:])}); err != nil {
 		t.Error(err)
 	}
 	if r.Rotate(t.Context(), false) == nil {

@@ -58,7 +58,7 @@ func Offers(v *facet.View, p destination.Destination) []Offer {
 					fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.Port.Number))
 				continue
 			}
-			if !carries(o.Endpoint.Labels, p.Labels) {
+			if !federation.HasLabels(o.Endpoint.Labels, p.Labels) {
 				LeaveOutEndpoint(v, o, resource.ReasonSubset, fmt.Sprintf("%s does not have the labels of the subset", o.Endpoint.Address))
 				continue
 			}
@@ -123,16 +123,6 @@ func usable(v *facet.View, o *Offer, portName string) bool {
 		return true
 	}
 	return false
-}
-
-// carries reports whether all of the wanted labels are there.
-func carries(labels, wanted map[string]string) bool {
-	for key, value := range wanted {
-		if have, has := labels[key]; !has || have != value {
-			return false
-		}
-	}
-	return true
 }
 
 // LeaveOutEndpoint notes why the endpoint is not in what is built.

@@ -13,9 +13,6 @@ const (
 	analyzed   = "PassedAnalysis"
 )
 
-// codeNotHonoured is the code of a field without an effect.
-const codeNotHonoured = "NOT_HONOURED"
-
 const (
 	levelError   = "ERROR"
 	levelWarning = "WARNING"
@@ -57,7 +54,7 @@ func findings(m Mesh, o Object) (all []Finding) {
 		all = append(all, Finding{Code: string(p.Code), Field: p.Field, Message: p.Message, Error: true})
 	}
 	for _, p := range o.Unknown {
-		all = append(all, Finding{Code: codeNotHonoured, Field: p.Field, Message: p.Message})
+		all = append(all, Finding{Code: federation.CodeNotHonoured, Field: p.Field, Message: p.Message})
 	}
 	if o.Hidden != "" {
 		all = append(all, Finding{Code: "HIDDEN_BY", Message: o.Hidden})
