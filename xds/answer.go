@@ -55,7 +55,7 @@ func (s *subscription) refuse(nonce, text string, now time.Time) (answered *sent
 	}
 	s.nacked, s.refusedAt = true, answered.snapshot
 	s.sync.State, s.sync.Since, s.sync.LastError = fleet.Nacked, now, reasonOf(text)
-	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return s.client.slots.get(r.name).acked == r })
+	fresh = slices.DeleteFunc(fresh, func(r *resource) bool { return sameContent(s.client.slots.get(r.name).acked, r) })
 	suspects := suspectsAmong(fresh, text)
 	whole := suspects
 	if s.kind.Has(envoy.InParts) {

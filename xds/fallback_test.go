@@ -7,6 +7,7 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
 
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -98,5 +99,62 @@ func TestR05ASearchEnds(t *testing.T) {
 			t.Fatalf("refused %d times, and no end", p.refusals)
 		}
 		queue = append(queue, p.nack(queue[0], "no")...)
+	}
+}
+
+// A client that refuses what it accepted before is left alone in the end, whatever changes beside it (X44).
+func TestX44RefusalsOfWhatWasAcceptedEnd(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		p := &picky{drive: newDrive(t, delta, sidecarNode(t))}
+		p.set(service("first", 1), service("second", 2))
+		p.take(p.ask(request{kind: envoy.RouteType, names: []string{"80"}}))
+		p.set(service("new", 3))
+		p.answerAtWill(p.after(defaultTiming.pace), 10, func(*response) string { return "no" })
+	})
+}
+
+// Whatever a client accepts and refuses, and in whatever order, what changed once is sent a bounded number of times.
+func TestX44PropertyAnswersAtWillEnd(t *testing.T) {
+	bothVariants(t, func(t *testing.T, delta bool) {
+		rapid.Check(t, func(r *rapid.T) {
+			p := &picky{drive: newDrive(t, delta, sidecarNode(t))}
+			const types = 3
+			p.set(service("first", 1), service("second", 2))
+			var queue []*response
+			queue = append(queue, p.ask(request{kind: envoy.ClusterType})...)
+			queue = append(queue, p.ask(request{kind: envoy.ListenerType})...)
+			queue = append(queue, p.ask(request{kind: envoy.RouteType, names: []string{"80"}})...)
+			for i := range 6 {
+				refusesAll := rapid.Bool().Draw(r, "refuses all")
+				p.answerAtWill(queue, types*40, func(got *response) string {
+					texts := []string{"no", ""}
+					if refusesAll {
+						return texts[0]
+					}
+					for _, one := range got.resources {
+						texts = append(texts, one.name+": no")
+					}
+					return rapid.SampledFrom(texts).Draw(r, "refusal")
+				})
+				p.set(service(fmt.Sprintf("new%d", rapid.IntRange(0, 3).Draw(r, "service")), 3+i))
+				queue = p.after(defaultTiming.pace)
+			}
+		})
+	})
+}
+
+// answerAtWill answers until nothing is due, which must be after the number of answers. A response without a refusal is accepted.
+func (p *picky) answerAtWill(queue []*response, most int, refusal func(*response) string) {
+	p.t.Helper()
+	for answers := 0; len(queue) > 0; queue = queue[1:] {
+		answers++
+		if answers > most {
+			p.t.Fatalf("%d answers, and no end", answers)
+		}
+		if text := refusal(queue[0]); text == "" {
+			queue = append(queue, p.ack(queue[0])...)
+		} else {
+			queue = append(queue, p.nack(queue[0], text)...)
+		}
 	}
 }

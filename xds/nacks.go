@@ -106,10 +106,16 @@ func (n *nacks) permitted(r *resource, has *slots, from source) *resource {
 		refused.parts = n.blamed(r.name, made.parts, from)
 	}
 	n.barred[r.name] = refused
-	if made.resource == nil {
+	if made.resource == nil || n.refusesWhole(made.resource) {
 		return has.get(r.name).acked
 	}
 	return made.resource
+}
+
+// refusesWhole reports whether the client refused the content as a whole.
+func (n *nacks) refusesWhole(r *resource) bool {
+	_, refused := n.contents[r.hash]
+	return refused
 }
 
 // blamed are the withheld forms of parts of the resource, with what they are made of.
