@@ -95,5 +95,8 @@ func TestEveryProblemOfConfigurationIsDocumented(t *testing.T) {
 			found[c] = true
 		}
 	}
+	for _, c := range constants(t, "../federation", func(name, _ string) bool { return name == "CodeNotHonoured" }) {
+		found[c] = true
+	}
 	sameSet(t, "problems of configuration", firstColumn(rows(t, section(t, read(t, "kinds/README.md"), "## Problems"), "code")), keysOf(found))
 }
