@@ -318,37 +318,6 @@ func TestM19SecretsAreServedAsInTheGuide(t *testing.T) {
 	m.do(t, false)
 }
 
-// TestM19ClustersAreUsedAsInTheGuide follows the pages about the Gateway API and exported
-// services with a real API server and kubectl, and a gateway that is an Envoy.
-func TestM19ClustersAreUsedAsInTheGuide(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	m.AddLocal("10.0.0.7")
-	kubeconfig1, _ := m.clusterOfWeb(t, "c1", "10.0.0.6", "10.0.0.8")
-	kubeconfig2, _ := m.clusterOfWeb(t, "c2", "10.0.0.4", "10.0.0.5")
-	m.types("kubectl --context c1 apply -f deploy/kubernetes/reader.yaml")
-	m.types(`cat > token.sh <<'END'
-token=$(kubectl --context c1 create token isthmus-reader -n isthmus)
-mkdir clusters
-kubectl config view --raw --minify > clusters/c1.yaml
-user=$(kubectl config view --minify -o jsonpath='{.users[0].name}')
-export KUBECONFIG=clusters/c1.yaml
-kubectl config delete-user $user
-kubectl config set-credentials $user --token=$token
-END
-bash token.sh
-kubectl config view --raw --minify --context c2 > clusters/c2.yaml`)
-	m.startsHub("--kubeconfig-dir clusters")
-	m.types("isthmus describe cluster c1 | grep READY\nisthmus describe cluster c2 | grep READY")
-	m.reads(t, "gateway-api.md", "## Serve a Gateway of a cluster", "## Verify clients")
-	for _, cluster := range []string{"c1", "c2"} {
-		m.types("again \"curl -s -H 'Host: web.example.com' http://10.0.0.7:8090/ | grep web-of-" + cluster + "\"")
-	}
-	m.reads(t, "multi-cluster-services.md", "## Export a service", "## What proxies get")
-	m.types("isthmus get services -A | grep clusterset.local")
-	m.do(t, false, "KUBECONFIG="+kubeconfig1+":"+kubeconfig2)
-}
-
 // clusterOfWeb starts an API server that has the kinds of the pages, and a Service web whose endpoint answers as web-of-CLUSTER. It
 // returns the path of a kubeconfig with a context of the cluster's name.
 func (m *readersMachine) clusterOfWeb(t *testing.T, name, server, endpoint string) (kubeconfig string, kube *testbed.Kube) {
