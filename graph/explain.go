@@ -81,7 +81,9 @@ func about(ctx context.Context, of Config, host federation.Hostname, all []feder
 			continue
 		}
 		for _, n := range of.NotHonoured(from, o) {
-			found = append(found, apply.Finding{Code: federation.CodeNotHonoured, Severity: apply.Warning, Message: n.Reason, Key: o.Key, Field: n.Field})
+			found = append(found, apply.Finding{
+				Code: federation.CodeNotHonoured, Severity: apply.Warning, Message: n.Reason, Key: o.Key, Field: n.Field,
+			})
 		}
 	}
 	return distinct(found)

@@ -113,7 +113,9 @@ func (w *selection) equal(o *selection) bool {
 // add adds the sources of the settings.
 func (p *plan) add(sources []federation.ResourceSource, kinds map[federation.Kind]schema.Kind) {
 	for _, source := range sources {
-		w := &selection{namespaces: slices.Clone(source.Namespaces), scope: source.Cluster, status: source.Status, ignored: len(source.Kinds) == 0}
+		w := &selection{
+			namespaces: slices.Clone(source.Namespaces), scope: source.Cluster, status: source.Status, ignored: len(source.Kinds) == 0,
+		}
 		if source.Scope == federation.ScopeMesh {
 			w.scope = ""
 		}

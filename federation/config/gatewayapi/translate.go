@@ -181,7 +181,8 @@ func (g *gatewayView) usableRoutes(at slot, routes []*routeView) (used []*routeV
 // requests for the host are those of that listener alone.
 func belongsElsewhere(g *gatewayView, l *listener, host string) bool {
 	return slices.ContainsFunc(g.listeners, func(o *listener) bool {
-		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host && translated.Covers(l.host, o.host) && translated.Covers(o.host, host)
+		return o != l && o.sharesPort(l) && o.listens() && o.host != l.host &&
+			translated.Covers(l.host, o.host) && translated.Covers(o.host, host)
 	})
 }
 

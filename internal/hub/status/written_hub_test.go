@@ -211,7 +211,7 @@ func (h *hub) apply(key federation.ObjectKey, spec string) {
 // set sets the spec of MeshSettings, and has the cluster read as it says then.
 func (h *hub) set(settings string) {
 	h.etcd.put(h.t, federation.MeshSettingsKey, h.manifest(federation.MeshSettingsKey, "", settings))
-	time.Sleep(time.Minute) // in fake time
+	<-time.NewTimer(time.Minute).C // in fake time
 	h.objects.follow(strings.Contains(settings, `"status":true`))
 }
 
@@ -248,7 +248,7 @@ func (h *hub) service(name string, endpoints int, external ...string) {
 }
 
 // settle lets everything happen that follows from what changed: writes that repeat are minutes apart.
-func settle() { time.Sleep(30 * time.Minute) } // in fake time
+func settle() { <-time.NewTimer(30 * time.Minute).C } // in fake time
 
 // fromNothing is what a hub that has computed nothing yet wants to write.
 func (h *hub) fromNothing() []string {
@@ -267,7 +267,7 @@ func (h *hub) fromNothing() []string {
 		var ended sync.WaitGroup
 		ended.Go(func() { _ = fresh.Run(ctx, parts) })
 		ended.Go(func() { fresh.Follow(ctx, "c1", h.reached) })
-		time.Sleep(time.Minute) // in fake time
+		<-time.NewTimer(time.Minute).C // in fake time
 		cancel()
 		ended.Wait()
 	})

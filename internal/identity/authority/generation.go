@@ -131,7 +131,8 @@ func (g generation) check(now time.Time) error {
 		return errors.New("ca-cert.pem: its certificate may not sign others")
 	}
 	_, err := signer.Verify(x509.VerifyOptions{
-		Roots: pemtext.Pool(g.roots), Intermediates: pemtext.Pool(g.chain[1:]), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		Roots: pemtext.Pool(g.roots), Intermediates: pemtext.Pool(g.chain[1:]), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
 		return fmt.Errorf("ca-cert.pem does not lead to a root of root-cert.pem by way of cert-chain.pem: %w", err)
