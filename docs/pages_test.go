@@ -107,7 +107,8 @@ var (
 		`(?:[^\n<\\]|\\[\n -~])*$`)
 )
 
-const repeats = `end_hub() { [ -z "$hub" ] || { kill $hub && wait $hub; } 2>/dev/null || true; }
+const repeats = `leave() { kill $(jobs -p) $(cat $service /dev/null); wait; } 2>/dev/null
+end_hub() { [ -z "$hub" ] || { kill $hub && wait $hub; } 2>/dev/null || true; }
 again() {
   for i in $(seq 200); do
     eval "$1" >"$D/out" 2>&1 && { cat "$D/out"; return 0; }
@@ -131,7 +132,7 @@ func (m *readersMachine) do(t *testing.T, private bool, env ...string) {
 	}
 	var script strings.Builder
 	if private {
-		fmt.Fprintf(&script, systemFolders, m.dir)
+		fmt.Fprintf(&script, systemFolders+"service=/etc/isthmus.pid\n", m.dir)
 	}
 	fmt.Fprintf(&script, "D=%[1]s/tmp\nL=%[1]s/lib\ncd %[1]s/work\n%[2]s", m.dir, repeats)
 	for i, s := range m.steps {
@@ -145,9 +146,10 @@ func (m *readersMachine) do(t *testing.T, private bool, env ...string) {
 		command = asks.ReplaceAllStringFunc(command, func(line string) string {
 			return "again '" + strings.ReplaceAll(line, "'", `'\''`) + "'"
 		})
-		fmt.Fprintf(&script, "set -e; trap 'echo; printf \"%[1]s%%d%[1]s\" 1' EXIT\n%[2]strap - EXIT; set +e; printf '%[1]s%%d%[1]s' 0\n",
+		fmt.Fprintf(&script, "set -e; trap 'echo; printf \"%[1]s%%d%[1]s\" 1; leave' EXIT\n%[2]strap - EXIT; set +e; printf '%[1]s%%d%[1]s' 0\n",
 			endOfStep, command)
 	}
+	script.WriteString("leave\n")
 	args := []string{write(t, filepath.Join(m.dir, "steps.sh"), []byte(script.String()))}
 	path := "/bin/bash"
 	if private {
