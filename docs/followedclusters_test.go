@@ -9,23 +9,8 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed/toolset"
 )
 
-// clusterProfile is the kind that a cluster manager installs, and what it writes about the cluster c2.
-const clusterProfile = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: clusterprofiles.multicluster.x-k8s.io
-  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes/enhancements/tree/master/keps/sig-multicluster/4322-cluster-inventory"}
-spec:
-  group: multicluster.x-k8s.io
-  scope: Namespaced
-  names: {kind: ClusterProfile, plural: clusterprofiles, singular: clusterprofile, listKind: ClusterProfileList}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: multicluster.x-k8s.io/v1alpha1
+// clusterProfile is what a cluster manager writes about the cluster c2.
+const clusterProfile = `apiVersion: multicluster.x-k8s.io/v1alpha1
 kind: ClusterProfile
 metadata: {name: c2, namespace: isthmus}
 status: {accessProviders: [{name: secretreader, cluster: {server: %q, certificate-authority-data: %s}}]}
@@ -107,7 +92,7 @@ echo "clusters: [{id: c1, provider: Kubernetes, kubernetes: {kubeconfig: $PWD/c1
 
 	c1.Apply(testbed.Definitions(t, "../federation/config/schema/crds/istio.json.gz")...)
 	m.writes(t, "profiles.yaml", "clusters.md", "yaml", "clusterProfiles: {clusters: [c1]}")
-	m.types("cat > profile.yaml <<'END'\n" + fmt.Sprintf(clusterProfile, c2.URL, base64.StdEncoding.EncodeToString(c2.Admin.CA)) + "END")
+	m.types("cat > profile.yaml <<'END'\n" + testbed.ClusterProfiles + "---\n" + fmt.Sprintf(clusterProfile, c2.URL, base64.StdEncoding.EncodeToString(c2.Admin.CA)) + "END")
 	m.types("cat imports.yaml profiles.yaml > isthmus.yaml")
 	m.writesToken(t, c2, "isthmus", "isthmus-reader", "isthmus-reader")
 	m.startsHub(restart)

@@ -62,6 +62,16 @@ func awaitCall(t *testing.T, from *agentPod, vip, service, account string) {
 	})
 }
 
+// awaitRoute waits for an answer of web to the client. The request takes the route that says so.
+func awaitRoute(t *testing.T, from *agentPod, route string) {
+	t.Helper()
+	awaitCall(t, from, "10.96.0.10", "web", "client")
+	answer := from.Get("http://10.96.0.10:8080/", "Host", "web.shop.svc.cluster.local:8080")
+	if got := answer.Echo(t).Header.Get("X-Route"); got != route {
+		t.Errorf("the route is %q", got)
+	}
+}
+
 // TestM11IstiodReadsTheHub has a real istiod whose only source of configuration is the hub, and
 // a cluster of its own without services. A sidecar of istiod calls a service of the hub's
 // cluster, and its requests take the route that the hub has.
@@ -93,11 +103,7 @@ spec:
 	})
 	server.agent.WaitReady(patience)
 	caller.agent.WaitReady(patience)
-	awaitCall(t, caller, "10.96.0.10", "web", "client")
-	answer := caller.Get("http://10.96.0.10:8080/", "Host", "web.shop.svc.cluster.local:8080")
-	if got := answer.Echo(t).Header.Get("X-Route"); got != "of-the-hub" {
-		t.Errorf("the route is %q", got)
-	}
+	awaitRoute(t, caller, "of-the-hub")
 	noPanic(t, w.hub)
 }
 
@@ -132,11 +138,7 @@ mcp:
 	testbed.StartEcho(t, testbed.EchoOptions{Name: "server", Namespace: server.Namespace, HTTP: []int{8080}})
 	server.agent.WaitReady(patience)
 	caller.agent.WaitReady(patience)
-	awaitCall(t, caller, "10.96.0.10", "web", "client")
-	answer := caller.Get("http://10.96.0.10:8080/", "Host", "web.shop.svc.cluster.local:8080")
-	if got := answer.Echo(t).Header.Get("X-Route"); got != "of-istiod" {
-		t.Errorf("the route is %q", got)
-	}
+	awaitRoute(t, caller, "of-istiod")
 	data, err := (&hub{Hub: w.hub}).operate(`{configSources {name problems {code message}}}`, nil)
 	if err != nil || !strings.Contains(string(data), "MCP istiod") || strings.Contains(string(data), `"code"`) {
 		t.Errorf("the sources are %s, %v", data, err)

@@ -27,7 +27,7 @@ func TestU31TheLogNamesWhoseNodeIsRefused(t *testing.T) {
 		t.Fatalf("the error is %v", err)
 	}
 	if !log.has("closing an xDS stream", "metadata LABELS", "node="+n.GetId()) {
-		t.Errorf("the log lacks the pod:\n%s", log.text.String())
+		t.Errorf("the log lacks the pod:\n%s", log.String())
 	}
 }
 
@@ -44,6 +44,6 @@ func TestU71TheLogNamesSettingsWithoutEffect(t *testing.T) {
 		t.Fatalf("the proxy is not served: %v", err)
 	}
 	if !log.has("settings of a proxy have no effect", "settings=IDLE_TIMEOUT", "node="+n.GetId()) {
-		t.Errorf("the log is:\n%s", log.text.String())
+		t.Errorf("the log is:\n%s", log.String())
 	}
 }

@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/fleet"
 	"isthmus.dev/isthmus/xds/envoy"
@@ -44,21 +44,10 @@ func (r *refusals) all() []envoy.Type {
 }
 
 // sharedLog is a log that may be read while it is written.
-type sharedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *sharedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type sharedLog struct{ testbed.LogText }
 
 func (l *sharedLog) has(words ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.ContainsFunc(strings.Split(l.text.String(), "\n"), func(line string) bool {
+	return slices.ContainsFunc(strings.Split(l.String(), "\n"), func(line string) bool {
 		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) })
 	})
 }
@@ -148,7 +137,7 @@ func TestR05ARefusedPartThatNoObjectMadeBlamesNobody(t *testing.T) {
 			t.Errorf("counted %v", found)
 		}
 		if !log.has("level=WARN", `virtual host \"bad.shop.svc.cluster.local:80\" of route configuration \"80\"`, "a bad cluster", "node=") {
-			t.Errorf("the log has not what was refused: %s", log.text.String())
+			t.Errorf("the log has not what was refused: %s", log.String())
 		}
 	})
 }
@@ -180,9 +169,9 @@ func TestR92RefusalsSayWhy(t *testing.T) {
 			answering.Wait()
 			h.eventually("the proxy is gone", func(v *fleet.Value) bool { return v.Count() == 0 })
 			if !log.has("what no object made", `name="filter chain`) {
-				t.Errorf("the log has not what is refused: %s", log.text.String())
+				t.Errorf("the log has not what is refused: %s", log.String())
 			}
-			for line := range strings.Lines(log.text.String()) {
+			for line := range strings.Lines(log.String()) {
 				if strings.Contains(line, "rejected") && !strings.Contains(line, `err="`+want+`"`) {
 					t.Errorf("the log has not why: %s", line)
 				}

@@ -11,26 +11,6 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// clusterProfiles is a CustomResourceDefinition of ClusterProfiles, as far as the hub reads
-// them.
-func clusterProfiles(version string) string {
-	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: clusterprofiles.multicluster.x-k8s.io
-  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes/enhancements/tree/master/keps/sig-multicluster/4322-cluster-inventory"}
-spec:
-  group: multicluster.x-k8s.io
-  scope: Namespaced
-  names: {kind: ClusterProfile, plural: clusterprofiles, singular: clusterprofile, listKind: ClusterProfileList}
-  versions:
-  - name: %s
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, version)
-}
-
 // clusterProfile names the cluster of the access, as a cluster manager writes it.
 func clusterProfile(version, field, name string, access testbed.Access) string {
 	return fmt.Sprintf(`apiVersion: multicluster.x-k8s.io/%s
@@ -73,7 +53,7 @@ func TestG40ClusterProfilesAttachRotateAndDetach(t *testing.T) {
 		t.Fatalf("attached: %+v", got)
 	}
 	h.awaitProblem(t, "home", "CLUSTER_PROFILES_UNREADABLE", "install their CustomResourceDefinition")
-	home.Apply(clusterProfiles("v1alpha1"))
+	home.Apply(testbed.ClusterProfiles)
 	first, second := away.User("first"), away.User("second")
 	profile := clusterProfile("v1alpha1", "credentialProviders", "west", first)
 	home.Apply(profile)

@@ -37,3 +37,20 @@ func Definitions(t testing.TB, packed string, names ...string) []string {
 	}
 	return found
 }
+
+// ClusterProfiles is a CustomResourceDefinition of ClusterProfiles (KEP-4322), as far as the hub reads them.
+const ClusterProfiles = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: clusterprofiles.multicluster.x-k8s.io
+  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes/enhancements/tree/master/keps/sig-multicluster/4322-cluster-inventory"}
+spec:
+  group: multicluster.x-k8s.io
+  scope: Namespaced
+  names: {kind: ClusterProfile, plural: clusterprofiles, singular: clusterprofile, listKind: ClusterProfileList}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`

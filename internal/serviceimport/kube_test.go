@@ -28,24 +28,6 @@ const (
 
 func asShipped(manifest string) string { return manifest }
 
-// log is what a hub logs.
-type log struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
-
 // counts are the writes by their outcome; empty: those that succeeded.
 type counts struct {
 	mu sync.Mutex
@@ -73,7 +55,7 @@ type rig struct {
 	cluster *listwatch.Cluster
 	mesh    *federation.Aggregate
 	writers map[federation.ClusterID]*federation.Writer
-	log     log
+	log     testbed.LogText
 	counts  counts
 }
 
@@ -214,7 +196,7 @@ func TestG70ServiceImportsFollowTheExports(t *testing.T) {
 	r.await("web", "ClusterSetIP http/80 c2")
 	r.export("c2", 80)
 	r.await("web", "")
-	if !r.log.has(`the hub did not create it" cluster=c1 object="ServiceImport shop/theirs"`) {
+	if !strings.Contains(r.log.String(), `the hub did not create it" cluster=c1 object="ServiceImport shop/theirs"`) {
 		t.Error("the log does not name the ServiceImport of somebody else")
 	}
 	if n := r.counts.get(""); n < 5 || r.counts.get("forbidden")+r.counts.get("refused") > 0 {
@@ -239,7 +221,7 @@ func TestG71OneHubWrites(t *testing.T) {
 	first.leads.Store(true)
 	r.follow(first, known)
 	testbed.WaitFor(t, limit, "the log of a write that is refused", func() error {
-		if !r.log.has("cannot be written") {
+		if !strings.Contains(r.log.String(), "cannot be written") {
 			return errors.New("it is not there")
 		}
 		return nil
