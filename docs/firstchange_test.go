@@ -39,6 +39,9 @@ func steps(page string) []step {
 			all = append(all, step{command: fmt.Sprintf("cat > %s <<'END_OF_FILE'\n%sEND_OF_FILE\n", name[1], b.text)})
 		case b.lang == "sh", b.lang == "bash":
 			all = append(all, step{command: b.text})
+		case b.lang == "graphql" && strings.HasPrefix(b.text, "subscription"): // it does not end
+			all = append(all, step{command: "cat > ~/page.graphql <<'END_OF_FILE'\n" + b.text + "END_OF_FILE\n" +
+				"isthmus query -f ~/page.graphql > ~/answer.json & asking=$!\nagain '[ -s ~/answer.json ]'\nkill $asking; wait $asking || true\n"})
 		case b.lang == "graphql":
 			all = append(all, step{command: "cat > ~/page.graphql <<'END_OF_FILE'\n" + b.text +
 				"END_OF_FILE\nisthmus query -f ~/page.graphql > ~/answer.json\n"})
@@ -56,10 +59,10 @@ func steps(page string) []step {
 	return all
 }
 
-// firstCommand ends at the first end of a line that is not quoted.
+// firstCommand ends at the first end of a line that is not quoted and does not continue.
 func firstCommand(text string) (command, rest string) {
 	for at, r := range text {
-		if r == '\n' && strings.Count(text[:at], "'")%2 == 0 {
+		if r == '\n' && strings.Count(text[:at], "'")%2 == 0 && !strings.HasSuffix(text[:at], `\`) {
 			return text[:at], text[at+1:]
 		}
 	}

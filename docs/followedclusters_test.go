@@ -65,11 +65,26 @@ kubectl config view --raw --minify --context c2 > clusters/c2.yaml`)
 	for _, cluster := range []string{"c1", "c2"} {
 		m.types("again \"curl -s -H 'Host: web.example.com' http://10.0.0.7:8090/ | grep web-of-" + cluster + "\"")
 	}
+	m.routes(t)
 	m.reads(t, "multi-cluster-services.md", "## Export a service", "## What proxies get")
 	m.types("isthmus get services -A | grep clusterset.local")
 	m.namesClusters(t, c1, c2)
 	m.readsSources(t)
 	m.do(t, false, "KUBECONFIG="+kubeconfig1+":"+kubeconfig2)
+}
+
+// routes has the reader add listeners and routes of other kinds, find what is wrong with one, and have the status of all written (U77).
+func (m *readersMachine) routes(t *testing.T) {
+	t.Helper()
+	const page, describe = "gateway-api.md", "isthmus describe httproute.gateway.networking.k8s.io web-share -n shop"
+	m.reads(t, page, "## Add listeners of others", "## Route requests between services")
+	m.reads(t, page, "## Route requests between services", "## Find out what is wrong")
+	m.types("again '" + describe + " | grep BACKEND_NOT_FOUND'")
+	m.types(`kubectl --context c1 get service web -n shop -o json | jq '{apiVersion, kind, metadata: {name: "web-v2", namespace: "shop"}, spec: {ports: .spec.ports}}' | kubectl --context c1 apply -f -`)
+	m.types("again '" + describe + " > described && ! grep BACKEND_NOT_FOUND described'")
+	m.reads(t, page, "## Find out what is wrong", "## Write status into the cluster")
+	m.reads(t, page, "## Write status into the cluster", "## What is supported")
+	m.types("again 'kubectl --context c1 get httproute more -n shop -o yaml | grep isthmus.dev/gateway-controller'")
 }
 
 // namesClusters has the reader attach c2 by objects of c1, and have ServiceImports written to c1.

@@ -17,17 +17,17 @@ func (m *readersMachine) writes(t *testing.T, file, page, lang, text string) {
 	t.Fatalf("%s has no block of %s with %q", page, lang, text)
 }
 
-// typesOfConsul has the reader type the commands of a section about clusters that are for a Consul datacenter.
-func (m *readersMachine) typesOfConsul(t *testing.T, heading string) {
+// typesThose has the reader type the commands of a section about clusters that have a text, of those for several kinds of clusters.
+func (m *readersMachine) typesThose(t *testing.T, heading, with string) {
 	t.Helper()
 	before := len(m.steps)
 	for line := range strings.Lines(blocksOf(section(t, read(t, "clusters.md"), heading), "sh")[0]) {
-		if strings.Contains(line, "--consul-address") {
+		if strings.Contains(line, with) {
 			m.types(strings.TrimSpace(line))
 		}
 	}
 	if len(m.steps) == before {
-		t.Fatalf("%q has no command for Consul", heading)
+		t.Fatalf("%q has no command with %q", heading, with)
 	}
 }
 
@@ -49,10 +49,10 @@ func TestU63ADatacenterIsServedAsInTheGuide(t *testing.T) {
 	m.installs(t)
 	m.reads(t, gettingStarted, "## 3. Attach a Consul datacenter",
 		"Add the datacenter to the config file. Save both clusters as `isthmus.yaml`:")
-	m.typesOfConsul(t, "## Attach a cluster")
+	m.typesThose(t, "## Attach a cluster", "--consul-address")
 	m.types("again 'isthmus describe cluster dc1 | grep READY'\nagain 'isthmus get services -A | grep web.service.consul'")
 	m.types("consul acl token create -policy-name isthmus-reader -format json | jq -r .SecretID > new.token")
-	m.typesOfConsul(t, "## Rotate credentials")
+	m.typesThose(t, "## Rotate credentials", "--consul-address")
 	m.types("isthmus describe cluster dc1 | grep READY")
 	m.types("isthmus cluster detach dc1")
 	m.proxiesOfConsul(t)

@@ -17,12 +17,13 @@ import (
 )
 
 var (
+	typedQuery  = regexp.MustCompile(`isthmus query '([^']+)'`)
 	curlBody    = regexp.MustCompile(`-d '(\{.*\})'`)
 	inlineQuery = regexp.MustCompile(`^\{ \w.*\} \}$`)
 )
 
-// queries are all GraphQL queries of a page: blocks, bodies of curl, and whole
-// queries in a line.
+// queries are all GraphQL queries of a page: blocks, bodies of curl, what is
+// typed, and whole queries in a line.
 func queries(t *testing.T, page string) []string {
 	t.Helper()
 	all, prose := blocks(page)
@@ -38,6 +39,9 @@ func queries(t *testing.T, page string) []string {
 			}
 			found = append(found, body.Query)
 		}
+		for _, m := range typedQuery.FindAllStringSubmatch(b.text, -1) {
+			found = append(found, m[1])
+		}
 	}
 	for _, span := range spans(prose) {
 		if inlineQuery.MatchString(span) {
@@ -52,9 +56,13 @@ func TestQueriesFitTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
+	help, _ := isthmus(t, "query", "--help")
+	pages, seen := map[string]string{"isthmus query --help": "```sh\n" + help + "```\n"}, 0
 	for _, name := range guide(t) {
-		for _, query := range queries(t, read(t, name)) {
+		pages[name] = read(t, name)
+	}
+	for name, page := range pages {
+		for _, query := range queries(t, page) {
 			seen++
 			if _, errs := gqlparser.LoadQueryWithRules(schema, query, rules.NewDefaultRules()); len(errs) > 0 {
 				t.Errorf("%s: %v in %s", name, errs, query)

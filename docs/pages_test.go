@@ -99,7 +99,7 @@ func (m *readersMachine) reads(t *testing.T, page, from, until string) {
 
 var (
 	// runsOn are programs that do not end: the reader opens another terminal.
-	runsOn = regexp.MustCompile(`(?m)^(?:make run|(?:bin/)?isthmus serve|envoy -c)\b(?:[^\n\\]|\\[\n -~])*$`)
+	runsOn = regexp.MustCompile(`(?m)^(?:make run|(?:bin/)?isthmus serve|isthmus query -f changes|envoy -c)\b(?:[^\n\\]|\\[\n -~])*$`)
 	// serves are those that start a hub: the reader pressed Ctrl-C to end the one before.
 	serves = regexp.MustCompile(`^(?:make run|(?:bin/)?isthmus serve)\b`)
 	// asks are commands that a reader repeats until they succeed: the hub may have just started.
@@ -237,7 +237,8 @@ case "$1 $2" in
 esac`
 
 // TestM19AServiceIsInstalledAndBackedUpAsInTheGuide follows the pages about a hub that runs as a
-// service: its certificates, its user, its unit, a CA for workloads, backups and their restore.
+// service: its certificates, its user, its unit, a CA for workloads, backups and their restore. A
+// Kubernetes cluster is attached, gets new credentials, an alias, and is detached (U76).
 func TestM19AServiceIsInstalledAndBackedUpAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -253,7 +254,7 @@ func TestM19AServiceIsInstalledAndBackedUpAsInTheGuide(t *testing.T) {
 	m.types(`export ISTHMUS_SERVER=https://localhost:8080
 export ISTHMUS_TLS_CA=$PWD/hub-ca.crt ISTHMUS_TLS_CERT=$PWD/me.crt ISTHMUS_TLS_KEY=$PWD/me.key`)
 	m.reads(t, "troubleshooting.md", "## A cluster is FAILED", "## Two clusters cannot reach each other")
-	m.types("isthmus cluster attach c1 --kubeconfig c1.kubeconfig --network n1")
+	m.managesCluster(t)
 	m.reads(t, "identity.md", "### Certificates from a CA of your own", "## Who may be which node")
 	m.types("isthmus apply -f first.yaml\nisthmus ca show | grep -q cluster.local")
 	m.reads(t, "operations.md", "## Back up and restore", "### Restore it")
@@ -269,6 +270,29 @@ export ISTHMUS_TLS_CA=$PWD/hub-ca.crt ISTHMUS_TLS_CERT=$PWD/me.crt ISTHMUS_TLS_K
 	m.do(t, true)
 }
 
+// managesCluster has the reader attach the cluster of c1.kubeconfig, rotate its credentials, detach it by either command, and attach it again.
+func (m *readersMachine) managesCluster(t *testing.T) {
+	t.Helper()
+	const page, gone = "clusters.md", "again '! isthmus describe cluster c1'"
+	m.typesThose(t, "## Attach a cluster", "c1.kubeconfig")
+	m.reads(t, page, "## Look at a cluster", "## Rotate credentials")
+	m.types(`kubectl --kubeconfig c1.kubeconfig apply -f deploy/kubernetes/reader.yaml
+token=$(kubectl --kubeconfig c1.kubeconfig create token isthmus-reader -n isthmus)
+export KUBECONFIG=new.kubeconfig
+kubectl config view --raw --kubeconfig c1.kubeconfig > $KUBECONFIG
+user=$(kubectl config view -o jsonpath='{.users[0].name}')
+kubectl config delete-user $user
+kubectl config set-credentials $user --token=$token
+sed 's/token: .*/token: nonsense/' $KUBECONFIG > bad.kubeconfig
+unset KUBECONFIG`)
+	m.typesThose(t, "## Rotate credentials", "new.kubeconfig")
+	m.types("isthmus describe cluster c1 | grep READY\nif isthmus cluster rotate c1 --kubeconfig bad.kubeconfig; then exit 1; fi\nisthmus describe cluster c1 | grep READY")
+	m.reads(t, page, "## Detach a cluster", "## Confirm a cluster that you rebuilt")
+	m.types(gone + "\nisthmus cluster attach c1 --kubeconfig c1.kubeconfig --network n1 --alias Kubernetes")
+	m.types("isthmus cluster attach c2 --kubeconfig c1.kubeconfig --alias Kubernetes --dry-run 2>&1 | grep DUPLICATE_CLUSTER_ALIAS")
+	m.types("isthmus delete clusters.isthmus.dev c1\n" + gone + "\nisthmus cluster attach c1 --kubeconfig c1.kubeconfig --network n1")
+}
+
 // startsHub has the reader start a hub for trying out, and wait until it is ready.
 func (m *readersMachine) startsHub(args string) {
 	m.types("isthmus serve --dev --data-dir run " + args)
@@ -276,7 +300,8 @@ func (m *readersMachine) startsHub(args string) {
 }
 
 // TestM19SymptomsAreFoundAsInTheGuide follows the pages for operators with the sample of two
-// clusters and an Envoy: troubleshooting, authorization and drains.
+// clusters and an Envoy: troubleshooting, authorization and drains. Requests fail for the reasons that
+// the page tells apart (U78).
 func TestM19SymptomsAreFoundAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -290,25 +315,76 @@ spec:
   hosts: [reviews.shop.svc.cluster.local]
   ports: [{number: 9080, name: http, protocol: HTTP}]
   resolution: STATIC
-  endpoints: [{address: 10.0.0.9}]
+  endpoints: [{address: 10.0.0.9, labels: {version: v1}}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: reviews, namespace: shop}
+spec:
+  host: reviews.shop.svc.cluster.local
+  subsets: [{name: v2, labels: {version: v2}}]
 ---
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web, namespace: shop}
 spec:
   hosts: [reviews.shop.svc.cluster.local]
-  http: [{route: [{destination: {host: reviews.shop.svc.cluster.local}}]}]
+  http:
+  - {match: [{uri: {prefix: /v1}}], route: [{destination: {host: reviews.shop.svc.cluster.local}}]}
+  - {match: [{uri: {prefix: /v2}}], route: [{destination: {host: reviews.shop.svc.cluster.local, subset: v2}}]}
+  - {match: [{uri: {prefix: /v3}}], route: [{destination: {host: reviews.shop.svc.cluster.local, subset: v3}}]}
 END
 isthmus apply -f mesh.yaml
-isthmus proxy bootstrap --name web-1 --namespace shop --cluster-id c1 --ip 10.0.0.9 --labels app=web --hub 127.0.0.1:15010 --dir web-1`)
+isthmus proxy bootstrap --name web-1 --namespace shop --cluster-id c1 --ip 10.0.0.9 --labels app=web --hub 127.0.0.1:15010 \
+  --http-proxy-port 15080 --no-identity --no-capture --dir web-1`)
 	m.types("envoy -c web-1/envoy.yaml")
+	envoy := m.logOf(len(m.steps) - 1)
 	m.types("isthmus describe proxy web-1.shop | grep -q SYNCED")
 	m.reads(t, "troubleshooting.md", "", "## A proxy does not connect")
+	m.getsErrors(envoy)
+	m.waitsForClusters()
 	m.reads(t, "troubleshooting.md", "## A proxy gets no certificate", "## A cluster is HELD")
 	m.reads(t, "authorization.md", "", "## Clusters with other trust domains")
 	m.reads(t, "authorization.md", "## Authenticate end users", "")
 	m.reads(t, "drain.md", "", "")
 	m.do(t, false)
+}
+
+// getsErrors has the reader send requests that fail for each reason that the page names, and find the reason in the log of Envoy and by
+// the commands of the page.
+func (m *readersMachine) getsErrors(log string) {
+	const host = "reviews.shop.svc.cluster.local"
+	m.types("for path in reviews.shop:9080/v1 reviews.shop:9080/v2 reviews.shop:9080/v3 reviews.shop:9080/v4 nowhere.shop:9080/; do\n" +
+		"  curl -s -x http://127.0.0.1:15080 http://$path | tee -a answers\ndone\n" +
+		"grep 'no healthy upstream' answers\ngrep 'a subset \"v3\"' answers\ngrep 'no such service' answers")
+	for _, want := range []string{
+		"GET /v1 .* 503 URX,UF ", "GET /v2 .* 503 UH .*outbound.9080.v2.", "GET /v3 .* 503 - direct_response ", "GET /v4 .* 404 NR ",
+		"GET / .* 502 - direct_response ",
+	} {
+		m.types("again 'grep -E \"" + want + "\" " + log + "'")
+	}
+	m.types("isthmus describe dr reviews -n shop | grep SUBSET_EMPTY\nisthmus describe vs web -n shop | grep NO_DESTINATION")
+	m.types("isthmus explain web-1.shop " + host + ":9081 | grep NO_PORT\nisthmus explain web-1.shop nowhere.shop:80 2>&1 | grep 'not found'")
+	const sidecar = "{apiVersion: networking.istio.io/v1, kind: Sidecar, metadata: {name: narrow, namespace: shop}, spec: {egress: [{hosts: [./none.example]}]}}"
+	m.types("echo '" + sidecar + "' | isthmus apply -f -\nagain 'isthmus explain web-1.shop " + host + ":9080 | grep NOT_IMPORTED'\n" +
+		"isthmus delete sidecar narrow -n shop")
+}
+
+// waitsForClusters has the reader find out why the proxy stays PENDING: no DNS server answers for a ServiceEntry, which is then deleted.
+func (m *readersMachine) waitsForClusters() {
+	m.types(`ip route add default dev lo
+cat > far.yaml <<'END'
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: far, namespace: shop}
+spec: {hosts: [far.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}
+END
+isthmus apply -f far.yaml
+isthmus describe proxy web-1.shop | grep 'Cluster .*PENDING'
+curl -s 'http://127.0.0.1:15000/config_dump?resource=dynamic_warming_clusters' | grep far.example
+isthmus delete serviceentry far -n shop
+isthmus get proxies | grep web-1.*SYNCED
+ip route del default dev lo`)
 }
 
 // TestM19SecretsAreServedAsInTheGuide follows the page about secrets of gateways.

@@ -34,7 +34,7 @@ standard error.
 Variables of type String or ID are strings; other values are JSON.`,
 		Example: `  isthmus query '{ hub { version } }'
   isthmus query -f services.graphql -v first=10 -v 'filter={"namespace":"shop"}'
-  isthmus query 'subscription { changes { cursor version } }'`,
+  isthmus query 'subscription { changes { cursor snapshotVersion } }'`,
 	}
 	f := cmd.Flags()
 	r.Bind(f)
@@ -121,10 +121,26 @@ func (q *queryFlags) read(operation *ast.OperationDefinition) (map[string]any, e
 		}
 		values[name] = variable(operation, name, text)
 	}
+	if missing := missingVariable(operation, values); missing != "" {
+		return nil, cmdutil.Usagef("the operation needs the variable $%[1]s; add -v %[1]s=VALUE", missing)
+	}
 	if len(values) == 0 {
 		return nil, nil
 	}
 	return values, nil
+}
+
+// missingVariable is the first that the operation cannot do without, and that is not given.
+func missingVariable(operation *ast.OperationDefinition, given map[string]any) string {
+	if operation == nil {
+		return ""
+	}
+	for _, declared := range operation.VariableDefinitions {
+		if _, ok := given[declared.Variable]; !ok && declared.Type.NonNull && declared.DefaultValue == nil {
+			return declared.Variable
+		}
+	}
+	return ""
 }
 
 func variable(operation *ast.OperationDefinition, name, text string) any {

@@ -11,7 +11,7 @@ import (
 // missingPackages returns the Debian packages whose programs are not there.
 func missingPackages() []string {
 	var missing []string
-	for _, need := range [][2]string{{"ip", "iproute2"}, {"iptables-restore", "iptables"}, {"chromium", "chromium"}} {
+	for _, need := range [][2]string{{"ip", "iproute2"}, {"iptables-restore", "iptables"}, {"chromium", "chromium"}, {"nginx", "nginx-light"}} {
 		if _, err := exec.LookPath(need[0]); err != nil {
 			missing = append(missing, need[1])
 		}
@@ -32,7 +32,7 @@ func installSystemPackages(out io.Writer) error {
 	names := strings.Join(missing, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		fmt.Fprintf(out,
-			"missing on this machine: %s; install them as root (Debian: apt-get install %s), the tests with network namespaces or a browser need them\n", names, names)
+			"missing on this machine: %s; install them as root (Debian: apt-get install %s), the tests with network namespaces, a browser or nginx need them\n", names, names)
 		return nil
 	}
 	fmt.Fprintf(out, "installing the Debian packages %s…\n", names)

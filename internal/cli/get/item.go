@@ -67,9 +67,12 @@ func withStatus(value map[string]any, o client.ObjectSummary) map[string]any {
 	return shown
 }
 
-// sourceCell is where an object comes from, with the cluster if it is for one alone.
+// sourceCell is where an object comes from: the server of configuration, and the cluster if it is for one alone.
 func sourceCell(o client.ObjectSummary) string {
 	text := strings.ToLower(string(o.Source))
+	if server, ok := strings.CutPrefix(o.SourceName, "MCP "); ok {
+		text += "/" + server
+	}
 	if o.ClusterID != nil {
 		text += "/" + *o.ClusterID
 	}
