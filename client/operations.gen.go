@@ -952,6 +952,8 @@ type ConfigObjectFilter struct {
 	ClusterID *string `json:"clusterID"`
 	// Objects from sources of this kind.
 	Source *ConfigSourceKind `json:"source"`
+	// Objects from the source of this name, as in `ConfigSource.name`.
+	SourceName *string `json:"sourceName"`
 	// Objects that were applied with this set.
 	Set *string `json:"set"`
 	// Objects with all of these labels.
@@ -979,6 +981,9 @@ func (v *ConfigObjectFilter) GetClusterID() *string { return v.ClusterID }
 
 // GetSource returns ConfigObjectFilter.Source, and is useful for accessing the field via an interface.
 func (v *ConfigObjectFilter) GetSource() *ConfigSourceKind { return v.Source }
+
+// GetSourceName returns ConfigObjectFilter.SourceName, and is useful for accessing the field via an interface.
+func (v *ConfigObjectFilter) GetSourceName() *string { return v.SourceName }
 
 // GetSet returns ConfigObjectFilter.Set, and is useful for accessing the field via an interface.
 func (v *ConfigObjectFilter) GetSet() *string { return v.Set }

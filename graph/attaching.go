@@ -68,7 +68,7 @@ func (m mutation) DetachCluster(ctx context.Context, in model.DetachClusterInput
 	errs, err := m.Clusters.Detach(ctx, federation.ClusterID(in.ClusterID), m.author(ctx))
 	payload := model.DetachClusterPayload{UserErrors: model.UserErrors(errs)}
 	if len(errs) == 0 && err == nil {
-		payload.ClusterID = &in.ClusterID
+		payload.ClusterID, payload.Cluster = &in.ClusterID, m.shownAs(in.ClusterID)
 	}
 	return payload, shown(err)
 }

@@ -55,3 +55,16 @@ func (m mutation) RotateCertificateAuthority(ctx context.Context,
 	now := shownAuthority(ctx, m.resolver)
 	return model.RotateCertificateAuthorityPayload{CertificateAuthority: &now, UserErrors: model.UserErrors(errs)}, shown(err)
 }
+
+// TrustRoots are the roots that name the cluster.
+func (r clusterResolver) TrustRoots(ctx context.Context, of *model.Cluster) ([]model.TrustRoot, error) {
+	all := []model.TrustRoot{}
+	for _, bundle := range shownAuthority(ctx, r.resolver).Bundles {
+		for _, root := range bundle.Roots {
+			if slices.Contains(root.ClusterIDs, of.ClusterID()) {
+				all = append(all, root)
+			}
+		}
+	}
+	return all, nil
+}

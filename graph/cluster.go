@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -11,7 +10,15 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 )
 
-type clusterResolver struct{ networkOf[model.Cluster] }
+type clusterResolver struct {
+	*resolver
+	networkOf[model.Cluster]
+}
+
+// ConfigObject is the Cluster object of that ID, or nil.
+func (clusterResolver) ConfigObject(ctx context.Context, of *model.Cluster) (*model.ConfigObject, error) {
+	return objectOf(ctx, meshKey(federation.ClusterKind, string(of.Of.ID))), nil
+}
 
 func (r *resolver) cluster(from *federation.Snapshot, of *federation.Cluster) model.Cluster {
 	found := model.Cluster{From: from, Of: of, Now: r.Now()}
@@ -75,33 +82,16 @@ func (clusterResolver) Endpoints(
 	return model.EndpointConnection{Page: model.NewPage(list, window)}, err
 }
 
-func (clusterResolver) Problems(
+func (r clusterResolver) Problems(
 	_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string,
 ) (model.ProblemConnection, error) {
 	name := "problems of cluster " + cluster.ClusterID()
 	window, err := window(name, first, after, last, before)
 	var all []model.Problem
 	for problem := range cluster.From.Problems(cluster.Of.ID) {
-		all = append(all, shownProblem(problem))
+		all = append(all, shownProblem(r.resolver, problem, cluster.Of.ID))
 	}
-	slices.SortStableFunc(all, func(a, b model.Problem) int { return strings.Compare(problemKey(a), problemKey(b)) })
-	all = slices.CompactFunc(all, func(a, b model.Problem) bool { return problemKey(a) == problemKey(b) })
-	list := model.List[model.Problem]{Name: name, Items: slices.Values(all), Key: problemKey, Count: func() int { return len(all) }}
-	return model.ProblemConnection{Page: model.NewPage(list, window)}, err
-}
-
-func shownProblem(p federation.Problem) model.Problem {
-	shown := model.Problem{Code: p.Code, Object: p.Object, Message: p.Message}
-	if p.Field != "" {
-		shown.Field = &p.Field
-	}
-	return shown
-}
-
-func problemKey(p model.Problem) string {
-	field := ""
-	if p.Field != nil {
-		field = *p.Field
-	}
-	return fmt.Sprintf("%s\x00%s\x00%s\x00%s", p.Object, field, p.Code, p.Message)
+	slices.SortStableFunc(all, func(a, b model.Problem) int { return strings.Compare(a.Key(), b.Key()) })
+	all = slices.CompactFunc(all, func(a, b model.Problem) bool { return a.Key() == b.Key() })
+	return model.ProblemConnection{Page: model.NewPage(model.ListOf(name, all, model.Problem.Key), window)}, err
 }

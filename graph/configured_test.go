@@ -43,6 +43,9 @@ var routeKinds = []federation.Kind{
 	{Group: networking, Name: "VirtualService"},
 	{Group: networking, Name: "WorkloadEntry"},
 	{Group: networking, Name: "ServiceEntry"},
+	federation.ClusterKind,
+	federation.NetworkKind,
+	federation.DrainKind,
 }
 
 // newConfigured makes it; change may alter the options.

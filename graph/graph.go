@@ -116,6 +116,7 @@ type view struct {
 	drains   func() map[federation.ObjectKey]federation.DrainProgress
 	members  *members
 	networks func() map[federation.NetworkID]*networkMembers
+	isEvent  bool // of a subscription, which does not read the store
 	// Bytes that were written, which are bounded: of resources of proxies, and of manifests.
 	resources, manifests *atomic.Int64
 }
@@ -178,6 +179,7 @@ func (p pinned) Exec(ctx context.Context) graphql.ResponseHandler {
 		of := first
 		if operation.Operation.Operation == ast.Subscription {
 			of = viewOfEvent(p.options)
+			of.isEvent = true
 		}
 		return answer(within(ctx, of))
 	}

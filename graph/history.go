@@ -128,8 +128,9 @@ func (r objectResolver) History(
 	for i, s := range steps {
 		all[i] = model.NewConfigObjectRevision(s)
 	}
-	list := model.ListOf(name, all, model.ConfigObjectRevision.Key)
-	return &model.ConfigObjectRevisionConnection{Page: model.NewPage(list, window), Compacted: found.Compacted}, nil
+	page := readTogether(r.resolver, model.NewPage(model.ListOf(name, all, model.ConfigObjectRevision.Key), window),
+		func(s *model.ConfigObjectRevision) (int64, *model.Recorded) { return s.Of, &s.Recorded })
+	return &model.ConfigObjectRevisionConnection{Page: page, Compacted: found.Compacted}, nil
 }
 
 // objectAt finds an object of the store of record as of a revision.

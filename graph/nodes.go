@@ -2,10 +2,10 @@ package graph
 
 import (
 	"context"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -22,7 +22,7 @@ func (q query) Nodes(ctx context.Context, ids []string) ([]model.Node, error) {
 		return nil, transport.BadArgument("ids", "there are %d IDs, at most %d are allowed; split the request", len(ids), maxPage)
 	}
 	all := make([]model.Node, len(ids))
-	of := readRevisions(ctx, q.Config.History, ids)
+	of := readRevisions(ctx, q.Config.History, revisionsIn(ids))
 	for i, id := range ids {
 		found, err := q.node(ctx, id, of)
 		if err != nil {
@@ -72,17 +72,21 @@ type revisions struct {
 	err   error
 }
 
-func readRevisions(ctx context.Context, from History, ids []string) revisions {
-	wanted := map[int64]bool{}
+// revisionsIn are the revisions that IDs name.
+func revisionsIn(ids []string) (all []int64) {
 	for _, id := range ids {
 		if kind, name, _ := model.ParseID(id); kind == model.KindRevision {
 			if revision, ok := revisionOf(name); ok {
-				wanted[revision] = true
+				all = append(all, revision)
 			}
 		}
 	}
+	return all
+}
+
+func readRevisions(ctx context.Context, from History, wanted []int64) revisions {
 	of := revisions{found: map[int64]config.Record{}}
-	all := slices.Sorted(maps.Keys(wanted))
+	all := slices.Compact(slices.Sorted(slices.Values(wanted)))
 	if len(all) > 0 && from == nil {
 		of.err = errNoConfig
 		return of
@@ -111,8 +115,66 @@ func revisionOf(name string) (revision int64, ok bool) {
 
 func (of revisions) named(name string) (model.Node, error) {
 	revision, _ := revisionOf(name)
-	if record, ok := of.found[revision]; ok {
-		return model.NewConfigRevision(record), nil
+	found, err := of.at(revision)
+	if found == nil {
+		return nil, err
 	}
-	return nil, of.err
+	return *found, nil
+}
+
+func (of revisions) at(revision int64) (*model.ConfigRevision, error) {
+	record, ok := of.found[revision]
+	if !ok {
+		return nil, of.err
+	}
+	shown := model.NewConfigRevision(record)
+	return &shown, nil
+}
+
+// reading reads the revisions together, when one of them is first asked for.
+func reading(r *resolver, all ...int64) model.Recorded {
+	var once sync.Once
+	var of revisions
+	return func(ctx context.Context, revision int64) (*model.ConfigRevision, error) {
+		if seen(ctx).isEvent {
+			return nil, nil
+		}
+		once.Do(func() { of = readRevisions(ctx, r.Config.History, all) })
+		return of.at(revision)
+	}
+}
+
+// readTogether has the revisions of the items of a page read together. recorded is the revision of an item, and where
+// it keeps how that is read.
+func readTogether[T any](r *resolver, of model.Page[T], recorded func(*T) (int64, *model.Recorded)) model.Page[T] {
+	return model.Together(of, func(all []T) {
+		revisions := make([]int64, len(all))
+		for i := range all {
+			revisions[i], _ = recorded(&all[i])
+		}
+		read := reading(r, revisions...)
+		for i := range all {
+			_, kept := recorded(&all[i])
+			*kept = read
+		}
+	})
+}
+
+// recorded has the revisions of the objects of a page read together.
+func recorded(r *resolver, of model.Page[model.ConfigObject]) model.Page[model.ConfigObject] {
+	return readTogether(r, of, func(o *model.ConfigObject) (int64, *model.Recorded) { return o.Of.Revision, &o.Recorded })
+}
+
+// ConfigRevision is the revision in which the object last changed; nil for one of another source than the
+// store of record, which is the first.
+func (r objectResolver) ConfigRevision(ctx context.Context, of *model.ConfigObject) (*model.ConfigRevision, error) {
+	view, err := configured(ctx)
+	if err != nil || len(view.Sources) == 0 || of.SourceName != view.Sources[0].Name {
+		return nil, err
+	}
+	read := of.Recorded
+	if read == nil {
+		read = reading(r.resolver, of.Of.Revision)
+	}
+	return read(ctx, of.Of.Revision)
 }

@@ -41,7 +41,7 @@ func (q query) ConfigObjects(
 	list := model.List[model.ConfigObject]{
 		Name: "configObjects", Key: model.ConfigObject.Key, Items: items, Size: manifestSize, MaxPage: maxManifestPage,
 	}
-	return &model.ConfigObjectConnection{Page: by.page(list, window)}, nil
+	return &model.ConfigObjectConnection{Page: recorded(q.resolver, by.page(list, window))}, nil
 }
 
 // objectOrders are what configuration objects can be sorted by.
@@ -73,11 +73,8 @@ func objects(view *config.View, filter *model.ConfigObjectFilter) iter.Seq[model
 // configObject shows an object and where it comes from.
 func configObject(view *config.View, of *config.Object) model.ConfigObject {
 	shown := model.NewConfigObject(of)
-	counts, hidden := view.SourceOf(of.Key)
-	shown.SourceName, shown.Source = counts, sourceKind(counts)
-	for _, name := range hidden {
-		shown.Hidden = append(shown.Hidden, model.HiddenObject{Source: sourceKind(name), SourceName: name})
-	}
+	shown.SourceName, shown.HiddenIn = view.SourceOf(of.Key)
+	shown.Source = sourceKind(shown.SourceName)
 	return shown
 }
 
@@ -98,7 +95,7 @@ func fitsKey(key federation.ObjectKey, filter *model.ConfigObjectFilter) bool {
 }
 
 func fitsObject(o model.ConfigObject, filter *model.ConfigObjectFilter) bool {
-	return filter == nil || (filter.Source == nil || *filter.Source == o.Source) &&
+	return filter == nil || (filter.Source == nil || *filter.Source == o.Source) && fits(filter.SourceName, o.SourceName) &&
 		(filter.Set == nil || o.HasLabel(apply.SetLabel, *filter.Set)) &&
 		!slices.ContainsFunc(filter.Labels, func(wanted model.LabelInput) bool { return !o.HasLabel(wanted.Key, wanted.Value) })
 }
@@ -117,10 +114,7 @@ func (q query) ConfigObject(
 	if _, err := configured(ctx); err != nil {
 		return nil, err
 	}
-	if found, ok := objectNamed(ctx, key); ok {
-		return &found, nil
-	}
-	return nil, nil
+	return objectOf(ctx, key), nil
 }
 
 // objectNamed finds the object in force of that key. Objects that only the hub
@@ -137,6 +131,19 @@ func objectNamed(ctx context.Context, key federation.ObjectKey) (found model.Con
 	return configObject(view, of), true
 }
 
+// objectOf is the object in force of that key, or nil.
+func objectOf(ctx context.Context, key federation.ObjectKey) *model.ConfigObject {
+	if found, ok := objectNamed(ctx, key); ok {
+		return &found
+	}
+	return nil
+}
+
+// meshKey is that of an object of the hub's own kinds that have no namespace.
+func meshKey(of federation.Kind, name string) federation.ObjectKey {
+	return federation.ObjectKey{Group: of.Group, Kind: of.Name, Name: name}
+}
+
 // ConfigSources says where objects come from.
 func (q query) ConfigSources(ctx context.Context) ([]model.ConfigSource, error) {
 	view, err := configured(ctx)
@@ -145,16 +152,55 @@ func (q query) ConfigSources(ctx context.Context) ([]model.ConfigSource, error) 
 	}
 	all := make([]model.ConfigSource, len(view.Sources))
 	for i, s := range view.Sources {
-		all[i] = model.ConfigSource{Name: s.Name, Kind: sourceKind(s.Name), Problems: make([]model.Problem, len(s.Trouble))}
-		if !s.Heard.IsZero() {
-			revision, age := model.Revision(s.Revision), max(q.Now().Sub(s.Heard), 0)
-			all[i].Revision, all[i].Age = &revision, &age
-		}
-		for j, p := range s.Trouble {
-			all[i].Problems[j] = shownProblem(federation.Problem(p))
-		}
+		all[i] = shownSource(q.resolver, s)
 	}
 	return all, nil
+}
+
+// shownSource shows a source as of now.
+func shownSource(r *resolver, of config.SourceStatus) model.ConfigSource {
+	shown := model.ConfigSource{Name: of.Name, Kind: sourceKind(of.Name), Problems: make([]model.Problem, len(of.Trouble))}
+	if !of.Heard.IsZero() {
+		revision, age := model.Revision(of.Revision), max(r.Now().Sub(of.Heard), 0)
+		shown.Revision, shown.Age = &revision, &age
+	}
+	for i, p := range of.Trouble {
+		shown.Problems[i] = shownProblem(r, federation.Problem(p), "")
+	}
+	return shown
+}
+
+// ConfigSource is the source that the object comes from, or nil.
+func (r objectResolver) ConfigSource(ctx context.Context, of *model.ConfigObject) (*model.ConfigSource, error) {
+	return sourceNamed(ctx, r.resolver, of.SourceName)
+}
+
+// Hidden are the sources that have the object, too.
+func (r objectResolver) Hidden(ctx context.Context, of *model.ConfigObject) ([]model.HiddenObject, error) {
+	all := make([]model.HiddenObject, len(of.HiddenIn))
+	for i, name := range of.HiddenIn {
+		found, err := sourceNamed(ctx, r.resolver, name)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = model.HiddenObject{Source: sourceKind(name), SourceName: name, ConfigSource: found}
+	}
+	return all, nil
+}
+
+// sourceNamed finds a source by its name.
+func sourceNamed(ctx context.Context, r *resolver, name string) (*model.ConfigSource, error) {
+	view, err := configured(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range view.Sources {
+		if s.Name == name {
+			shown := shownSource(r, s)
+			return &shown, nil
+		}
+	}
+	return nil, nil
 }
 
 // ErrorCodes lists the codes of errors.

@@ -35,7 +35,7 @@ func everything(schema *ast.Schema, name string, depth int) string {
 
 // isRelation reports whether the field leads to another object, which the executor writes.
 func isRelation(field string) bool {
-	return slices.Contains([]string{"cluster", "clusters", "network", "proxies", "service", "gateways"}, field)
+	return slices.Contains([]string{"cluster", "clusters", "network", "proxies", "service", "gateways", "drain", "configObjects"}, field)
 }
 
 // TestR64WhatIsWrittenAsAWholeIsWhatTheExecutorWrites: byte by byte, errors

@@ -43,6 +43,7 @@ var plainPortName = &compiled.Object[model.ClusterPortName]{
 
 var plainConflict = &compiled.Object[model.Conflict]{Names: []string{"Conflict"}, Fields: map[string]compiled.Field[model.Conflict]{
 	"kind":       compiled.String(func(c model.Conflict) string { return c.Kind }),
+	"docUrl":     compiled.NullString(func(c model.Conflict) *string { return c.DocURL }),
 	"message":    compiled.String(func(c model.Conflict) string { return c.Message }),
 	"clusterIDs": compiled.Strings(func(c model.Conflict) []string { return c.ClusterIDs }),
 }}

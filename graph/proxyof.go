@@ -19,8 +19,10 @@ type members struct {
 	byCluster func() map[federation.ClusterID][]*fleet.Proxy
 	byNetwork func() map[federation.NetworkID][]*fleet.Proxy
 	byService func() map[federation.ServiceKey][]*fleet.Proxy
-	networks  func() map[*fleet.Proxy]federation.NetworkID // of all proxies: a look at the workload of each
-	filtered  sync.Map                                     // of func() []*fleet.Proxy, by the name of the list and the filter
+	// byEndpoint is by the services, sources, networks and addresses of endpoints.
+	byEndpoint func() map[endpointPlace][]*fleet.Proxy
+	networks   func() map[*fleet.Proxy]federation.NetworkID // of all proxies: a look at the workload of each
+	filtered   sync.Map                                     // of func() []*fleet.Proxy, by the name of the list and the filter
 }
 
 func membersOf(from func() *federation.Snapshot, proxies func() *fleet.Value) *members {
@@ -40,7 +42,24 @@ func membersOf(from func() *federation.Snapshot, proxies func() *fleet.Value) *m
 		byService: grouped(proxies, func(of *fleet.Proxy) []federation.ServiceKey {
 			return servicesAt(from(), model.PlaceOf(from(), of))
 		}),
+		byEndpoint: grouped(proxies, func(of *fleet.Proxy) (all []endpointPlace) {
+			for _, i := range from().At(model.PlaceOf(from(), of)).Instances() {
+				at := endpointPlace{i.Service.Key, i.Shard, i.Endpoint.Network, i.Endpoint.Address}
+				if !slices.Contains(all, at) {
+					all = append(all, at)
+				}
+			}
+			return all
+		}),
 	}
+}
+
+// endpointPlace is where an endpoint of a service is.
+type endpointPlace struct {
+	service federation.ServiceKey
+	source  federation.ShardKey
+	network federation.NetworkID
+	address federation.Address
 }
 
 func grouped[K comparable](proxies func() *fleet.Value, by func(*fleet.Proxy) []K) func() map[K][]*fleet.Proxy {
@@ -109,4 +128,12 @@ func (serviceResolver) Proxies(
 ) (model.ProxyConnection, error) {
 	all := seen(ctx).members.byService()[of.Of.Key]
 	return proxiesOf(ctx, "proxies of service "+of.Of.Key.String(), all, first, after, last, before, filter)
+}
+
+// Proxies are those at the address of the endpoint.
+func (endpointResolver) Proxies(
+	ctx context.Context, of *model.Endpoint, first *int, after *string, last *int, before *string, filter *model.ProxyFilter,
+) (model.ProxyConnection, error) {
+	at := endpointPlace{of.ServiceKey(), of.Source, of.Of.Network, of.Of.Address}
+	return proxiesOf(ctx, "proxies of endpoint "+of.ID(), seen(ctx).members.byEndpoint()[at], first, after, last, before, filter)
 }

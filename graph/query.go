@@ -25,7 +25,7 @@ func (q query) Hub(ctx context.Context) (model.Hub, error) {
 
 // Node finds an object by its ID; what is not an ID is nothing's.
 func (q query) Node(ctx context.Context, id string) (model.Node, error) {
-	return q.node(ctx, id, readRevisions(ctx, q.Config.History, []string{id}))
+	return q.node(ctx, id, readRevisions(ctx, q.Config.History, revisionsIn([]string{id})))
 }
 
 func (q query) node(ctx context.Context, id string, of revisions) (model.Node, error) {

@@ -76,6 +76,16 @@ func (endpointResolver) Gateways(ctx context.Context, of *model.Endpoint) ([]mod
 	return []model.NetworkGateway{}, nil
 }
 
+// Drain is the Drain that takes requests away from the endpoint, or nil.
+func (endpointResolver) Drain(ctx context.Context, of *model.Endpoint) (*model.ConfigObject, error) {
+	service, ok := snapshot(ctx).Service(of.ServiceKey())
+	if !ok {
+		return nil, nil
+	}
+	drain, _ := service.DrainOf(of.Source, of.Of)
+	return objectOf(ctx, drain.Drain), nil
+}
+
 type proxyRolloutResolver struct{ clusterOf[model.ProxyRollout] }
 
 // Proxy is the latest stream of the proxy, or nil.
@@ -89,7 +99,13 @@ func (proxyRolloutResolver) Proxy(ctx context.Context, of *model.ProxyRollout) (
 }
 
 type gatewayResolver struct {
+	clusterOf[model.NetworkGateway]
 	networkOf[model.NetworkGateway]
+}
+
+// ConfigObject is the Network object that declares the gateway, or nil.
+func (gatewayResolver) ConfigObject(ctx context.Context, of *model.NetworkGateway) (*model.ConfigObject, error) {
+	return objectOf(ctx, of.Cause().Object), nil
 }
 
 // FromNetworks are the networks that exist of those whose proxies may enter through the gateway.
@@ -113,6 +129,28 @@ func (r healthResolver) ObserverNetwork(ctx context.Context, of *model.GatewayHe
 }
 
 type networkResolver struct{ *resolver }
+
+// ConfigObject is the Network object of that ID, or nil.
+func (networkResolver) ConfigObject(ctx context.Context, of *model.Network) (*model.ConfigObject, error) {
+	return objectOf(ctx, meshKey(federation.NetworkKind, of.NetworkID())), nil
+}
+
+// RefusedGateways are those that are not used.
+func (r networkResolver) RefusedGateways(ctx context.Context, of *model.Network) ([]model.RefusedGateway, error) {
+	all := make([]model.RefusedGateway, len(of.Of.Refused))
+	for i, refused := range of.Of.Refused {
+		all[i] = model.RefusedGateway{Gateway: refused.Gateway, Message: refused.Why, ConfigObject: objectOf(ctx, refused.Cause.Object)}
+		if id := refused.Cause.Shard.Cluster; id != "" {
+			named := string(id)
+			all[i].ClusterID = &named
+			if found, ok := snapshot(ctx).Cluster(id); ok {
+				shown := r.cluster(snapshot(ctx), found)
+				all[i].Cluster = &shown
+			}
+		}
+	}
+	return all, nil
+}
 
 // Clusters are the clusters whose endpoints are in the network.
 func (r networkResolver) Clusters(

@@ -11,7 +11,7 @@ type root struct{ r *resolver }
 func (t root) Query() generated.QueryResolver               { return query{t.r} }
 func (t root) Mutation() generated.MutationResolver         { return mutation{t.r} }
 func (t root) Subscription() generated.SubscriptionResolver { return subscription{t.r} }
-func (t root) Service() generated.ServiceResolver           { return serviceResolver{} }
+func (t root) Service() generated.ServiceResolver           { return serviceResolver{t.r} }
 
 func (t root) ConfigObject() generated.ConfigObjectResolver {
 	return objectResolver{clusterOf[model.ConfigObject]{t.r, func(of *model.ConfigObject) string { return value(of.ClusterID()) }}}
@@ -70,7 +70,7 @@ func (t root) Endpoint() generated.EndpointResolver {
 }
 
 func (t root) Cluster() generated.ClusterResolver {
-	return clusterResolver{networkOf[model.Cluster]{func(of *model.Cluster) string { return of.NetworkID() }}}
+	return clusterResolver{t.r, networkOf[model.Cluster]{func(of *model.Cluster) string { return of.NetworkID() }}}
 }
 
 func (t root) Proxy() generated.ProxyResolver {
@@ -83,7 +83,10 @@ func (t root) Proxy() generated.ProxyResolver {
 func (t root) Network() generated.NetworkResolver { return networkResolver{t.r} }
 
 func (t root) NetworkGateway() generated.NetworkGatewayResolver {
-	return gatewayResolver{networkOf[model.NetworkGateway]{func(of *model.NetworkGateway) string { return of.NetworkID() }}}
+	return gatewayResolver{
+		clusterOf[model.NetworkGateway]{t.r, func(of *model.NetworkGateway) string { return value(of.ClusterID()) }},
+		networkOf[model.NetworkGateway]{func(of *model.NetworkGateway) string { return of.NetworkID() }},
+	}
 }
 
 func (t root) GatewayHealth() generated.GatewayHealthResolver {

@@ -10,7 +10,7 @@ import (
 	"isthmus.dev/isthmus/graph/model"
 )
 
-type serviceResolver struct{}
+type serviceResolver struct{ *resolver }
 
 // allServices are those of the snapshot.
 func allServices(name string, from *federation.Snapshot) model.List[*federation.Service] {
@@ -114,3 +114,22 @@ func fitsLocality(of federation.Locality, wanted *model.LocalityInput) bool {
 }
 
 func fits(wanted *string, has string) bool { return wanted == nil || *wanted == has }
+
+// ConfigObjects are those that name the hostname, and the Gateways to which these are bound.
+func (r serviceResolver) ConfigObjects(
+	ctx context.Context, of *model.Service, first *int, after *string, last *int, before *string,
+) (model.ConfigObjectConnection, error) {
+	name := "objects of service " + of.Of.Key.String()
+	window, err := window(name, first, after, last, before)
+	list := model.ListMade(name, func() (all []model.ConfigObject) {
+		for _, o := range objectsAbout(of.From, r.Config.Kinds, of.Of.Key.Hostname, nil) {
+			if found, ok := objectNamed(ctx, o.Key); ok {
+				all = append(all, found)
+			}
+		}
+		slices.SortFunc(all, func(a, b model.ConfigObject) int { return strings.Compare(a.Key(), b.Key()) })
+		return all
+	}, model.ConfigObject.Key)
+	list.Size, list.MaxPage = manifestSize, maxManifestPage
+	return model.ConfigObjectConnection{Page: recorded(r.resolver, model.NewPage(list, window))}, err
+}

@@ -54,13 +54,9 @@ type refResolver struct{ clusterOf[model.ObjectRef] }
 
 // Current finds the object as it is now.
 func (refResolver) Current(ctx context.Context, of *model.ObjectRef) (*model.ConfigObject, error) {
-	found, ok := objectNamed(ctx, federation.ObjectKey{
+	return objectOf(ctx, federation.ObjectKey{
 		Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, Cluster: federation.ClusterID(value(of.ClusterID)),
-	})
-	if !ok {
-		return nil, nil
-	}
-	return &found, nil
+	}), nil
 }
 
 type statusResolver struct{}

@@ -94,9 +94,22 @@ func TestR03NoFieldOfAnEventReadsTheStore(t *testing.T) {
 	if len(reached) < 20 {
 		t.Errorf("only %v are reached", reached)
 	}
-	for _, never := range []string{"Query", "Mutation", "ConfigRevisionConnection", "ConfigRevision"} {
+	for _, never := range []string{"Query", "Mutation", "ConfigRevisionConnection"} {
 		if slices.Contains(reached, never) {
 			t.Errorf("an event can ask for %s", never)
 		}
+	}
+	read := &reads{}
+	c := newConfigured(t, func(o *graph.Options) { o.Fleet = proxies(); read.count(o) })
+	c.apply(route("shop", "cart", "a"))
+	read.taken()
+	s := newSubscriber(t, c.options)
+	s.text = `subscription($after: String, $filter: ChangeFilter) { changes(after: $after, filter: $filter) {
+	  cursor configObjects { object { current { configRevision { revision } history { nodes { configRevision { revision } } } } } } } }`
+	changes := s.changes("", map[string]any{"kinds": []any{"CONFIG_OBJECT"}})
+	state := string(changes.next().Data)
+	changes.stop()
+	if !strings.Contains(state, `"configRevision":null`) || strings.Contains(state, `"configRevision":{`) || read.records.Load() > 0 {
+		t.Errorf("an event is %s and reads %s", state, read.taken())
 	}
 }

@@ -92,19 +92,21 @@ type ComplexityRoot struct {
 	}
 
 	Cluster struct {
-		Aliases    func(childComplexity int) int
-		ClusterID  func(childComplexity int) int
-		Endpoints  func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) int
-		ID         func(childComplexity int) int
-		Identity   func(childComplexity int) int
-		Network    func(childComplexity int) int
-		NetworkID  func(childComplexity int) int
-		Precedence func(childComplexity int) int
-		Problems   func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Provider   func(childComplexity int) int
-		Proxies    func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) int
-		Services   func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
-		Status     func(childComplexity int) int
+		Aliases      func(childComplexity int) int
+		ClusterID    func(childComplexity int) int
+		ConfigObject func(childComplexity int) int
+		Endpoints    func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) int
+		ID           func(childComplexity int) int
+		Identity     func(childComplexity int) int
+		Network      func(childComplexity int) int
+		NetworkID    func(childComplexity int) int
+		Precedence   func(childComplexity int) int
+		Problems     func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Provider     func(childComplexity int) int
+		Proxies      func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) int
+		Services     func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) int
+		Status       func(childComplexity int) int
+		TrustRoots   func(childComplexity int) int
 	}
 
 	ClusterChange struct {
@@ -189,26 +191,28 @@ type ComplexityRoot struct {
 	}
 
 	ConfigObject struct {
-		APIVersion func(childComplexity int) int
-		Cluster    func(childComplexity int) int
-		ClusterID  func(childComplexity int) int
-		CreatedAt  func(childComplexity int) int
-		ExpiresAt  func(childComplexity int) int
-		Group      func(childComplexity int) int
-		Hidden     func(childComplexity int) int
-		History    func(childComplexity int, first *int, after *string, last *int, before *string) int
-		ID         func(childComplexity int) int
-		JSON       func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		Labels     func(childComplexity int) int
-		Name       func(childComplexity int) int
-		Namespace  func(childComplexity int) int
-		Revision   func(childComplexity int) int
-		Set        func(childComplexity int) int
-		Source     func(childComplexity int) int
-		SourceName func(childComplexity int) int
-		Status     func(childComplexity int) int
-		Yaml       func(childComplexity int) int
+		APIVersion     func(childComplexity int) int
+		Cluster        func(childComplexity int) int
+		ClusterID      func(childComplexity int) int
+		ConfigRevision func(childComplexity int) int
+		ConfigSource   func(childComplexity int) int
+		CreatedAt      func(childComplexity int) int
+		ExpiresAt      func(childComplexity int) int
+		Group          func(childComplexity int) int
+		Hidden         func(childComplexity int) int
+		History        func(childComplexity int, first *int, after *string, last *int, before *string) int
+		ID             func(childComplexity int) int
+		JSON           func(childComplexity int) int
+		Kind           func(childComplexity int) int
+		Labels         func(childComplexity int) int
+		Name           func(childComplexity int) int
+		Namespace      func(childComplexity int) int
+		Revision       func(childComplexity int) int
+		Set            func(childComplexity int) int
+		Source         func(childComplexity int) int
+		SourceName     func(childComplexity int) int
+		Status         func(childComplexity int) int
+		Yaml           func(childComplexity int) int
 	}
 
 	ConfigObjectChange struct {
@@ -235,12 +239,13 @@ type ComplexityRoot struct {
 	}
 
 	ConfigObjectRevision struct {
-		Action    func(childComplexity int) int
-		Author    func(childComplexity int) int
-		CreatedAt func(childComplexity int) int
-		Manager   func(childComplexity int) int
-		Message   func(childComplexity int) int
-		Revision  func(childComplexity int) int
+		Action         func(childComplexity int) int
+		Author         func(childComplexity int) int
+		ConfigRevision func(childComplexity int) int
+		CreatedAt      func(childComplexity int) int
+		Manager        func(childComplexity int) int
+		Message        func(childComplexity int) int
+		Revision       func(childComplexity int) int
 	}
 
 	ConfigObjectRevisionConnection struct {
@@ -306,6 +311,7 @@ type ComplexityRoot struct {
 	Conflict struct {
 		ClusterIDs func(childComplexity int) int
 		Clusters   func(childComplexity int) int
+		DocURL     func(childComplexity int) int
 		Kind       func(childComplexity int) int
 		Message    func(childComplexity int) int
 	}
@@ -321,6 +327,7 @@ type ComplexityRoot struct {
 	}
 
 	DetachClusterPayload struct {
+		Cluster    func(childComplexity int) int
 		ClusterID  func(childComplexity int) int
 		UserErrors func(childComplexity int) int
 	}
@@ -337,6 +344,7 @@ type ComplexityRoot struct {
 		Address        func(childComplexity int) int
 		Cluster        func(childComplexity int) int
 		ClusterID      func(childComplexity int) int
+		Drain          func(childComplexity int) int
 		Gateways       func(childComplexity int) int
 		Health         func(childComplexity int) int
 		ID             func(childComplexity int) int
@@ -346,6 +354,7 @@ type ComplexityRoot struct {
 		NetworkID      func(childComplexity int) int
 		Ports          func(childComplexity int) int
 		Provider       func(childComplexity int) int
+		Proxies        func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) int
 		Service        func(childComplexity int) int
 		ServiceAccount func(childComplexity int) int
 		Weight         func(childComplexity int) int
@@ -366,6 +375,7 @@ type ComplexityRoot struct {
 
 	EndpointExplanation struct {
 		Cause    func(childComplexity int) int
+		DocURL   func(childComplexity int) int
 		Endpoint func(childComplexity int) int
 		Included func(childComplexity int) int
 		Message  func(childComplexity int) int
@@ -399,6 +409,7 @@ type ComplexityRoot struct {
 
 	Finding struct {
 		Code     func(childComplexity int) int
+		DocURL   func(childComplexity int) int
 		Field    func(childComplexity int) int
 		Message  func(childComplexity int) int
 		Object   func(childComplexity int) int
@@ -431,8 +442,9 @@ type ComplexityRoot struct {
 	}
 
 	HiddenObject struct {
-		Source     func(childComplexity int) int
-		SourceName func(childComplexity int) int
+		ConfigSource func(childComplexity int) int
+		Source       func(childComplexity int) int
+		SourceName   func(childComplexity int) int
 	}
 
 	Hub struct {
@@ -472,6 +484,7 @@ type ComplexityRoot struct {
 		Cidrs           func(childComplexity int) int
 		ClusterIDs      func(childComplexity int) int
 		Clusters        func(childComplexity int, first *int, after *string, last *int, before *string) int
+		ConfigObject    func(childComplexity int) int
 		Endpoints       func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) int
 		Gated           func(childComplexity int) int
 		Gateways        func(childComplexity int) int
@@ -507,6 +520,9 @@ type ComplexityRoot struct {
 
 	NetworkGateway struct {
 		Address        func(childComplexity int) int
+		Cluster        func(childComplexity int) int
+		ClusterID      func(childComplexity int) int
+		ConfigObject   func(childComplexity int) int
 		FromNetworkIDs func(childComplexity int) int
 		FromNetworks   func(childComplexity int) int
 		Health         func(childComplexity int) int
@@ -579,10 +595,13 @@ type ComplexityRoot struct {
 	}
 
 	Problem struct {
-		Code    func(childComplexity int) int
-		Field   func(childComplexity int) int
-		Message func(childComplexity int) int
-		Object  func(childComplexity int) int
+		Code         func(childComplexity int) int
+		ConfigObject func(childComplexity int) int
+		DocURL       func(childComplexity int) int
+		Field        func(childComplexity int) int
+		Message      func(childComplexity int) int
+		Object       func(childComplexity int) int
+		Service      func(childComplexity int) int
 	}
 
 	ProblemConnection struct {
@@ -727,8 +746,11 @@ type ComplexityRoot struct {
 	}
 
 	RefusedGateway struct {
-		Gateway func(childComplexity int) int
-		Message func(childComplexity int) int
+		Cluster      func(childComplexity int) int
+		ClusterID    func(childComplexity int) int
+		ConfigObject func(childComplexity int) int
+		Gateway      func(childComplexity int) int
+		Message      func(childComplexity int) int
 	}
 
 	RegisterWorkloadPayload struct {
@@ -784,6 +806,7 @@ type ComplexityRoot struct {
 	Service struct {
 		Aliases         func(childComplexity int) int
 		ClusterVIPs     func(childComplexity int) int
+		ConfigObjects   func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Conflicts       func(childComplexity int) int
 		ContentHash     func(childComplexity int) int
 		CreatedAt       func(childComplexity int) int
@@ -1080,6 +1103,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Cluster.ClusterID(childComplexity), true
+	case "Cluster.configObject":
+		if e.ComplexityRoot.Cluster.ConfigObject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Cluster.ConfigObject(childComplexity), true
 	case "Cluster.endpoints":
 		if e.ComplexityRoot.Cluster.Endpoints == nil {
 			break
@@ -1166,6 +1195,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Cluster.Status(childComplexity), true
+	case "Cluster.trustRoots":
+		if e.ComplexityRoot.Cluster.TrustRoots == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Cluster.TrustRoots(childComplexity), true
 
 	case "ClusterChange.action":
 		if e.ComplexityRoot.ClusterChange.Action == nil {
@@ -1467,6 +1502,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigObject.ClusterID(childComplexity), true
+	case "ConfigObject.configRevision":
+		if e.ComplexityRoot.ConfigObject.ConfigRevision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.ConfigRevision(childComplexity), true
+	case "ConfigObject.configSource":
+		if e.ComplexityRoot.ConfigObject.ConfigSource == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObject.ConfigSource(childComplexity), true
 	case "ConfigObject.createdAt":
 		if e.ComplexityRoot.ConfigObject.CreatedAt == nil {
 			break
@@ -1657,6 +1704,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigObjectRevision.Author(childComplexity), true
+	case "ConfigObjectRevision.configRevision":
+		if e.ComplexityRoot.ConfigObjectRevision.ConfigRevision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectRevision.ConfigRevision(childComplexity), true
 	case "ConfigObjectRevision.createdAt":
 		if e.ComplexityRoot.ConfigObjectRevision.CreatedAt == nil {
 			break
@@ -1923,6 +1976,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Conflict.Clusters(childComplexity), true
+	case "Conflict.docUrl":
+		if e.ComplexityRoot.Conflict.DocURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conflict.DocURL(childComplexity), true
 	case "Conflict.kind":
 		if e.ComplexityRoot.Conflict.Kind == nil {
 			break
@@ -1979,6 +2038,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.DeletePayload.UserErrors(childComplexity), true
 
+	case "DetachClusterPayload.cluster":
+		if e.ComplexityRoot.DetachClusterPayload.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DetachClusterPayload.Cluster(childComplexity), true
 	case "DetachClusterPayload.clusterID":
 		if e.ComplexityRoot.DetachClusterPayload.ClusterID == nil {
 			break
@@ -2041,6 +2106,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Endpoint.ClusterID(childComplexity), true
+	case "Endpoint.drain":
+		if e.ComplexityRoot.Endpoint.Drain == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Drain(childComplexity), true
 	case "Endpoint.gateways":
 		if e.ComplexityRoot.Endpoint.Gateways == nil {
 			break
@@ -2095,6 +2166,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Endpoint.Provider(childComplexity), true
+	case "Endpoint.proxies":
+		if e.ComplexityRoot.Endpoint.Proxies == nil {
+			break
+		}
+
+		args, err := ec.field_Endpoint_proxies_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Endpoint.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ProxyFilter)), true
 	case "Endpoint.service":
 		if e.ComplexityRoot.Endpoint.Service == nil {
 			break
@@ -2164,6 +2246,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.EndpointExplanation.Cause(childComplexity), true
+	case "EndpointExplanation.docUrl":
+		if e.ComplexityRoot.EndpointExplanation.DocURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointExplanation.DocURL(childComplexity), true
 	case "EndpointExplanation.endpoint":
 		if e.ComplexityRoot.EndpointExplanation.Endpoint == nil {
 			break
@@ -2277,6 +2365,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Finding.Code(childComplexity), true
+	case "Finding.docUrl":
+		if e.ComplexityRoot.Finding.DocURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Finding.DocURL(childComplexity), true
 	case "Finding.field":
 		if e.ComplexityRoot.Finding.Field == nil {
 			break
@@ -2384,6 +2478,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.HealthCount.Health(childComplexity), true
 
+	case "HiddenObject.configSource":
+		if e.ComplexityRoot.HiddenObject.ConfigSource == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HiddenObject.ConfigSource(childComplexity), true
 	case "HiddenObject.source":
 		if e.ComplexityRoot.HiddenObject.Source == nil {
 			break
@@ -2605,6 +2705,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Network.Clusters(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Network.configObject":
+		if e.ComplexityRoot.Network.ConfigObject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Network.ConfigObject(childComplexity), true
 	case "Network.endpoints":
 		if e.ComplexityRoot.Network.Endpoints == nil {
 			break
@@ -2745,6 +2851,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NetworkGateway.Address(childComplexity), true
+	case "NetworkGateway.cluster":
+		if e.ComplexityRoot.NetworkGateway.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.Cluster(childComplexity), true
+	case "NetworkGateway.clusterID":
+		if e.ComplexityRoot.NetworkGateway.ClusterID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.ClusterID(childComplexity), true
+	case "NetworkGateway.configObject":
+		if e.ComplexityRoot.NetworkGateway.ConfigObject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkGateway.ConfigObject(childComplexity), true
 	case "NetworkGateway.fromNetworkIDs":
 		if e.ComplexityRoot.NetworkGateway.FromNetworkIDs == nil {
 			break
@@ -3013,6 +3137,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Problem.Code(childComplexity), true
+	case "Problem.configObject":
+		if e.ComplexityRoot.Problem.ConfigObject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Problem.ConfigObject(childComplexity), true
+	case "Problem.docUrl":
+		if e.ComplexityRoot.Problem.DocURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Problem.DocURL(childComplexity), true
 	case "Problem.field":
 		if e.ComplexityRoot.Problem.Field == nil {
 			break
@@ -3031,6 +3167,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Problem.Object(childComplexity), true
+	case "Problem.service":
+		if e.ComplexityRoot.Problem.Service == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Problem.Service(childComplexity), true
 
 	case "ProblemConnection.edges":
 		if e.ComplexityRoot.ProblemConnection.Edges == nil {
@@ -3702,6 +3844,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Query.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ServiceFilter), args["orderBy"].(*model.ServiceOrder), args["minRevision"].(*string)), true
 
+	case "RefusedGateway.cluster":
+		if e.ComplexityRoot.RefusedGateway.Cluster == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedGateway.Cluster(childComplexity), true
+	case "RefusedGateway.clusterID":
+		if e.ComplexityRoot.RefusedGateway.ClusterID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedGateway.ClusterID(childComplexity), true
+	case "RefusedGateway.configObject":
+		if e.ComplexityRoot.RefusedGateway.ConfigObject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedGateway.ConfigObject(childComplexity), true
 	case "RefusedGateway.gateway":
 		if e.ComplexityRoot.RefusedGateway.Gateway == nil {
 			break
@@ -3896,6 +4056,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Service.ClusterVIPs(childComplexity), true
+	case "Service.configObjects":
+		if e.ComplexityRoot.Service.ConfigObjects == nil {
+			break
+		}
+
+		args, err := ec.field_Service_configObjects_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Service.ConfigObjects(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Service.conflicts":
 		if e.ComplexityRoot.Service.Conflicts == nil {
 			break
@@ -5028,6 +5199,10 @@ type Cluster implements Node {
   identity: ClusterIdentity
   "The state of the hub's connection to it."
   status: ClusterStatus!
+  "The Cluster object of this ID; null if the cluster is attached in another way."
+  configObject: ConfigObject
+  "The roots that are trusted for certificates of its workloads and name the cluster, as in ` + "`" + `TrustRoot.clusters` + "`" + `."
+  trustRoots: [TrustRoot!]!
   "Objects of the cluster, or parts of them, that the hub does not use, and why."
   problems(
     "The number of items from the start, 1 to 500."
@@ -5166,8 +5341,14 @@ type ProblemEdge {
 type Problem {
   "A stable code."
   code: String!
+  "The documentation of the code; null if there is none."
+  docUrl: String
   "The object that has it, like \"Service shop/web\"."
   object: String!
+  "The configuration object that ` + "`" + `object` + "`" + ` names; null if it names something else, or no object in use."
+  configObject: ConfigObject
+  "The service that the cluster contributes with what ` + "`" + `object` + "`" + ` names, like Service shop/web; null if it contributes none."
+  service: Service
   "The path of the field within the object."
   field: String
   "What is wrong and what to do."
@@ -5288,6 +5469,17 @@ type Service implements Node {
     "Only matching streams."
     filter: ProxyFilter
   ): ProxyConnection!
+  "The configuration objects that name its hostname, directly or by a wildcard, and the Gateways to which they are bound, sorted by group, kind, namespace and name. The default page size is 50."
+  configObjects(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+  ): ConfigObjectConnection!
 }
 
 "How a proxy finds an address for a request."
@@ -5372,6 +5564,8 @@ type ClusterPortName {
 type Conflict {
   "A stable code, like PORT_PROTOCOL."
   kind: String!
+  "The documentation of the code; null if there is none."
+  docUrl: String
   "What differs, and what is used."
   message: String!
   "The clusters, the winner first."
@@ -5516,6 +5710,21 @@ type Endpoint implements Node {
   serviceAccount: String
   "NAMESPACE/NAME of its workload, if known."
   workload: String
+  "The Drain that takes requests away from it now; null if none does."
+  drain: ConfigObject
+  "The connected proxies of its workload: those at its address. One item for each stream; the default page size is 50."
+  proxies(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+    "Only matching streams."
+    filter: ProxyFilter
+  ): ProxyConnection!
 }
 
 "A port of an endpoint."
@@ -5873,6 +6082,8 @@ type EndpointExplanation {
   via: Via!
   "The stable code of the reason."
   reason: String!
+  "The documentation of the code; null if there is none."
+  docUrl: String
   "The reason in words."
   message: String!
   "The object that causes it, if there is one."
@@ -6067,6 +6278,8 @@ type ConfigChange {
 type Finding {
   "A stable code."
   code: String!
+  "The documentation of the code; null if there is none."
+  docUrl: String
   "Its severity."
   severity: Severity!
   "What it is and what to do."
@@ -6214,6 +6427,8 @@ input ConfigObjectFilter {
   clusterID: String
   "Objects from sources of this kind."
   source: ConfigSourceKind
+  "Objects from the source of this name, as in ` + "`" + `ConfigSource.name` + "`" + `."
+  sourceName: String
   "Objects that were applied with this set."
   set: String
   "Objects with all of these labels."
@@ -6282,6 +6497,8 @@ type ConfigObject implements Node {
   cluster: Cluster
   "The revision at which it last changed."
   revision: String!
+  "This revision itself: who made it, why, and what else it changed. Null if the store no longer has it, if the object comes from another source, and in events of subscriptions, which do not read the store."
+  configRevision: ConfigRevision
   "Its labels, by key."
   labels: [Label!]!
   "The creation time; null if unknown."
@@ -6294,6 +6511,8 @@ type ConfigObject implements Node {
   source: ConfigSourceKind!
   "The name of its source."
   sourceName: String!
+  "This source itself; null if it no longer exists."
+  configSource: ConfigSource
   "Other sources that have the same object; theirs is not used."
   hidden: [HiddenObject!]!
   "The whole object as YAML, without managed fields."
@@ -6321,6 +6540,8 @@ type HiddenObject {
   source: ConfigSourceKind!
   "The name of its source."
   sourceName: String!
+  "This source itself; null if it no longer exists."
+  configSource: ConfigSource
 }
 
 "The status of an object in the mesh."
@@ -6400,6 +6621,8 @@ type ConfigObjectRevisionEdge {
 type ConfigObjectRevision {
   "The revision."
   revision: String!
+  "This revision itself: who made it, why, and what else it changed. Null if the store no longer has it, and in events of subscriptions, which do not read the store."
+  configRevision: ConfigRevision
   "The author; null if unknown."
   author: String
   "The time; null if an earlier version of the hub compacted the revision."
@@ -6788,6 +7011,8 @@ type ConfirmClusterPayload {
 type DetachClusterPayload {
   "The ID of the detached cluster; null if the request was rejected."
   clusterID: String
+  "The cluster itself while it is being detached; null once it is gone."
+  cluster: Cluster
   "The reasons why the request was rejected. If there are any, nothing was changed."
   userErrors: [UserError!]!
 }
@@ -6870,6 +7095,8 @@ type Network implements Node {
   id: ID!
   "Its ID."
   networkID: String!
+  "The Network object of this ID; null if the network is known from clusters alone."
+  configObject: ConfigObject
   "Its address ranges."
   cidrs: [String!]!
   "The clusters whose endpoints are in it, unless the endpoints name another network."
@@ -6942,6 +7169,12 @@ type NetworkGateway implements Node {
   network: Network
   "Its address and port, like 192.0.2.1:15443."
   address: String!
+  "The Network object that declares it; null if a service of a cluster does."
+  configObject: ConfigObject
+  "The cluster whose service declares it; null if a Network object does."
+  clusterID: String
+  "This cluster itself; null if it is not attached."
+  cluster: Cluster
   "Its locality."
   locality: Locality!
   "The networks whose proxies may enter through it; empty means all."
@@ -6986,6 +7219,12 @@ enum GatewayState {
 type RefusedGateway {
   "An address, a name or a service."
   gateway: String!
+  "The Network object that declares it; null if a service of a cluster does."
+  configObject: ConfigObject
+  "The cluster whose service declares it; null if a Network object does."
+  clusterID: String
+  "This cluster itself; null if it is not attached."
+  cluster: Cluster
   "Why it is not used, and what to do."
   message: String!
 }
@@ -7185,6 +7424,10 @@ func (ec *executionContext) childFields_Cluster(ctx context.Context, field graph
 		return ec.fieldContext_Cluster_identity(ctx, field)
 	case "status":
 		return ec.fieldContext_Cluster_status(ctx, field)
+	case "configObject":
+		return ec.fieldContext_Cluster_configObject(ctx, field)
+	case "trustRoots":
+		return ec.fieldContext_Cluster_trustRoots(ctx, field)
 	case "problems":
 		return ec.fieldContext_Cluster_problems(ctx, field)
 	case "services":
@@ -7379,6 +7622,8 @@ func (ec *executionContext) childFields_ConfigObject(ctx context.Context, field 
 		return ec.fieldContext_ConfigObject_cluster(ctx, field)
 	case "revision":
 		return ec.fieldContext_ConfigObject_revision(ctx, field)
+	case "configRevision":
+		return ec.fieldContext_ConfigObject_configRevision(ctx, field)
 	case "labels":
 		return ec.fieldContext_ConfigObject_labels(ctx, field)
 	case "createdAt":
@@ -7391,6 +7636,8 @@ func (ec *executionContext) childFields_ConfigObject(ctx context.Context, field 
 		return ec.fieldContext_ConfigObject_source(ctx, field)
 	case "sourceName":
 		return ec.fieldContext_ConfigObject_sourceName(ctx, field)
+	case "configSource":
+		return ec.fieldContext_ConfigObject_configSource(ctx, field)
 	case "hidden":
 		return ec.fieldContext_ConfigObject_hidden(ctx, field)
 	case "yaml":
@@ -7455,6 +7702,8 @@ func (ec *executionContext) childFields_ConfigObjectRevision(ctx context.Context
 	switch field.Name {
 	case "revision":
 		return ec.fieldContext_ConfigObjectRevision_revision(ctx, field)
+	case "configRevision":
+		return ec.fieldContext_ConfigObjectRevision_configRevision(ctx, field)
 	case "author":
 		return ec.fieldContext_ConfigObjectRevision_author(ctx, field)
 	case "createdAt":
@@ -7593,6 +7842,8 @@ func (ec *executionContext) childFields_Conflict(ctx context.Context, field grap
 	switch field.Name {
 	case "kind":
 		return ec.fieldContext_Conflict_kind(ctx, field)
+	case "docUrl":
+		return ec.fieldContext_Conflict_docUrl(ctx, field)
 	case "message":
 		return ec.fieldContext_Conflict_message(ctx, field)
 	case "clusterIDs":
@@ -7627,6 +7878,8 @@ func (ec *executionContext) childFields_DetachClusterPayload(ctx context.Context
 	switch field.Name {
 	case "clusterID":
 		return ec.fieldContext_DetachClusterPayload_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_DetachClusterPayload_cluster(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_DetachClusterPayload_userErrors(ctx, field)
 	}
@@ -7683,6 +7936,10 @@ func (ec *executionContext) childFields_Endpoint(ctx context.Context, field grap
 		return ec.fieldContext_Endpoint_serviceAccount(ctx, field)
 	case "workload":
 		return ec.fieldContext_Endpoint_workload(ctx, field)
+	case "drain":
+		return ec.fieldContext_Endpoint_drain(ctx, field)
+	case "proxies":
+		return ec.fieldContext_Endpoint_proxies(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Endpoint", field.Name)
 }
@@ -7721,6 +7978,8 @@ func (ec *executionContext) childFields_EndpointExplanation(ctx context.Context,
 		return ec.fieldContext_EndpointExplanation_via(ctx, field)
 	case "reason":
 		return ec.fieldContext_EndpointExplanation_reason(ctx, field)
+	case "docUrl":
+		return ec.fieldContext_EndpointExplanation_docUrl(ctx, field)
 	case "message":
 		return ec.fieldContext_EndpointExplanation_message(ctx, field)
 	case "cause":
@@ -7781,6 +8040,8 @@ func (ec *executionContext) childFields_Finding(ctx context.Context, field graph
 	switch field.Name {
 	case "code":
 		return ec.fieldContext_Finding_code(ctx, field)
+	case "docUrl":
+		return ec.fieldContext_Finding_docUrl(ctx, field)
 	case "severity":
 		return ec.fieldContext_Finding_severity(ctx, field)
 	case "message":
@@ -7849,6 +8110,8 @@ func (ec *executionContext) childFields_HiddenObject(ctx context.Context, field 
 		return ec.fieldContext_HiddenObject_source(ctx, field)
 	case "sourceName":
 		return ec.fieldContext_HiddenObject_sourceName(ctx, field)
+	case "configSource":
+		return ec.fieldContext_HiddenObject_configSource(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type HiddenObject", field.Name)
 }
@@ -7897,6 +8160,8 @@ func (ec *executionContext) childFields_Network(ctx context.Context, field graph
 		return ec.fieldContext_Network_id(ctx, field)
 	case "networkID":
 		return ec.fieldContext_Network_networkID(ctx, field)
+	case "configObject":
+		return ec.fieldContext_Network_configObject(ctx, field)
 	case "cidrs":
 		return ec.fieldContext_Network_cidrs(ctx, field)
 	case "clusterIDs":
@@ -7975,6 +8240,12 @@ func (ec *executionContext) childFields_NetworkGateway(ctx context.Context, fiel
 		return ec.fieldContext_NetworkGateway_network(ctx, field)
 	case "address":
 		return ec.fieldContext_NetworkGateway_address(ctx, field)
+	case "configObject":
+		return ec.fieldContext_NetworkGateway_configObject(ctx, field)
+	case "clusterID":
+		return ec.fieldContext_NetworkGateway_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_NetworkGateway_cluster(ctx, field)
 	case "locality":
 		return ec.fieldContext_NetworkGateway_locality(ctx, field)
 	case "fromNetworkIDs":
@@ -8115,8 +8386,14 @@ func (ec *executionContext) childFields_Problem(ctx context.Context, field graph
 	switch field.Name {
 	case "code":
 		return ec.fieldContext_Problem_code(ctx, field)
+	case "docUrl":
+		return ec.fieldContext_Problem_docUrl(ctx, field)
 	case "object":
 		return ec.fieldContext_Problem_object(ctx, field)
+	case "configObject":
+		return ec.fieldContext_Problem_configObject(ctx, field)
+	case "service":
+		return ec.fieldContext_Problem_service(ctx, field)
 	case "field":
 		return ec.fieldContext_Problem_field(ctx, field)
 	case "message":
@@ -8359,6 +8636,12 @@ func (ec *executionContext) childFields_RefusedGateway(ctx context.Context, fiel
 	switch field.Name {
 	case "gateway":
 		return ec.fieldContext_RefusedGateway_gateway(ctx, field)
+	case "configObject":
+		return ec.fieldContext_RefusedGateway_configObject(ctx, field)
+	case "clusterID":
+		return ec.fieldContext_RefusedGateway_clusterID(ctx, field)
+	case "cluster":
+		return ec.fieldContext_RefusedGateway_cluster(ctx, field)
 	case "message":
 		return ec.fieldContext_RefusedGateway_message(ctx, field)
 	}
@@ -8499,6 +8782,8 @@ func (ec *executionContext) childFields_Service(ctx context.Context, field graph
 		return ec.fieldContext_Service_endpoints(ctx, field)
 	case "proxies":
 		return ec.fieldContext_Service_proxies(ctx, field)
+	case "configObjects":
+		return ec.fieldContext_Service_configObjects(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Service", field.Name)
 }

@@ -23,6 +23,8 @@ import (
 type ClusterResolver interface {
 	Network(ctx context.Context, obj *model.Cluster) (*model.Network, error)
 
+	ConfigObject(ctx context.Context, obj *model.Cluster) (*model.ConfigObject, error)
+	TrustRoots(ctx context.Context, obj *model.Cluster) ([]model.TrustRoot, error)
 	Problems(ctx context.Context, obj *model.Cluster, first *int, after *string, last *int, before *string) (model.ProblemConnection, error)
 	Services(ctx context.Context, obj *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error)
 	Endpoints(ctx context.Context, obj *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error)
@@ -40,6 +42,10 @@ type ClusterVIPsResolver interface {
 type ConfigObjectResolver interface {
 	Cluster(ctx context.Context, obj *model.ConfigObject) (*model.Cluster, error)
 
+	ConfigRevision(ctx context.Context, obj *model.ConfigObject) (*model.ConfigRevision, error)
+
+	ConfigSource(ctx context.Context, obj *model.ConfigObject) (*model.ConfigSource, error)
+	Hidden(ctx context.Context, obj *model.ConfigObject) ([]model.HiddenObject, error)
 	Yaml(ctx context.Context, obj *model.ConfigObject) (string, error)
 	JSON(ctx context.Context, obj *model.ConfigObject) (string, error)
 	Status(ctx context.Context, obj *model.ConfigObject) (model.ConfigObjectStatus, error)
@@ -58,6 +64,9 @@ type EndpointResolver interface {
 
 	Network(ctx context.Context, obj *model.Endpoint) (*model.Network, error)
 	Gateways(ctx context.Context, obj *model.Endpoint) ([]model.NetworkGateway, error)
+
+	Drain(ctx context.Context, obj *model.Endpoint) (*model.ConfigObject, error)
+	Proxies(ctx context.Context, obj *model.Endpoint, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) (model.ProxyConnection, error)
 }
 type GatewayHealthResolver interface {
 	ObserverNetwork(ctx context.Context, obj *model.GatewayHealth) (*model.Network, error)
@@ -79,15 +88,21 @@ type MutationResolver interface {
 	DetachCluster(ctx context.Context, input model.DetachClusterInput) (model.DetachClusterPayload, error)
 }
 type NetworkResolver interface {
+	ConfigObject(ctx context.Context, obj *model.Network) (*model.ConfigObject, error)
+
 	Clusters(ctx context.Context, obj *model.Network, first *int, after *string, last *int, before *string) (model.ClusterConnection, error)
 
 	Services(ctx context.Context, obj *model.Network, first *int, after *string, last *int, before *string, filter *model.ServiceFilter) (model.ServiceConnection, error)
 	Endpoints(ctx context.Context, obj *model.Network, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error)
-
+	RefusedGateways(ctx context.Context, obj *model.Network) ([]model.RefusedGateway, error)
 	Proxies(ctx context.Context, obj *model.Network, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) (model.ProxyConnection, error)
 }
 type NetworkGatewayResolver interface {
 	Network(ctx context.Context, obj *model.NetworkGateway) (*model.Network, error)
+
+	ConfigObject(ctx context.Context, obj *model.NetworkGateway) (*model.ConfigObject, error)
+
+	Cluster(ctx context.Context, obj *model.NetworkGateway) (*model.Cluster, error)
 
 	FromNetworks(ctx context.Context, obj *model.NetworkGateway) ([]model.Network, error)
 }
@@ -150,6 +165,7 @@ type RolloutResolver interface {
 type ServiceResolver interface {
 	Endpoints(ctx context.Context, obj *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error)
 	Proxies(ctx context.Context, obj *model.Service, first *int, after *string, last *int, before *string, filter *model.ProxyFilter) (model.ProxyConnection, error)
+	ConfigObjects(ctx context.Context, obj *model.Service, first *int, after *string, last *int, before *string) (model.ConfigObjectConnection, error)
 }
 type ServicePortResolver interface {
 	Clusters(ctx context.Context, obj *model.ServicePort) ([]model.Cluster, error)
@@ -414,6 +430,52 @@ func (ec *executionContext) field_ConfigObject_history_args(ctx context.Context,
 		return nil, err
 	}
 	args["before"] = arg3
+	return args, nil
+}
+
+func (ec *executionContext) field_Endpoint_proxies_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ProxyFilter, error) {
+			return ec.unmarshalOProxyFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
 	return args, nil
 }
 
@@ -1545,6 +1607,44 @@ func (ec *executionContext) field_Rollout_proxies_args(ctx context.Context, rawA
 	return args, nil
 }
 
+func (ec *executionContext) field_Service_configObjects_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_Service_endpoints_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2625,6 +2725,70 @@ func (ec *executionContext) fieldContext_Cluster_status(_ context.Context, field
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_ClusterStatus(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Cluster_configObject(ctx context.Context, field graphql.CollectedField, obj *model.Cluster) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Cluster_configObject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Cluster().ConfigObject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
+			return ec.marshalOConfigObject2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Cluster_configObject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Cluster",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObject(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Cluster_trustRoots(ctx context.Context, field graphql.CollectedField, obj *model.Cluster) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Cluster_trustRoots(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Cluster().TrustRoots(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.TrustRoot) graphql.Marshaler {
+			return ec.marshalNTrustRoot2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐTrustRootᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Cluster_trustRoots(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Cluster",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TrustRoot(ctx, field)
 		},
 	}
 	return fc, nil
@@ -4165,6 +4329,38 @@ func (ec *executionContext) fieldContext_ConfigObject_revision(_ context.Context
 	return graphql.NewScalarFieldContext("ConfigObject", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _ConfigObject_configRevision(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObject_configRevision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ConfigObject().ConfigRevision(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigRevision) graphql.Marshaler {
+			return ec.marshalOConfigRevision2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevision(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObject_configRevision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObject",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigRevision(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ConfigObject_labels(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4312,6 +4508,38 @@ func (ec *executionContext) fieldContext_ConfigObject_sourceName(_ context.Conte
 	return graphql.NewScalarFieldContext("ConfigObject", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _ConfigObject_configSource(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObject_configSource(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.ConfigObject().ConfigSource(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigSource) graphql.Marshaler {
+			return ec.marshalOConfigSource2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSource(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObject_configSource(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObject",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigSource(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ConfigObject_hidden(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObject) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4321,7 +4549,7 @@ func (ec *executionContext) _ConfigObject_hidden(ctx context.Context, field grap
 			return ec.fieldContext_ConfigObject_hidden(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Hidden, nil
+			return ec.Resolvers.ConfigObject().Hidden(ctx, obj)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []model.HiddenObject) graphql.Marshaler {
@@ -4335,8 +4563,8 @@ func (ec *executionContext) fieldContext_ConfigObject_hidden(_ context.Context, 
 	fc = &graphql.FieldContext{
 		Object:     "ConfigObject",
 		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
+		IsMethod:   true,
+		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_HiddenObject(ctx, field)
 		},
@@ -4785,6 +5013,38 @@ func (ec *executionContext) _ConfigObjectRevision_revision(ctx context.Context, 
 }
 func (ec *executionContext) fieldContext_ConfigObjectRevision_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ConfigObjectRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfigObjectRevision_configRevision(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectRevision_configRevision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ConfigRevision(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigRevision) graphql.Marshaler {
+			return ec.marshalOConfigRevision2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevision(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectRevision_configRevision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObjectRevision",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigRevision(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ConfigObjectRevision_author(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
@@ -5909,6 +6169,29 @@ func (ec *executionContext) fieldContext_Conflict_kind(_ context.Context, field 
 	return graphql.NewScalarFieldContext("Conflict", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Conflict_docUrl(ctx context.Context, field graphql.CollectedField, obj *model.Conflict) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Conflict_docUrl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DocURL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Conflict_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Conflict", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Conflict_message(ctx context.Context, field graphql.CollectedField, obj *model.Conflict) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6214,6 +6497,38 @@ func (ec *executionContext) _DetachClusterPayload_clusterID(ctx context.Context,
 }
 func (ec *executionContext) fieldContext_DetachClusterPayload_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("DetachClusterPayload", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _DetachClusterPayload_cluster(ctx context.Context, field graphql.CollectedField, obj *model.DetachClusterPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DetachClusterPayload_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cluster, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DetachClusterPayload_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DetachClusterPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _DetachClusterPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DetachClusterPayload) (ret graphql.Marshaler) {
@@ -6794,6 +7109,82 @@ func (ec *executionContext) fieldContext_Endpoint_workload(_ context.Context, fi
 	return graphql.NewScalarFieldContext("Endpoint", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Endpoint_drain(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Endpoint_drain(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Endpoint().Drain(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
+			return ec.marshalOConfigObject2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Endpoint_drain(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Endpoint",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObject(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Endpoint_proxies(ctx context.Context, field graphql.CollectedField, obj *model.Endpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Endpoint_proxies(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Endpoint().Proxies(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ProxyFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ProxyConnection) graphql.Marshaler {
+			return ec.marshalNProxyConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Endpoint_proxies(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Endpoint",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ProxyConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Endpoint_proxies_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EndpointConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.EndpointConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7066,6 +7457,29 @@ func (ec *executionContext) _EndpointExplanation_reason(ctx context.Context, fie
 	)
 }
 func (ec *executionContext) fieldContext_EndpointExplanation_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EndpointExplanation", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _EndpointExplanation_docUrl(ctx context.Context, field graphql.CollectedField, obj *model.EndpointExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndpointExplanation_docUrl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DocURL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EndpointExplanation_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EndpointExplanation", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -7474,6 +7888,29 @@ func (ec *executionContext) _Finding_code(ctx context.Context, field graphql.Col
 	)
 }
 func (ec *executionContext) fieldContext_Finding_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Finding", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Finding_docUrl(ctx context.Context, field graphql.CollectedField, obj *model.Finding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Finding_docUrl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DocURL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Finding_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Finding", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -7939,6 +8376,38 @@ func (ec *executionContext) _HiddenObject_sourceName(ctx context.Context, field 
 }
 func (ec *executionContext) fieldContext_HiddenObject_sourceName(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HiddenObject", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _HiddenObject_configSource(ctx context.Context, field graphql.CollectedField, obj *model.HiddenObject) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HiddenObject_configSource(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ConfigSource, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigSource) graphql.Marshaler {
+			return ec.marshalOConfigSource2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSource(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_HiddenObject_configSource(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HiddenObject",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigSource(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Hub_version(ctx context.Context, field graphql.CollectedField, obj *model.Hub) (ret graphql.Marshaler) {
@@ -8710,6 +9179,38 @@ func (ec *executionContext) fieldContext_Network_networkID(_ context.Context, fi
 	return graphql.NewScalarFieldContext("Network", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Network_configObject(ctx context.Context, field graphql.CollectedField, obj *model.Network) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Network_configObject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Network().ConfigObject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
+			return ec.marshalOConfigObject2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Network_configObject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Network",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObject(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Network_cidrs(ctx context.Context, field graphql.CollectedField, obj *model.Network) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8952,7 +9453,7 @@ func (ec *executionContext) _Network_refusedGateways(ctx context.Context, field 
 			return ec.fieldContext_Network_refusedGateways(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.RefusedGateways(), nil
+			return ec.Resolvers.Network().RefusedGateways(ctx, obj)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []model.RefusedGateway) graphql.Marshaler {
@@ -8967,7 +9468,7 @@ func (ec *executionContext) fieldContext_Network_refusedGateways(_ context.Conte
 		Object:     "Network",
 		Field:      field,
 		IsMethod:   true,
-		IsResolver: false,
+		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_RefusedGateway(ctx, field)
 		},
@@ -9425,6 +9926,93 @@ func (ec *executionContext) _NetworkGateway_address(ctx context.Context, field g
 }
 func (ec *executionContext) fieldContext_NetworkGateway_address(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("NetworkGateway", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkGateway_configObject(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGateway_configObject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.NetworkGateway().ConfigObject(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
+			return ec.marshalOConfigObject2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGateway_configObject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkGateway",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObject(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NetworkGateway_clusterID(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGateway_clusterID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterID(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGateway_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NetworkGateway", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NetworkGateway_cluster(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NetworkGateway_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.NetworkGateway().Cluster(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NetworkGateway_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NetworkGateway",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _NetworkGateway_locality(ctx context.Context, field graphql.CollectedField, obj *model.NetworkGateway) (ret graphql.Marshaler) {
@@ -10486,7 +11074,7 @@ func (ec *executionContext) _Problem_code(ctx context.Context, field graphql.Col
 			return ec.fieldContext_Problem_code(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Code, nil
+			return obj.Code(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -10497,7 +11085,30 @@ func (ec *executionContext) _Problem_code(ctx context.Context, field graphql.Col
 	)
 }
 func (ec *executionContext) fieldContext_Problem_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Problem", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("Problem", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Problem_docUrl(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Problem_docUrl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DocURL(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Problem_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Problem", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Problem_object(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
@@ -10509,7 +11120,7 @@ func (ec *executionContext) _Problem_object(ctx context.Context, field graphql.C
 			return ec.fieldContext_Problem_object(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Object, nil
+			return obj.Object(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -10520,7 +11131,71 @@ func (ec *executionContext) _Problem_object(ctx context.Context, field graphql.C
 	)
 }
 func (ec *executionContext) fieldContext_Problem_object(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Problem", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("Problem", field, true, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Problem_configObject(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Problem_configObject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ConfigObject(ctx), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
+			return ec.marshalOConfigObject2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Problem_configObject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Problem",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObject(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Problem_service(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Problem_service(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Service(ctx), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Service) graphql.Marshaler {
+			return ec.marshalOService2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐService(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Problem_service(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Problem",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Service(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Problem_field(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
@@ -10532,7 +11207,7 @@ func (ec *executionContext) _Problem_field(ctx context.Context, field graphql.Co
 			return ec.fieldContext_Problem_field(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Field, nil
+			return obj.Field(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
@@ -10543,7 +11218,7 @@ func (ec *executionContext) _Problem_field(ctx context.Context, field graphql.Co
 	)
 }
 func (ec *executionContext) fieldContext_Problem_field(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Problem", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("Problem", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Problem_message(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
@@ -10555,7 +11230,7 @@ func (ec *executionContext) _Problem_message(ctx context.Context, field graphql.
 			return ec.fieldContext_Problem_message(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Message, nil
+			return obj.Message(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -10566,7 +11241,7 @@ func (ec *executionContext) _Problem_message(ctx context.Context, field graphql.
 	)
 }
 func (ec *executionContext) fieldContext_Problem_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Problem", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("Problem", field, true, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ProblemConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ProblemConnection) (ret graphql.Marshaler) {
@@ -13512,6 +14187,93 @@ func (ec *executionContext) fieldContext_RefusedGateway_gateway(_ context.Contex
 	return graphql.NewScalarFieldContext("RefusedGateway", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _RefusedGateway_configObject(ctx context.Context, field graphql.CollectedField, obj *model.RefusedGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefusedGateway_configObject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ConfigObject, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ConfigObject) graphql.Marshaler {
+			return ec.marshalOConfigObject2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObject(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RefusedGateway_configObject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RefusedGateway",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObject(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RefusedGateway_clusterID(ctx context.Context, field graphql.CollectedField, obj *model.RefusedGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefusedGateway_clusterID(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClusterID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RefusedGateway_clusterID(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RefusedGateway", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RefusedGateway_cluster(ctx context.Context, field graphql.CollectedField, obj *model.RefusedGateway) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefusedGateway_cluster(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cluster, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Cluster) graphql.Marshaler {
+			return ec.marshalOCluster2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐCluster(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RefusedGateway_cluster(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RefusedGateway",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Cluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RefusedGateway_message(ctx context.Context, field graphql.CollectedField, obj *model.RefusedGateway) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -14747,6 +15509,50 @@ func (ec *executionContext) fieldContext_Service_proxies(ctx context.Context, fi
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Service_proxies_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Service_configObjects(ctx context.Context, field graphql.CollectedField, obj *model.Service) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Service_configObjects(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Service().ConfigObjects(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ConfigObjectConnection) graphql.Marshaler {
+			return ec.marshalNConfigObjectConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Service_configObjects(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Service",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ConfigObjectConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Service_configObjects_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -16498,7 +17304,7 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"group", "kind", "namespace", "name", "clusterID", "source", "set", "labels", "rejected", "hasFindings"}
+	fieldsInOrder := [...]string{"group", "kind", "namespace", "name", "clusterID", "source", "sourceName", "set", "labels", "rejected", "hasFindings"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -16547,6 +17353,13 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 				return it, err
 			}
 			it.Source = data
+		case "sourceName":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sourceName"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SourceName = data
 		case "set":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("set"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -18437,6 +19250,82 @@ func (ec *executionContext) _Cluster(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "configObject":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Cluster_configObject(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "trustRoots":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Cluster_trustRoots(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "problems":
 			field := field
 
@@ -19420,6 +20309,44 @@ func (ec *executionContext) _ConfigObject(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "configRevision":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ConfigObject_configRevision(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "labels":
 			out.Values[i] = ec._ConfigObject_labels(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -19450,11 +20377,82 @@ func (ec *executionContext) _ConfigObject(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
-		case "hidden":
-			out.Values[i] = ec._ConfigObject_hidden(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+		case "configSource":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ConfigObject_configSource(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "hidden":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ConfigObject_hidden(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "yaml":
 			field := field
 
@@ -19830,32 +20828,70 @@ func (ec *executionContext) _ConfigObjectRevision(ctx context.Context, sel ast.S
 		case "revision":
 			out.Values[i] = ec._ConfigObjectRevision_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "configRevision":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._ConfigObjectRevision_configRevision(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "author":
 			out.Values[i] = ec._ConfigObjectRevision_author(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "createdAt":
 			out.Values[i] = ec._ConfigObjectRevision_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "message":
 			out.Values[i] = ec._ConfigObjectRevision_message(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "action":
 			out.Values[i] = ec._ConfigObjectRevision_action(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "manager":
 			out.Values[i] = ec._ConfigObjectRevision_manager(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -20372,6 +21408,11 @@ func (ec *executionContext) _Conflict(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "docUrl":
+			out.Values[i] = ec._Conflict_docUrl(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "message":
 			out.Values[i] = ec._Conflict_message(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -20523,6 +21564,11 @@ func (ec *executionContext) _DetachClusterPayload(ctx context.Context, sel ast.S
 			out.Values[i] = graphql.MarshalString("DetachClusterPayload")
 		case "clusterID":
 			out.Values[i] = ec._DetachClusterPayload_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "cluster":
+			out.Values[i] = ec._DetachClusterPayload_cluster(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -20834,6 +21880,82 @@ func (ec *executionContext) _Endpoint(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "drain":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Endpoint_drain(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "proxies":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Endpoint_proxies(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -20981,6 +22103,11 @@ func (ec *executionContext) _EndpointExplanation(ctx context.Context, sel ast.Se
 		case "reason":
 			out.Values[i] = ec._EndpointExplanation_reason(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "docUrl":
+			out.Values[i] = ec._EndpointExplanation_docUrl(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "message":
@@ -21221,6 +22348,11 @@ func (ec *executionContext) _Finding(ctx context.Context, sel ast.SelectionSet, 
 		case "code":
 			out.Values[i] = ec._Finding_code(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "docUrl":
+			out.Values[i] = ec._Finding_docUrl(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "severity":
@@ -21514,6 +22646,11 @@ func (ec *executionContext) _HiddenObject(ctx context.Context, sel ast.Selection
 		case "sourceName":
 			out.Values[i] = ec._HiddenObject_sourceName(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "configSource":
+			out.Values[i] = ec._HiddenObject_configSource(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -21859,6 +22996,44 @@ func (ec *executionContext) _Network(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "configObject":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Network_configObject(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "cidrs":
 			out.Values[i] = ec._Network_cidrs(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -21994,10 +23169,43 @@ func (ec *executionContext) _Network(ctx context.Context, sel ast.SelectionSet, 
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "refusedGateways":
-			out.Values[i] = ec._Network_refusedGateways(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Network_refusedGateways(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "proxies":
 			field := field
 
@@ -22309,6 +23517,87 @@ func (ec *executionContext) _NetworkGateway(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "configObject":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._NetworkGateway_configObject(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "clusterID":
+			out.Values[i] = ec._NetworkGateway_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "cluster":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._NetworkGateway_cluster(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "locality":
 			out.Values[i] = ec._NetworkGateway_locality(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -22969,22 +24258,103 @@ func (ec *executionContext) _Problem(ctx context.Context, sel ast.SelectionSet, 
 		case "code":
 			out.Values[i] = ec._Problem_code(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "docUrl":
+			out.Values[i] = ec._Problem_docUrl(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "object":
 			out.Values[i] = ec._Problem_object(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "configObject":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Problem_configObject(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "service":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Problem_service(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "field":
 			out.Values[i] = ec._Problem_field(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "message":
 			out.Values[i] = ec._Problem_message(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -24760,6 +26130,21 @@ func (ec *executionContext) _RefusedGateway(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "configObject":
+			out.Values[i] = ec._RefusedGateway_configObject(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "clusterID":
+			out.Values[i] = ec._RefusedGateway_clusterID(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "cluster":
+			out.Values[i] = ec._RefusedGateway_cluster(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "message":
 			out.Values[i] = ec._RefusedGateway_message(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -25343,6 +26728,44 @@ func (ec *executionContext) _Service(ctx context.Context, sel ast.SelectionSet, 
 					}
 				}()
 				res = ec._Service_proxies(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "configObjects":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Service_configObjects(ctx, field, obj)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -26419,6 +27842,10 @@ func (ec *executionContext) marshalNConfigObjectChange2ᚕisthmusᚗdevᚋisthmu
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalNConfigObjectConnection2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectConnection(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectConnection) graphql.Marshaler {
+	return ec._ConfigObjectConnection(ctx, sel, &v)
 }
 
 func (ec *executionContext) marshalNConfigObjectEdge2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigObjectEdge(ctx context.Context, sel ast.SelectionSet, v model.ConfigObjectEdge) graphql.Marshaler {
@@ -28005,6 +29432,13 @@ func (ec *executionContext) marshalOConfigObjectRevisionConnection2ᚖisthmusᚗ
 	return ec._ConfigObjectRevisionConnection(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOConfigRevision2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevision(ctx context.Context, sel ast.SelectionSet, v *model.ConfigRevision) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ConfigRevision(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOConfigRevisionConnection2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigRevisionConnection(ctx context.Context, sel ast.SelectionSet, v *model.ConfigRevisionConnection) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -28029,6 +29463,13 @@ func (ec *executionContext) marshalOConfigSource2ᚕisthmusᚗdevᚋisthmusᚋgr
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalOConfigSource2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSource(ctx context.Context, sel ast.SelectionSet, v *model.ConfigSource) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ConfigSource(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOConfigSourceKind2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐConfigSourceKind(ctx context.Context, v any) (*model.ConfigSourceKind, error) {

@@ -18,7 +18,8 @@ type ConfigObject struct {
 	Of         *config.Object
 	Source     ConfigSourceKind
 	SourceName string
-	Hidden     []HiddenObject
+	HiddenIn   []string // the sources that have it, too
+	Recorded   Recorded // nil: its revision is read alone
 
 	metadata func() metadata
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // findingCodes are the codes of findings, problems, conflicts and reasons, by the place in the
@@ -72,13 +73,25 @@ var findingCodes = map[string][]string{
 	},
 }
 
+// findingPlaces are the places by code.
+var findingPlaces = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for place, codes := range findingCodes {
+		for _, code := range codes {
+			all[code] = docPages + place
+		}
+	}
+	return all
+})
+
+// findingDoc is the documentation of a code of findings, problems, conflicts or reasons; nil: there is none.
+func findingDoc(code string) *string { return nonEmpty(findingPlaces()[code]) }
+
 // FindingCodes are all codes of findings, problems, conflicts and reasons, sorted.
 func FindingCodes() []FindingCode {
 	var all []FindingCode
-	for place, codes := range findingCodes {
-		for _, code := range codes {
-			all = append(all, FindingCode{Code: code, DocURL: docPages + place})
-		}
+	for code, doc := range findingPlaces() {
+		all = append(all, FindingCode{Code: code, DocURL: doc})
 	}
 	slices.SortFunc(all, func(a, b FindingCode) int { return strings.Compare(a.Code, b.Code) })
 	return all

@@ -1,18 +1,42 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/kind"
 )
 
+// Recorded reads revisions of the configuration, all of one page together when the first of them is
+// needed. It returns nil for one that the store no longer has.
+type Recorded func(ctx context.Context, revision int64) (*ConfigRevision, error)
+
+// ConfigObjectRevision is what a revision did to an object.
+type ConfigObjectRevision struct {
+	Revision  string
+	Author    *string
+	CreatedAt *time.Time
+	Message   *string
+	Action    *ChangeAction
+	Manager   *string
+
+	Of       int64 // the revision
+	Recorded Recorded
+}
+
+// ConfigRevision is the whole revision.
+func (r ConfigObjectRevision) ConfigRevision(ctx context.Context) (*ConfigRevision, error) {
+	return r.Recorded(ctx, r.Of)
+}
+
 // NewConfigObjectRevision shows what a revision did to an object.
 func NewConfigObjectRevision(s config.Step) ConfigObjectRevision {
 	shown := ConfigObjectRevision{
-		Revision: Revision(s.Revision), Author: nonEmpty(s.Author), CreatedAt: known(s.Time),
+		Of: s.Revision, Revision: Revision(s.Revision), Author: nonEmpty(s.Author), CreatedAt: known(s.Time),
 		Message: nonEmpty(s.Message), Manager: nonEmpty(s.Manager),
 	}
 	if action := ChangeAction(s.Action); action != "" {

@@ -289,6 +289,8 @@ type ConfigObjectFilter struct {
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Objects from sources of this kind.
 	Source *ConfigSourceKind `json:"source,omitempty"`
+	// Objects from the source of this name, as in `ConfigSource.name`.
+	SourceName *string `json:"sourceName,omitempty"`
 	// Objects that were applied with this set.
 	Set *string `json:"set,omitempty"`
 	// Objects with all of these labels.
@@ -315,22 +317,6 @@ type ConfigObjectOverview struct {
 	Rejected int `json:"rejected"`
 	// Objects with findings.
 	WithFindings int `json:"withFindings"`
-}
-
-// The change of one object in a revision of the configuration.
-type ConfigObjectRevision struct {
-	// The revision.
-	Revision string `json:"revision"`
-	// The author; null if unknown.
-	Author *string `json:"author,omitempty"`
-	// The time; null if an earlier version of the hub compacted the revision.
-	CreatedAt *time.Time `json:"createdAt,omitempty"`
-	// The reason.
-	Message *string `json:"message,omitempty"`
-	// What happened to the object; null if an earlier version of the hub compacted the revision.
-	Action *ChangeAction `json:"action,omitempty"`
-	// The field manager.
-	Manager *string `json:"manager,omitempty"`
 }
 
 // A revision of an object in a list.
@@ -403,6 +389,8 @@ type ConfirmClusterPayload struct {
 type Conflict struct {
 	// A stable code, like PORT_PROTOCOL.
 	Kind string `json:"kind"`
+	// The documentation of the code; null if there is none.
+	DocURL *string `json:"docUrl,omitempty"`
 	// What differs, and what is used.
 	Message string `json:"message"`
 	// The clusters, the winner first.
@@ -457,6 +445,8 @@ type DetachClusterInput struct {
 type DetachClusterPayload struct {
 	// The ID of the detached cluster; null if the request was rejected.
 	ClusterID *string `json:"clusterID,omitempty"`
+	// The cluster itself while it is being detached; null once it is gone.
+	Cluster *Cluster `json:"cluster,omitempty"`
 	// The reasons why the request was rejected. If there are any, nothing was changed.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -479,6 +469,8 @@ type EndpointExplanation struct {
 	Via Via `json:"via"`
 	// The stable code of the reason.
 	Reason string `json:"reason"`
+	// The documentation of the code; null if there is none.
+	DocURL *string `json:"docUrl,omitempty"`
 	// The reason in words.
 	Message string `json:"message"`
 	// The object that causes it, if there is one.
@@ -557,6 +549,8 @@ type Explanation struct {
 type Finding struct {
 	// A stable code.
 	Code string `json:"code"`
+	// The documentation of the code; null if there is none.
+	DocURL *string `json:"docUrl,omitempty"`
 	// Its severity.
 	Severity Severity `json:"severity"`
 	// What it is and what to do.
@@ -621,6 +615,8 @@ type HiddenObject struct {
 	Source ConfigSourceKind `json:"source"`
 	// The name of its source.
 	SourceName string `json:"sourceName"`
+	// This source itself; null if it no longer exists.
+	ConfigSource *ConfigSource `json:"configSource,omitempty"`
 }
 
 // Which changes of the configuration to list; absent and null fields match everything.
@@ -853,18 +849,6 @@ type PreviewResource struct {
 	Diff *string `json:"diff,omitempty"`
 }
 
-// Something that the hub read and does not use.
-type Problem struct {
-	// A stable code.
-	Code string `json:"code"`
-	// The object that has it, like "Service shop/web".
-	Object string `json:"object"`
-	// The path of the field within the object.
-	Field *string `json:"field,omitempty"`
-	// What is wrong and what to do.
-	Message string `json:"message"`
-}
-
 // A problem in a list.
 type ProblemEdge struct {
 	// The cursor of this item.
@@ -1011,6 +995,12 @@ type ProxySync struct {
 type RefusedGateway struct {
 	// An address, a name or a service.
 	Gateway string `json:"gateway"`
+	// The Network object that declares it; null if a service of a cluster does.
+	ConfigObject *ConfigObject `json:"configObject,omitempty"`
+	// The cluster whose service declares it; null if a Network object does.
+	ClusterID *string `json:"clusterID,omitempty"`
+	// This cluster itself; null if it is not attached.
+	Cluster *Cluster `json:"cluster,omitempty"`
 	// Why it is not used, and what to do.
 	Message string `json:"message"`
 }

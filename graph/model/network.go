@@ -55,15 +55,6 @@ func (n Network) Gateways() []NetworkGateway {
 	return all
 }
 
-// RefusedGateways are those that are not used.
-func (n Network) RefusedGateways() []RefusedGateway {
-	all := make([]RefusedGateway, len(n.Of.Refused))
-	for i, r := range n.Of.Refused {
-		all[i] = RefusedGateway{Gateway: r.Gateway, Message: r.Why}
-	}
-	return all
-}
-
 // NetworkGateway is an entry of a network.
 type NetworkGateway struct {
 	network *federation.Network
@@ -95,6 +86,12 @@ func (g NetworkGateway) NetworkID() string { return string(g.network.ID) }
 
 // Address is its address and port.
 func (g NetworkGateway) Address() string { return g.of().Address.String() }
+
+// Cause is what declared it.
+func (g NetworkGateway) Cause() federation.GatewayCause { return g.of().Cause }
+
+// ClusterID is the cluster whose service it is, nil for that of a Network object.
+func (g NetworkGateway) ClusterID() *string { return nonEmpty(string(g.of().Cause.Shard.Cluster)) }
 
 // Locality is where it is.
 func (g NetworkGateway) Locality() Locality { return locality(g.of().Locality) }

@@ -61,7 +61,7 @@ func Findings(all []apply.Finding) []Finding {
 	out := make([]Finding, len(all))
 	for i, f := range all {
 		out[i] = Finding{
-			Code: f.Code, Severity: Severity(f.Severity), Message: f.Message, Object: reference(f.Key),
+			Code: f.Code, DocURL: findingDoc(f.Code), Severity: Severity(f.Severity), Message: f.Message, Object: reference(f.Key),
 			Field: nonEmpty(f.Field), Related: references(f.Related),
 		}
 	}

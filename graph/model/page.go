@@ -110,6 +110,16 @@ func Shown[T, U any](of Page[T], show func(T) U) Page[U] {
 	})}
 }
 
+// Together is the page whose items are changed together, when they are first asked for.
+func Together[T any](of Page[T], change func([]T)) Page[T] {
+	return Page[T]{list: of.list, count: of.count, cut: sync.OnceValue(func() piece[T] {
+		found := of.cut()
+		found.items = slices.Clone(found.items)
+		change(found.items)
+		return found
+	})}
+}
+
 func length[T any](items iter.Seq[T]) int {
 	total := 0
 	for range items {

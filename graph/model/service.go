@@ -122,7 +122,9 @@ func protocol(p federation.Protocol) Protocol {
 func (s Service) Conflicts() []Conflict {
 	var all []Conflict
 	for _, conflict := range s.Of.Conflicts {
-		all = append(all, Conflict{Kind: string(conflict.Kind), Message: conflict.Message, ClusterIDs: texts(conflict.Clusters)})
+		all = append(all, Conflict{
+			Kind: string(conflict.Kind), DocURL: findingDoc(string(conflict.Kind)), Message: conflict.Message, ClusterIDs: texts(conflict.Clusters),
+		})
 	}
 	return all
 }

@@ -108,6 +108,10 @@ var weights = map[string]int{
 	// All services or proxies are visited; for a network, the endpoints of each service, or the network of each proxy.
 	"Query.services(filter)": 20, "Query.services(filter.networkID)": 400,
 	"Query.proxies(filter)": 200,
+	// The revisions of a page are read from the store together; in the worst case, they are far apart.
+	"ConfigObject.configRevision": 30, "ConfigObjectRevision.configRevision": 30,
+	// Objects are looked up by the hostname and its wildcards among all kinds; services by the beginnings of hostnames.
+	"Service.configObjects": 8, "Problem.configObject": 2, "Problem.service": 20, "Cluster.trustRoots": 8,
 }
 
 // once are what fields cost beside that the first time in an operation, however often it asks for
@@ -116,15 +120,16 @@ var weights = map[string]int{
 // each of its services.
 var once = map[string]int{
 	"Network.services": 450, "Network.endpoints": 450, "Network.endpoints(filter)": 500, "Cluster.endpoints(filter)": 600,
-	"Cluster.proxies": 100, "Service.proxies": 800,
-	"Cluster.proxies(filter)": 200, "Network.proxies(filter)": 200, "Service.proxies(filter)": 200, networksOfProxies: 1900,
+	"Cluster.proxies": 100, "Service.proxies": 800, "Endpoint.proxies": 800,
+	"Cluster.proxies(filter)": 200, "Network.proxies(filter)": 200, "Service.proxies(filter)": 200,
+	"Endpoint.proxies(filter)": 200, networksOfProxies: 1900,
 }
 
 // together are the fields and arguments whose work an operation does once for all of them.
 var together = map[string]string{
 	"Network.proxies": networksOfProxies, "Query.proxies(filter.networkID)": networksOfProxies,
 	"Cluster.proxies(filter.networkID)": networksOfProxies, "Network.proxies(filter.networkID)": networksOfProxies,
-	"Service.proxies(filter.networkID)": networksOfProxies,
+	"Service.proxies(filter.networkID)": networksOfProxies, "Endpoint.proxies(filter.networkID)": networksOfProxies,
 }
 
 // networksOfProxies is a look at the workload of each proxy, whose network it has.
