@@ -134,50 +134,6 @@ const (
 	MaxSecrets = 64        // those that go included
 )
 
-// RefusedSecrets tells why the secrets of a commit can never be taken: a
-// *Refused, or nil.
-func (c Commit) RefusedSecrets() error {
-	if len(c.Secrets) > MaxSecrets {
-		return &Refused{Limit: "secrets", Message: fmt.Sprintf("it changes %d secrets, the limit is %d; make several commits",
-			len(c.Secrets), MaxSecrets)}
-	}
-	seen, size := map[federation.ObjectKey]bool{}, 0
-	for _, s := range c.Secrets {
-		size += len(s.Sealed)
-		switch {
-		case seen[s.Of]:
-			return &Refused{Limit: "duplicate secret", Message: fmt.Sprintf("%s has two secrets in the commit", s.Of)}
-		case size > MaxSecret:
-			return &Refused{
-				Limit:   "secret size",
-				Message: fmt.Sprintf("the secret of %s is too large: the limit of a commit is %d bytes", s.Of, MaxSecret),
-			}
-		}
-		seen[s.Of] = true
-	}
-	return nil
-}
-
-// CheckSize refuses a note of more than so many bytes, and names its largest field.
-func (n Note) CheckSize(most int) error {
-	fields := map[string]string{
-		"message": n.Message, "fieldManager": n.Manager, "ticket": n.Ticket,
-		"idempotencyKey": n.IdempotencyKey, "": n.Author,
-	}
-	size, largest := 0, ""
-	for name, value := range fields {
-		size += len(value)
-		if len(value) > len(fields[largest]) {
-			largest = name
-		}
-	}
-	if size <= most {
-		return nil
-	}
-	return &Refused{Limit: "note size", Field: largest, Message: fmt.Sprintf(
-		"author, message, manager, ticket and idempotency key have more than %d bytes", most)}
-}
-
 // Note is what history records about a commit beside its changes.
 type Note struct {
 	Author         string

@@ -19,7 +19,6 @@ type Metrics struct {
 	Registries *Registries
 	Snapshots  *Snapshots
 	XDS        *XDS
-	Consul     *Consul
 	GraphQL    *GraphQL
 	Config     *Config
 	Clusters   *Clusters
@@ -42,7 +41,6 @@ func New() *Metrics {
 		Registries: newRegistries(registry),
 		Snapshots:  newSnapshots(registry),
 		XDS:        newXDS(registry),
-		Consul:     newConsul(registry),
 		GraphQL:    newGraphQL(registry),
 		Config:     newConfig(registry),
 		Clusters:   newClusters(registry),

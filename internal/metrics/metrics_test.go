@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"isthmus.dev/isthmus/federation"
 )
 
 func scrape(t *testing.T, m *Metrics) string {
@@ -59,8 +61,8 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 	m.XDS.Event("build_failed", "CDS")
 	m.XDS.Nacked("CDS")
 	m.XDS.Built("CDS")
-	m.Consul.Request("dc1", "service")
-	m.Consul.Request("dc1", "service")
+	m.Registries.Request(federation.Consul, "dc1", "service")
+	m.Registries.Request(federation.Consul, "dc1", "service")
 	m.GraphQL.Request("query", time.Millisecond, true)
 	m.GraphQL.Request("query{a}", time.Millisecond, false)
 	m.GraphQL.Connections("websocket", 1)
@@ -109,7 +111,7 @@ func TestADetachedClusterIsForgotten(t *testing.T) {
 	m := New()
 	m.Registries.Event("c1", time.Now())
 	m.Registries.Phase("c1", "SYNCED")
-	m.Consul.Request("c1", "token")
+	m.Registries.Request(federation.Consul, "c1", "token")
 	m.Clusters.Attached("c1")
 	m.Clusters.ImportWrote("c1")
 	m.Clusters.ImportFailed("c1", "forbidden")
@@ -117,7 +119,6 @@ func TestADetachedClusterIsForgotten(t *testing.T) {
 		`isthmus_cluster_serviceimport_write_failures_total{cluster="c1",reason="forbidden"} 1`,
 		`isthmus_cluster_serviceimport_write_failures_total{cluster="c1",reason="refused"} 0`)
 	m.Registries.Detached("c1")
-	m.Consul.Detached("c1")
 	m.Clusters.Detached("c1")
 	if text := scrape(t, m); strings.Contains(text, `"c1"`) {
 		t.Errorf("still shown:\n%s", text)

@@ -22,6 +22,7 @@ type Registries struct {
 	most      *prometheus.GaugeVec
 	mostBytes *prometheus.GaugeVec
 	unsaved   *prometheus.GaugeVec
+	requests  map[federation.Provider]*prometheus.CounterVec // of registries that poll
 }
 
 func newRegistries(r *prometheus.Registry) *Registries {
@@ -38,6 +39,16 @@ func newRegistries(r *prometheus.Registry) *Registries {
 		most:      gauge(r, "registry_objects_limit", "The most objects of a cluster that its registry keeps.", "cluster"),
 		unsaved:   gauge(r, "cluster_state_unsaved", "1 while the last known good state of a cluster cannot be written.", "cluster"),
 		mostBytes: gauge(r, "registry_bytes_limit", "The most memory for the objects of a cluster that its registry keeps.", "cluster"),
+		requests: map[federation.Provider]*prometheus.CounterVec{
+			federation.Consul: counter(r, "consul_requests_total", "Requests to Consul, by kind.", "cluster", "kind"),
+		},
+	}
+}
+
+// Request counts one request to a cluster, whatever its outcome; kind is one of few fixed words, never a path.
+func (m *Registries) Request(of federation.Provider, cluster federation.ClusterID, kind string) {
+	if vec := m.requests[of]; vec != nil {
+		vec.WithLabelValues(string(cluster), kind).Inc()
 	}
 }
 
@@ -100,6 +111,9 @@ func (m *Registries) Detached(cluster federation.ClusterID) {
 	for _, vec := range []interface {
 		DeletePartialMatch(prometheus.Labels) int
 	}{m.events, m.edits, m.restarts, m.panics, m.phase, m.lastEvent, m.lastSync, m.objects, m.bytes, m.most, m.mostBytes, m.unsaved} {
+		vec.DeletePartialMatch(labels)
+	}
+	for _, vec := range m.requests {
 		vec.DeletePartialMatch(labels)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tink-crypto/tink-go/v2/keyset"
 
 	"isthmus.dev/isthmus/internal/keyfile"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // maxKeyFile is the largest key file in bytes.
@@ -24,13 +25,13 @@ const maxKeyFile = 256 << 10
 func readKeyFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, reason(err)
+		return nil, text.WithoutPath(err)
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, reason(err)
+		return nil, text.WithoutPath(err)
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a regular file")
 	case info.Size() > maxKeyFile:
@@ -39,8 +40,8 @@ func readKeyFile(path string) ([]byte, error) {
 	if err := keyfile.Check(info); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
-	return text, reason(err)
+	content, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	return content, text.WithoutPath(err)
 }
 
 // makeKeyFile makes a file with one key. Of several that make it at once, all
@@ -50,33 +51,33 @@ func makeKeyFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := writeRing(handle)
+	content, err := writeRing(handle)
 	if err != nil {
 		return nil, err
 	}
-	written, err := writeBeside(path, text)
+	written, err := writeBeside(path, content)
 	if err != nil {
 		return nil, err
 	}
 	err = os.Link(written, path)
 	if errors.Is(err, os.ErrExist) {
 		if err := os.Remove(written); err != nil {
-			return nil, reason(err)
+			return nil, text.WithoutPath(err)
 		}
 		return readKeyFile(path)
 	}
-	return text, errors.Join(reason(err), reason(os.Remove(written)), syncFolder(filepath.Dir(path)))
+	return content, errors.Join(text.WithoutPath(err), text.WithoutPath(os.Remove(written)), syncFolder(filepath.Dir(path)))
 }
 
 // replaceKeyFile makes the file hold the text: after a crash it has the old one
 // or the new one.
-func replaceKeyFile(path string, text []byte) error {
-	written, err := writeBeside(path, text)
+func replaceKeyFile(path string, content []byte) error {
+	written, err := writeBeside(path, content)
 	if err != nil {
 		return err
 	}
 	if err := os.Rename(written, path); err != nil {
-		return errors.Join(reason(err), reason(os.Remove(written)))
+		return errors.Join(text.WithoutPath(err), text.WithoutPath(os.Remove(written)))
 	}
 	return syncFolder(filepath.Dir(path))
 }
@@ -97,7 +98,7 @@ func removeLeftovers(path string, now time.Time) error {
 		return nil // the reader of the key file reports what is wrong
 	}
 	if err != nil {
-		return reason(err)
+		return text.WithoutPath(err)
 	}
 	for _, f := range files {
 		info, err := f.Info()
@@ -108,21 +109,21 @@ func removeLeftovers(path string, now time.Time) error {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s beside it may hold keys and cannot be removed: remove it: %w", f.Name(), reason(err))
+			return fmt.Errorf("%s beside it may hold keys and cannot be removed: remove it: %w", f.Name(), text.WithoutPath(err))
 		}
 	}
 	return nil
 }
 
 // writeBeside writes a new file in the folder of the path and returns its name.
-func writeBeside(path string, text []byte) (string, error) {
+func writeBeside(path string, content []byte) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), newPrefix+"*") // mode 0600
 	if err != nil {
-		return "", reason(err)
+		return "", text.WithoutPath(err)
 	}
-	_, err = f.Write(text)
+	_, err = f.Write(content)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", errors.Join(reason(err), os.Remove(f.Name()))
+		return "", errors.Join(text.WithoutPath(err), os.Remove(f.Name()))
 	}
 	return f.Name(), nil
 }
@@ -130,16 +131,7 @@ func writeBeside(path string, text []byte) (string, error) {
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return reason(err)
+		return text.WithoutPath(err)
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// reason is the error without the path, which the caller names.
-func reason(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }

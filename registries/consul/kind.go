@@ -36,7 +36,6 @@ type Section struct {
 // Opener makes registries of Consul datacenters.
 type Opener struct {
 	provider.Host
-	Count     func(id federation.ClusterID, request string) // requests
 	Following Following
 }
 
@@ -90,7 +89,7 @@ func (o Opener) follow(c provider.Cluster, s *Section, with access) (registries.
 		Token: with.token, TLS: with.tls, Hostname: s.Hostname, Namespace: s.Namespace,
 		InstancePort: s.InstancePort, ServicePort: s.ServicePort, Workloads: s.Workloads,
 		Dial: o.Dial, Expect: c.Known.UID, Logger: o.Logger,
-		Count: func(request string) { o.Count(c.ID, request) },
+		Count: func(request string) { o.Count(federation.Consul, c.ID, request) },
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // list is what there is to know before. What it sees is neither logged nor counted: the
 // cluster is not attached.
 func (o Opener) preflight(ctx context.Context, r attach.Request) attach.Report {
-	o.Logger, o.Count = slog.New(slog.DiscardHandler), func(federation.ClusterID, string) {}
+	o.Logger, o.Count = slog.New(slog.DiscardHandler), func(federation.Provider, federation.ClusterID, string) {}
 	o.Used = func(federation.ClusterID, federation.Limits) func(federation.Usage) { return func(federation.Usage) {} }
 	o.Ended = func(federation.ClusterID) {}
 	var report attach.Report

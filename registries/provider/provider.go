@@ -62,6 +62,8 @@ type Host struct {
 	// registries that end.
 	Used  func(federation.ClusterID, federation.Limits) func(federation.Usage)
 	Ended func(federation.ClusterID)
+	// Count counts a request of the kind to a cluster, which is one of few fixed words, never a path.
+	Count func(of federation.Provider, id federation.ClusterID, request string)
 }
 
 // Allow is the address policy as a check of one connection.

@@ -20,6 +20,13 @@ func refused(t *testing.T, s Store) {
 	broken.Manifest = broken.Manifest[:len(broken.Manifest)-1]
 	nameless := Object("d", 1)
 	nameless.Key = federation.ObjectKey{}
+	many := make([]*config.Object, config.MaxManifests>>19+1) // all of one text, which is not copied
+	half := Object("half", strings.Repeat("x", 1<<19))
+	for i := range many {
+		one := *half
+		one.Key = Key(fmt.Sprint(i))
+		many[i] = &one
+	}
 	mismatch := Set(0, Object("a", 1))
 	mismatch.Changes[0].Key = Key("z")
 	for _, c := range []struct {
@@ -28,6 +35,8 @@ func refused(t *testing.T, s Store) {
 	}{
 		{"empty commit", config.Commit{}},
 		{"object size", Set(0, Object("a", 1), huge)},
+		{"commit size", Set(0, many...)},
+		{"name length", Set(0, Object("a", 1), Object(strings.Repeat("n", 1025), 1))},
 		{"invalid object", Set(0, Object("a", 1), other)},
 		{"invalid object", Set(0, broken)},
 		{"invalid object", Set(0, nameless)},

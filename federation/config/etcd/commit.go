@@ -15,7 +15,7 @@ import (
 
 // Commit is part of config.Log.
 func (c *Config) Commit(ctx context.Context, commit config.Commit) (int64, error) {
-	if err := refusal(commit); err != nil {
+	if err := commit.Refusal(); err != nil {
 		return 0, err
 	}
 	if r := c.store.refusalOfEnded(); r != nil {

@@ -28,7 +28,7 @@ type leasedValue struct {
 // the least that the store can do.
 func (c *Config) Register(ctx context.Context, o config.Object, ttl time.Duration) (time.Time, error) {
 	key := leasedKey(o.Key)
-	if err := refusalOf(&o); err != nil {
+	if err := o.Refusal(); err != nil {
 		return time.Time{}, err
 	}
 	if k, err := readLeasedKey(key); err != nil || k != o.Key || ttl <= 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -206,65 +205,4 @@ func (w writer) removeStaged(ctx context.Context, id string, root int64) (bool, 
 	answer, err := w.client.Txn(repeatably(ctx)).If(clientv3.Compare(clientv3.ModRevision(rootKey(id)), "=", root)).
 		Then(clientv3.OpDelete(txFolder(id), clientv3.WithPrefix())).Commit()
 	return err == nil && answer.Succeeded, err
-}
-
-// Limits of what a commit may hold.
-const (
-	maxObject = 1 << 20
-	maxCommit = 128 << 20
-	maxNote   = 64 << 10
-	maxName   = 1024
-)
-
-// refusal tells why a commit can never be taken.
-func refusal(commit config.Commit) error {
-	if len(commit.Changes) == 0 {
-		return &config.Refused{Limit: "empty commit", Message: "it changes nothing"}
-	}
-	if err := commit.CheckSize(maxNote); err != nil {
-		return err
-	}
-	if err := commit.RefusedSecrets(); err != nil {
-		return err
-	}
-	size, seen := 0, make(map[string]bool, len(commit.Changes))
-	for _, change := range commit.Changes {
-		key := treeKey(change.Key)
-		if seen[key] {
-			return &config.Refused{Limit: "duplicate object", Message: fmt.Sprintf("%s is in the commit more than once", change.Key)}
-		}
-		seen[key] = true
-		if change.Object == nil {
-			continue
-		}
-		if change.Object.Key != change.Key {
-			return &config.Refused{Limit: "invalid object", Message: fmt.Sprintf("%s comes with the object %s", change.Key, change.Object.Key)}
-		}
-		if err := refusalOf(change.Object); err != nil {
-			return err
-		}
-		size += len(change.Object.Manifest)
-	}
-	if size > maxCommit {
-		return &config.Refused{
-			Limit:   "commit size",
-			Message: fmt.Sprintf("its objects have %d bytes, the limit is %d; apply them in several commits", size, maxCommit),
-		}
-	}
-	return nil
-}
-
-// refusalOf tells why an object can never be taken.
-func refusalOf(o *config.Object) error {
-	if len(o.Manifest) > maxObject {
-		return &config.Refused{Limit: "object size", Message: fmt.Sprintf("%.200s has %d bytes, the limit is %d",
-			o.Key, len(o.Manifest), maxObject)}
-	}
-	if len(o.APIVersion)+len(treeKey(o.Key)) > maxName {
-		return &config.Refused{Limit: "name length", Message: fmt.Sprintf("%.200s… has names of more than %d bytes", o.Key, maxName)}
-	}
-	if err := o.CheckName(); err != nil {
-		return &config.Refused{Limit: "invalid object", Message: fmt.Sprintf("%s: %s", o.Key, err)}
-	}
-	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	api "istio.io/api/networking/v1alpha3"
+
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // patched is what each patch is part of, or all of.
@@ -40,7 +42,7 @@ func patchValue(p *configPatch) string {
 	if kind == nil || value == nil {
 		return ""
 	}
-	text, err := protojson.Marshal(value)
+	encoded, err := protojson.Marshal(value)
 	if err != nil {
 		return when(true, "the value has a number that JSON does not have: remove it")
 	}
@@ -48,23 +50,13 @@ func patchValue(p *configPatch) string {
 	err = protojson.UnmarshalOptions{
 		AllowPartial: true, DiscardUnknown: true,
 		Resolver: envoyTypes{protoregistry.GlobalTypes},
-	}.Unmarshal(text, into)
+	}.Unmarshal(encoded, into)
 	if err == nil {
 		return ""
 	}
 	name := into.ProtoReflect().Descriptor().FullName()
 	return when(true, "%s patches a value of the type %s, which this is not: %s; correct it by Envoy's API reference",
-		p.GetApplyTo(), name, reason(err))
-}
-
-// reason is what protojson says, without the position in a text that the author has not
-// seen, and without the space that it varies from build to build.
-func reason(err error) string {
-	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
-	if _, after, found := strings.Cut(text, "): "); found {
-		return after
-	}
-	return strings.TrimPrefix(text, "proto: ")
+		p.GetApplyTo(), name, text.OfProtoJSON(err))
 }
 
 // envoyTypes resolves the types of typed_config. The hub is built with few of them. For

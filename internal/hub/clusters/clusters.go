@@ -80,9 +80,12 @@ func (c *Clusters) remotes() map[attach.RemoteKind]*attach.Remotes {
 
 // maker makes registries, beside which others may follow the clusters.
 func (c *Clusters) maker(also following) maker {
-	host := provider.Host{Policy: c.o.Policy, Limits: c.o.Settings.Limits, Logger: c.o.Logger, Used: c.usages.of, Ended: c.usages.forget}
+	host := provider.Host{
+		Policy: c.o.Policy, Limits: c.o.Settings.Limits, Logger: c.o.Logger, Used: c.usages.of, Ended: c.usages.forget,
+		Count: c.o.Metrics.Registries.Request,
+	}
 	return maker{
-		Hub:   kinds.Hub{Host: host, Following: also, Trusted: c.o.Identities.Trust, CountConsul: c.o.Metrics.Consul.Request},
+		Hub:   kinds.Hub{Host: host, Following: also, Trusted: c.o.Identities.Trust},
 		known: c.o.Known,
 	}
 }

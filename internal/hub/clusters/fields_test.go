@@ -137,8 +137,9 @@ func effects(t *testing.T, paths map[string]any) string {
 	}
 	known := c.Spec()
 	d.note("known: %s %s %d %q", known.Provider, known.Network, known.Precedence, known.Aliases.List())
-	m := maker{Hub: kinds.Hub{Following: d, CountConsul: func(federation.ClusterID, string) {}, Host: provider.Host{
+	m := maker{Hub: kinds.Hub{Following: d, Host: provider.Host{
 		Policy: federation.AddressPolicy{AllowLoopback: true}, Logger: slog.New(slog.DiscardHandler), Ended: func(federation.ClusterID) {},
+		Count: func(federation.Provider, federation.ClusterID, string) {},
 		Used: func(_ federation.ClusterID, l federation.Limits) func(federation.Usage) {
 			d.note("limits: %+v", l)
 			return func(federation.Usage) {}

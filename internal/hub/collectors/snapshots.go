@@ -21,7 +21,6 @@ func (m Snapshots) Published(s *federation.Snapshot, c federation.ChangeSet, too
 			m.Registries.Phase(id, string(cluster.Status.Phase))
 		} else {
 			m.Registries.Detached(id)
-			m.Consul.Detached(id)
 			m.Clusters.Detached(id)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"isthmus.dev/isthmus/internal/durable"
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // dataFormat is the version of what the data folder holds; a higher one was
@@ -59,7 +60,7 @@ func prepare(path string) (*Dir, error) {
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the folder cannot be written: %w; make it writable, or check its disk", reason(err))
+		return nil, fmt.Errorf("the folder cannot be written: %w; make it writable, or check its disk", text.WithoutPath(err))
 	}
 	if err := takeLock(lock); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -79,11 +80,11 @@ func makeFolder(path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(path, 0o700); err != nil {
-			return fmt.Errorf("the folder cannot be made: %w", reason(err))
+			return fmt.Errorf("the folder cannot be made: %w", text.WithoutPath(err))
 		}
 		return nil
 	case err != nil:
-		return reason(err)
+		return text.WithoutPath(err)
 	case info.Mode()&fs.ModeSymlink != 0:
 		return errors.New("is a symbolic link; name the folder that it points to")
 	case !info.IsDir():
@@ -105,22 +106,13 @@ func (d *Dir) Replica() (string, error) {
 		return name, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("--data-dir %s: replica: %w", d.path, reason(err))
+		return "", fmt.Errorf("--data-dir %s: replica: %w", d.path, text.WithoutPath(err))
 	}
 	fresh := rand.Text()
 	if err := durable.WriteFile(path, []byte(fresh+"\n")); err != nil {
-		return "", fmt.Errorf("--data-dir %s: replica: %w", d.path, reason(err))
+		return "", fmt.Errorf("--data-dir %s: replica: %w", d.path, text.WithoutPath(err))
 	}
 	return fresh, nil
-}
-
-// reason is the error without the path, which the caller names.
-func reason(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 func takeLock(f *os.File) error {
@@ -137,7 +129,7 @@ func takeLock(f *os.File) error {
 		return fmt.Errorf("locking it: %w", err)
 	}
 	if err := f.Truncate(0); err != nil {
-		return reason(err)
+		return text.WithoutPath(err)
 	}
 	_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	return err

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // leftoverPrefix begins the names of files that are written to replace another one.
@@ -19,14 +21,14 @@ func (d *Dir) removeLeftovers() error {
 	for _, folder := range []string{d.path, d.LastKnownGood(), d.Sources("crd"), d.Sources("ingress")} {
 		files, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("looking for leftovers: %w", reason(err))
+			return fmt.Errorf("looking for leftovers: %w", text.WithoutPath(err))
 		}
 		for _, f := range files {
 			if !f.Type().IsRegular() || !strings.HasPrefix(f.Name(), leftoverPrefix) {
 				continue
 			}
 			if err := os.Remove(filepath.Join(folder, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				wrong = append(wrong, fmt.Errorf("%s may hold keys and cannot be removed: remove it: %w", f.Name(), reason(err)))
+				wrong = append(wrong, fmt.Errorf("%s may hold keys and cannot be removed: remove it: %w", f.Name(), text.WithoutPath(err)))
 			}
 		}
 	}

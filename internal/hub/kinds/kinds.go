@@ -25,9 +25,8 @@ type Following interface {
 // Hub is what registries may use of the hub.
 type Hub struct {
 	provider.Host
-	Following   Following
-	Trusted     kubernetes.Trusted // nil: trust domains are not compared
-	CountConsul func(id federation.ClusterID, request string)
+	Following Following
+	Trusted   kubernetes.Trusted // nil: trust domains are not compared
 }
 
 // All are the kinds of registries. A new one is a line here, and a line for its
@@ -35,7 +34,7 @@ type Hub struct {
 func All(hub Hub) []provider.Kind {
 	return []provider.Kind{
 		hub.Kubernetes().Kind(),
-		consul.Opener{Host: hub.Host, Count: hub.CountConsul, Following: hub.Following}.Kind(),
+		consul.Opener{Host: hub.Host, Following: hub.Following}.Kind(),
 		mock.Kind(),
 		{Provider: federation.External, NotAttached: "is always there, last of all, and made of ServiceEntries: it is not attached"},
 		{Provider: federation.MCP, NotAttached: "cannot be attached: its services are ServiceEntries of the servers in mcp.servers"},

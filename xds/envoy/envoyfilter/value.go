@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"isthmus.dev/isthmus/internal/text"
 )
 
 // maxValue bounds the bytes of a value as JSON.
@@ -27,28 +29,18 @@ func readValue(value *structpb.Struct, of proto.Message) (proto.Message, error) 
 	if !ok {
 		return nil, fmt.Errorf("the value is not an object")
 	}
-	text, err := protojson.Marshal(wrapped.StructValue)
+	encoded, err := protojson.Marshal(wrapped.StructValue)
 	if err != nil {
 		return nil, fmt.Errorf("the value has a number that JSON does not have: remove it")
 	}
-	if len(text) > maxValue {
-		return nil, fmt.Errorf("the value has %d bytes, at most %d are used", len(text), maxValue)
+	if len(encoded) > maxValue {
+		return nil, fmt.Errorf("the value has %d bytes, at most %d are used", len(encoded), maxValue)
 	}
 	m := of.ProtoReflect().New().Interface()
-	if err := protojson.Unmarshal(text, m); err != nil {
-		return nil, fmt.Errorf("the value is no %s: %s", m.ProtoReflect().Descriptor().FullName(), said(err))
+	if err := protojson.Unmarshal(encoded, m); err != nil {
+		return nil, fmt.Errorf("the value is no %s: %s", m.ProtoReflect().Descriptor().FullName(), text.OfProtoJSON(err))
 	}
 	return m, nil
-}
-
-// said is what protojson says, without the position in a text that the author has not seen,
-// and without the space that it varies from build to build.
-func said(err error) string {
-	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
-	if _, after, found := strings.Cut(text, "): "); found {
-		return after
-	}
-	return strings.TrimPrefix(text, "proto: ")
 }
 
 // typeURLs begin those of packed messages.

@@ -75,7 +75,7 @@ func (s *Store) answers(ctx context.Context) error {
 
 // Commit is part of config.Log.
 func (s *Store) Commit(ctx context.Context, c config.Commit) (int64, error) {
-	if err := refusal(c); err != nil {
+	if err := c.Refusal(); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
@@ -189,7 +189,7 @@ func (s *Store) Find(ctx context.Context, idempotencyKey string) (*config.Record
 
 // Register is part of config.Leases.
 func (s *Store) Register(ctx context.Context, o config.Object, ttl time.Duration) (time.Time, error) {
-	if err := refusalOf(&o); err != nil {
+	if err := o.Refusal(); err != nil {
 		return time.Time{}, err
 	}
 	if ttl <= 0 {
