@@ -77,6 +77,11 @@ sed 's/hub.isthmus.example/localhost/' deploy/envoy/sidecar.yaml > sidecar.yaml`
 	m.types("again 'isthmus describe cluster c1 | grep HELD'\nagain 'isthmus status | grep HELD'")
 	m.reads(t, "clusters.md", "## Confirm a cluster that you rebuilt", "## Give a cluster an alias")
 	m.types("isthmus describe cluster c1 | grep READY\nisthmus cluster confirm c1 2>&1 | grep NOTHING_HELD")
+	m.waits(t, "outage", kube.Stop)
+	m.types("again 'isthmus status | grep \"c1 is STALE: .*cannot be reached\"'")
+	m.reads(t, "troubleshooting.md", "## A cluster is STALE", "## A cluster is HELD")
+	m.waits(t, "return", kube.Restart)
+	m.types("isthmus describe cluster c1 | grep READY")
 	m.managesIdentities(t)
 	m.do(t, true)
 }
