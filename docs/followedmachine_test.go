@@ -18,7 +18,7 @@ const (
 )
 
 // TestU69AMachineRegistersAsInTheGuide follows the part of the page about Istio's agent that registers machines, with the agent and istioctl
-// unmodified. The hub signs its own certificate and writes the roots, since there is no istiod.
+// unmodified. The hub signs its own certificate and writes the roots, since there is no istiod. istioctl then shows the machine's proxy.
 func TestU69AMachineRegistersAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	const page = "istio-agent.md"
@@ -31,7 +31,8 @@ func TestU69AMachineRegistersAsInTheGuide(t *testing.T) {
 	m.withOwn("0.0.0.0:15010", "0.0.0.0:15012")
 	m.types("kubectl apply -f deploy/kubernetes/root-configmaps.yaml\nsudo install -m 0640 -o root -g isthmus $KUBECONFIG /etc/isthmus/c1")
 	m.writes(t, "clusters.yaml", page, "yaml", "aliases: [Kubernetes]")
-	m.types(`sed 's|/etc/isthmus/c1|&, rootConfigMap: CREATE|' clusters.yaml | sudo tee /etc/isthmus/isthmus.yaml
+	m.writes(t, "debug.yaml", page, "yaml", "debug:")
+	m.types(`sed 's|/etc/isthmus/c1|&, rootConfigMap: CREATE|' clusters.yaml | cat - debug.yaml | sudo tee /etc/isthmus/isthmus.yaml
 echo 'tls: {names: [hub.example, localhost], clientCA: /etc/isthmus/clients.crt}' | sudo tee -a /etc/isthmus/isthmus.yaml
 sudo sed -i -E 's/ --tls-(cert|key|client-ca) [^ ]+//g' /etc/systemd/system/isthmus.service
 sudo systemctl daemon-reload
@@ -53,6 +54,9 @@ again 'kubectl get configmap istio-ca-root-cert -n shop'`)
 		testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm, HTTP: []int{9090}})
 	})
 	m.types("again '" + entry + " > entry && ! grep isthmus.dev/unhealthy entry'\nisthmus describe service ledger.shop.example | grep " + machineAt)
+	m.types("echo 127.0.0.1 hub.example >> /etc/hosts\nkubectl create serviceaccount default -n istio-system")
+	m.reads(t, page, "## Use istioctl", "`istioctl proxy-status POD` compares what the hub sent to a proxy last with what the proxy has:")
+	m.types("istioctl proxy-status --xds-address hub.example:15012 | grep vm-1.shop\nistioctl x internal-debug clusterz --xds-address hub.example:15012 | grep c1")
 	m.waits(t, "leaving", func() { agent.Kill() })
 	m.types("again '! " + entry + "'")
 	m.do(t, true, "KUBECONFIG="+kubeconfig)
