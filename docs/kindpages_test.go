@@ -1,7 +1,10 @@
 package docs
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,6 +59,62 @@ func TestEveryKindHasAPage(t *testing.T) {
 			t.Errorf("the page of %s has no example of it", kind.Kind)
 		}
 	}
+}
+
+// TestU80ExamplesAreAccepted has a hub judge each manifest of all pages that is for a hub, as apply --dry-run does.
+func TestU80ExamplesAreAccepted(t *testing.T) {
+	set, err := schema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[federation.Kind]bool{}
+	for _, kind := range set.Kinds() {
+		known[kind.Kind] = true
+	}
+	pages, err := filepath.Glob("kinds/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, judged := startHub(t), 0
+	for _, page := range append(guide(t), pages...) {
+		for _, block := range blocksOf(read(t, page), "yaml") {
+			if !forHub(t, block, known) {
+				continue
+			}
+			judged++
+			text, err := json.Marshal(block)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := h.post(fmt.Sprintf("mutation { apply(input: {dryRun: true, manifests: [%s]}) { userErrors { code message } } }", text))
+			if err != nil || !strings.Contains(string(answer), `"userErrors":[]`) {
+				t.Errorf("%s: %v %s for\n%s", page, err, answer, block)
+			}
+		}
+	}
+	if judged < 60 {
+		t.Errorf("only %d examples were seen", judged)
+	}
+}
+
+var endOfDocument = regexp.MustCompile(`(?m)^---.*\n`)
+
+// forHub reports whether a block has objects of kinds that hubs store, and not settings or objects of clusters.
+func forHub(t *testing.T, block string, known map[federation.Kind]bool) bool {
+	t.Helper()
+	if !regexp.MustCompile(`(?m)^apiVersion:`).MatchString(block) {
+		return false
+	}
+	for _, document := range endOfDocument.Split(block, -1) {
+		value := manifestOf(t, document)
+		version, _ := value["apiVersion"].(string)
+		group, _, _ := strings.Cut(version, "/")
+		name, _ := value["kind"].(string)
+		if known[federation.Kind{Group: group, Name: name}] {
+			return true
+		}
+	}
+	return false
 }
 
 func manifestOf(t *testing.T, document string) map[string]any {
