@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,12 +33,13 @@ type clients struct {
 }
 
 type simulated struct {
-	conn    *grpc.ClientConn
-	stream  *xdstest.Client
-	have    map[string]int // first resources, by type
-	ready   chan struct{}
-	changes atomic.Int64 // EDS responses since the first configuration
-	last    atomic.Int64 // when the latest came
+	conn     *grpc.ClientConn
+	stream   *xdstest.Client
+	have     map[string]int // first resources, by type
+	ready    chan struct{}
+	changes  atomic.Int64 // EDS responses since the first configuration
+	last     atomic.Int64 // when the latest came
+	policies atomic.Bool  // whether its inbound listener verifies tokens and authorizes
 }
 
 func openFleet(ctx context.Context, address string, services int, o options) (*clients, error) {
@@ -74,17 +76,21 @@ func (f *clients) open(ctx context.Context, address string, i int) (*simulated, 
 	if err != nil {
 		return nil, err
 	}
-	metadata, err := structpb.NewStruct(map[string]any{"CLUSTER_ID": string(benchCluster), "NAMESPACE": "ns"})
+	metadata, err := structpb.NewStruct(map[string]any{
+		"CLUSTER_ID": string(benchCluster), "NAMESPACE": "ns", "LABELS": map[string]any{"app": fmt.Sprint("w", i)},
+	})
 	if err != nil {
 		return nil, err
 	}
-	node := &corev3.Node{Id: fmt.Sprintf("sidecar~10.0.%d.%d~client-%d.ns~ns.svc.cluster.local", i/250, i%250+1, i), Metadata: metadata}
+	node := &corev3.Node{Id: fmt.Sprintf("sidecar~%s~client-%d.ns~ns.svc.cluster.local", clientAddress(i), i), Metadata: metadata}
 	stream, err := xdstest.Open(ctx, conn, xdstest.Options{Node: node, Delta: true, Buffer: 16})
 	if err != nil {
 		return nil, err
 	}
 	return &simulated{conn: conn, stream: stream, have: map[string]int{}, ready: make(chan struct{})}, nil
 }
+
+func clientAddress(i int) string { return fmt.Sprintf("10.0.%d.%d", i/250, i%250+1) }
 
 func (f *clients) close() {
 	f.context()
@@ -121,6 +127,10 @@ func (f *clients) follow(ctx context.Context, c *simulated, keep bool, services 
 			fail(err)
 			return
 		}
+		if inbound := r.Resources["virtualInbound"]; r.Type == xdstest.LDS && inbound != nil {
+			text := inbound.GetValue()
+			c.policies.Store(bytes.Contains(text, []byte("jwt_authn")) && bytes.Contains(text, []byte("filters.http.rbac")))
+		}
 		switch {
 		case started && r.Type == xdstest.EDS:
 			c.last.Store(time.Now().UnixNano())
@@ -149,6 +159,13 @@ func (c *simulated) askForMore(r xdstest.Response) error {
 		return c.stream.Send(xdstest.Request{Type: xdstest.RDS, Names: []string{"80"}})
 	}
 	return nil
+}
+
+// forget has the next change be the first.
+func (f *clients) forget() {
+	for _, c := range f.all {
+		c.changes.Store(0)
+	}
 }
 
 // awaitChange returns when the last client got its nth change.

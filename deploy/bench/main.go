@@ -22,7 +22,7 @@ func main() {
 	flag.IntVar(&o.small, "small", 250, "services at the small size")
 	flag.IntVar(&o.large, "large", 4000, "services at the large size")
 	flag.IntVar(&o.middle, "middle", 1000, "services at the size between, for the hub as a whole")
-	flag.StringVar(&o.only, "only", "", "measure this alone: xds, apply, attach, custom, page, memory, route, hub or start")
+	flag.StringVar(&o.only, "only", "", "measure this alone: xds, apply, attach, custom, policies, page, memory, route, hub or start")
 	flag.StringVar(&o.program, "program", "bin/isthmus", "`FILE` of the hub's program, for the hub as a whole")
 	flag.IntVar(&o.objects, "objects", 10_000, "objects that are applied at once")
 	flag.StringVar(&o.profile, "profile", "", "`FILE` for a CPU profile of apply")
@@ -66,6 +66,7 @@ func (o options) compareAll(ctx context.Context) error {
 		{"route", printRoute},
 		{"attach", printAttach},
 		{"custom", printCustom},
+		{"policies", printPolicies},
 		{"page", printPage},
 		{"memory", printMemory},
 		{"xds", compare},
