@@ -19,7 +19,7 @@ func (p *tlsPolicy) translate(r *federation.Reader) (m made) {
 	m.status = Status{Object: p.Key, Digest: p.Digest}
 	var why faults
 	tls := p.tls(r, &m.status, &why)
-	ports, services := p.targets(r, &m.status, &why)
+	ports, services := p.targets(r, &m.status, &why), p.services()
 	for _, service := range services {
 		var settings []any
 		for _, port := range ports[service] {
@@ -36,36 +36,64 @@ func (p *tlsPolicy) translate(r *federation.Reader) (m made) {
 		m.status.Made = append(m.status.Made, o.Key)
 	}
 	m.status.Conditions = why.conditions(accepted, resolved)
-	for _, g := range p.gateways(r, services) {
-		m.status.Parents = append(m.status.Parents, ancestor(g, m.status.Conditions))
-	}
+	m.status.Parents = p.ancestors(r, services, m.status.Conditions)
 	return m
 }
 
-// targets are the ports of each Service for which the policy decides, and the Services that
-// it names. A target is a fault where the policy has no effect on any, and else a note.
-func (p *tlsPolicy) targets(r *federation.Reader, s *Status, why *faults) (ports map[string][]uint16, services []string) {
+// Ancestors are the Gateways of the hub with routes to the targets of a BackendTLSPolicy, which need not be valid.
+func Ancestors(r *federation.Reader, policy federation.ObjectKey,
+	targets []gateway.LocalPolicyTargetReferenceWithSectionName,
+) []ParentStatus {
+	p := &tlsPolicy{&federation.Object{Key: policy}, &gateway.BackendTLSPolicySpec{TargetRefs: targets}}
+	return p.ancestors(r, p.services(), nil)
+}
+
+// Authorities are the conditions about references to authorities of a BackendTLSPolicy, which need not be valid.
+func Authorities(r *federation.Reader, policy federation.ObjectKey, refs []gateway.LocalObjectReference) []Condition {
+	p := &tlsPolicy{&federation.Object{Key: policy}, &gateway.BackendTLSPolicySpec{}}
+	p.spec.Validation.CACertificateRefs = refs
+	var why faults
+	p.authorities(r, "spec.validation.caCertificateRefs", &why)
+	return why.conditions(resolved)
+}
+
+// services are those that the policy names.
+func (p *tlsPolicy) services() (all []string) {
+	for _, ref := range p.spec.TargetRefs {
+		if isService(ref) {
+			all = append(all, string(ref.Name))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (p *tlsPolicy) ancestors(r *federation.Reader, services []string, conditions []Condition) (all []ParentStatus) {
+	for _, g := range p.gateways(r, services) {
+		all = append(all, ancestor(g, conditions))
+	}
+	return all
+}
+
+// targets are the ports of each Service for which the policy decides. A target is a fault where
+// the policy has no effect on any, and else a note.
+func (p *tlsPolicy) targets(r *federation.Reader, s *Status, why *faults) (ports map[string][]uint16) {
 	ports = map[string][]uint16{}
 	var lost faults
 	for i, ref := range p.spec.TargetRefs {
-		field, service := itemField("spec.targetRefs", i), string(ref.Name)
-		if isService(ref) && !slices.Contains(services, service) {
-			services = append(services, service)
-		}
-		found := p.ports(r, ref, field, &lost)
-		ports[service] = append(ports[service], found...)
+		found := p.ports(r, ref, itemField("spec.targetRefs", i), &lost)
+		ports[string(ref.Name)] = append(ports[string(ref.Name)], found...)
 	}
-	slices.Sort(services)
 	for _, found := range ports {
 		if len(found) > 0 {
 			for _, c := range lost {
 				s.tell(codeOf(c.Reason), c.Field, "%s", c.Message)
 			}
-			return ports, services
+			return ports
 		}
 	}
 	*why = append(*why, lost...)
-	return ports, services
+	return ports
 }
 
 // ports are those of a target for which the policy decides. A policy for a port of its own

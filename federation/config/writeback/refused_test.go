@@ -16,7 +16,7 @@ import (
 // loosen has the server accept every spec of the kinds, as one with newer definitions accepts more than the hub.
 func loosen(t *testing.T, server *testbed.Kube, kinds ...string) {
 	t.Helper()
-	for _, file := range []string{"istio", "gateway-api"} {
+	for _, file := range []string{"istio", "gateway-api", "mcs-api"} {
 		for _, text := range testbed.Definitions(t, "../schema/crds/"+file+".json.gz", kinds...) {
 			var definition struct {
 				APIVersion string         `json:"apiVersion"`
@@ -82,10 +82,15 @@ func refusedByTheHub(t *testing.T, server *testbed.Kube) {
 		elsewise = shop + "httproutes/elsewhere"
 		neverOf  = shop + "gateways/never"
 		set      = shop + "listenersets/more"
+		policy   = shop + "backendtlspolicies/never"
+		exports  = "multicluster.x-k8s.io/v1beta1"
+		export   = "/apis/" + exports + "/namespaces/shop/serviceexports/never"
 	)
 	loosen(t, server, "httproutes.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io",
-		"listenersets.gateway.networking.k8s.io")
-	for kind, resource := range map[string]string{"HTTPRoute": "httproutes", "Gateway": "gateways", "ListenerSet": "listenersets"} {
+		"listenersets.gateway.networking.k8s.io", "backendtlspolicies.gateway.networking.k8s.io", "serviceexports.multicluster.x-k8s.io")
+	for kind, resource := range map[string]string{
+		"HTTPRoute": "httproutes", "Gateway": "gateways", "ListenerSet": "listenersets", "BackendTLSPolicy": "backendtlspolicies",
+	} {
 		change(t, server, shop+resource+"/probe", manifest(gatewayAPI, kind, "probe", `{"novelty":1}`), "novelty")
 		server.Delete(manifest(gatewayAPI, kind, "probe", "{}"))
 	}
@@ -108,6 +113,22 @@ func refusedByTheHub(t *testing.T, server *testbed.Kube) {
 	change(t, server, never, manifest(gatewayAPI, "HTTPRoute", "never", `{"parentRefs":[{"name":"edge"}],"rules":"all"}`), "all")
 	says(t, server, never, `"reason":"UnsupportedValue"`, `"controllerName":"isthmus.dev/gateway-controller"`, "the object has no effect",
 		`"observedGeneration":1`)
+
+	change(t, server, policy, manifest(gatewayAPI, "BackendTLSPolicy", "never", `{"targetRefs":[{"group":"","kind":"Service","name":"web"}],
+		"validation":{"hostname":1,"caCertificateRefs":[{"group":"","kind":"Cabinet","name":"roots"}]}}`), "Cabinet")
+	status = says(t, server, policy, `"reason":"Invalid"`, "spec.validation.hostname", "the object has no effect", `"reason":"InvalidKind"`,
+		`"name":"edge"`, `"observedGeneration":1`)
+	if strings.Contains(status, `"status":"True"`) {
+		t.Errorf("the status of the policy is %s", status)
+	}
+	server.Delete(manifest(gatewayAPI, "BackendTLSPolicy", "never", "{}"))
+
+	change(t, server, export, manifest(exports, "ServiceExport", "never", `{"exportedLabels":"all"}`), "all")
+	status = says(t, server, export, `"reason":"Invalid"`, `"reason":"Failed"`, "spec.exportedLabels", "the object has no effect")
+	if strings.Contains(status, `"status":"True"`) {
+		t.Errorf("the status of the export is %s", status)
+	}
+	server.Delete(manifest(exports, "ServiceExport", "never", "{}"))
 
 	change(t, server, gatewayPath, manifest(gatewayAPI, "Gateway", "edge",
 		`{"gatewayClassName":"isthmus","listeners":[{"name":"http","port":"many","protocol":"HTTP"}]}`), "many")
@@ -138,8 +159,8 @@ func unknownFields(t *testing.T, server *testbed.Kube) {
 	r.service("shop", "web", nil)
 	r.read(written)
 	change(t, server, routePath, manifest(gatewayAPI, "HTTPRoute", "web",
-		`{"parentRefs":[{"name":"edge"}],"rules":[{"retry":{"attempts":3},"backendRefs":[{"name":"web","port":80}]}]}`), "retry")
-	says(t, server, routePath, `"reason":"Accepted"`, "spec.rules[0].retry: unknown field")
+		`{"parentRefs":[{"name":"edge"}],"rules":[{"novelty":{"attempts":3},"backendRefs":[{"name":"web","port":80}]}]}`), "novelty")
+	says(t, server, routePath, `"reason":"Accepted"`, "spec.rules[0].novelty: unknown field")
 	r.awaitTrouble("NOT_HONOURED", "CRD: HTTPRoute shop/web of cluster c1: unknown field", func() {})
 	change(t, server, policyPath, manifest("networking.istio.io/v1", "VirtualService", "web",
 		`{"hosts":["web"],"novelty":1,"http":[{"route":[{"destination":{"host":"web"}}]}]}`), "novelty")
@@ -147,9 +168,9 @@ func unknownFields(t *testing.T, server *testbed.Kube) {
 	change(t, server, routePath, manifest(gatewayAPI, "HTTPRoute", "web",
 		`{"parentRefs":[{"name":"edge"}],"rules":[{"backendRefs":[{"name":"web","port":80}]}]}`), "backendRefs")
 	r.awaitTrouble("NOT_HONOURED", "CRD: VirtualService", func() {})
-	if status := says(t, server, routePath, `"reason":"Accepted"`); strings.Contains(status, "retry") {
+	if status := says(t, server, routePath, `"reason":"Accepted"`); strings.Contains(status, "novelty") {
 		testbed.WaitFor(t, 5*time.Minute, "the message to end", func() error {
-			if _, status := object(t, server, routePath); strings.Contains(status, "retry") {
+			if _, status := object(t, server, routePath); strings.Contains(status, "novelty") {
 				return fmt.Errorf("it is %s", status)
 			}
 			return nil

@@ -62,7 +62,8 @@ func TestStatusOfOneServer(t *testing.T) {
 	server := testbed.StartKube(t, testbed.KubeOptions{Users: []testbed.KubeUser{{Name: "reader"}}})
 	install(t, server, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io",
 		"httproutes.gateway.networking.k8s.io", "virtualservices.networking.istio.io",
-		"listenersets.gateway.networking.k8s.io", "udproutes.gateway.networking.k8s.io", "serviceexports.multicluster.x-k8s.io")
+		"listenersets.gateway.networking.k8s.io", "udproutes.gateway.networking.k8s.io", "serviceexports.multicluster.x-k8s.io",
+		"backendtlspolicies.gateway.networking.k8s.io")
 	server.Apply(gatewayObjects)
 	t.Run("G30GatewayAPI", func(t *testing.T) { gatewayStatus(t, server) })
 	t.Run("G31IstioKinds", func(t *testing.T) { istioStatus(t, server) })

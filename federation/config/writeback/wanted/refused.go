@@ -3,15 +3,17 @@ package wanted
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
+	multicluster "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/gatewayapi"
 )
 
-// refusal is the status of an object of the Gateway API that the hub does not use as it is (ADR 227).
+// refusal is the status of an object that the hub does not use as it is (ADR 227).
 func refusal(m Mesh, o Object, reason string, types ...string) *Status {
 	s := &Status{Refused: true}
 	for _, t := range types {
@@ -89,9 +91,41 @@ func refusedRoute(m Mesh, o Object) *Status {
 	return refusedAt(m, o, parents, string(gateway.RouteReasonUnsupportedValue))
 }
 
-// refusedPolicy is for the Gateways for which its last valid form decides.
+// refusedPolicy is for the Gateways with routes to the targets that the object names, or for those of its last valid form if
+// the targets cannot be read. Of an object without such a form it says, too, what is wrong with its references.
 func refusedPolicy(m Mesh, o Object) *Status {
-	return refusedAt(m, o, lastParents(m, o), string(gateway.PolicyReasonInvalid))
+	var targets []gateway.LocalPolicyTargetReferenceWithSectionName
+	if !decode(o.Spec["targetRefs"], &targets) {
+		return refusedAt(m, o, lastParents(m, o), string(gateway.PolicyReasonInvalid))
+	}
+	read := m.Read.For(o.Key.Cluster)
+	parents := gatewayapi.Ancestors(read, o.Key, targets)
+	var references []Condition
+	var authorities []gateway.LocalObjectReference
+	validation, _ := o.Spec["validation"].(map[string]any)
+	_, exists := read.Object(o.Key)
+	if !exists && decode(validation["caCertificateRefs"], &authorities) {
+		references = merged(gatewayapi.Authorities(read, o.Key, authorities))
+	}
+	m.Read.For(federation.AnyCluster)
+	s := refusedAt(m, o, parents, string(gateway.PolicyReasonInvalid))
+	if s != nil {
+		for i, p := range s.Parents {
+			s.Parents[i].Conditions = slices.Concat(p.Conditions, references)
+		}
+	}
+	return s
+}
+
+// refusedExport says so with the conditions of KEP-1645: without a valid form, nothing is exported.
+func refusedExport(m Mesh, o Object) *Status {
+	s := refusal(m, o, "Invalid", string(multicluster.ServiceExportConditionValid))
+	if _, exists := m.Read.Object(o.Key); !exists {
+		failed := s.Conditions[0]
+		failed.Type, failed.Reason = string(multicluster.ServiceExportConditionReady), string(multicluster.ServiceExportReasonFailed)
+		s.Conditions = append(s.Conditions, failed)
+	}
+	return s
 }
 
 func lastParents(m Mesh, o Object) []gatewayapi.ParentStatus {

@@ -45,7 +45,7 @@ func allRows() map[federation.Kind]row {
 			[]string{accepted, programmed},
 		},
 		federation.GatewayAPI.BackendTLSPolicy: {ofRoute, refusedPolicy, []field{{"ancestors", merging.ancestors}}, gatewayTypes, nil},
-		federation.ServiceExportKind:           {ofExport, nil, []field{conditionsField}, exportTypes, nil},
+		federation.ServiceExportKind:           {ofExport, refusedExport, []field{conditionsField}, exportTypes, nil},
 		federation.IngressKind:                 {fields: []field{{"loadBalancer", merging.loadBalancer}}},
 	}
 	for _, kind := range gatewayapi.Routes() {
