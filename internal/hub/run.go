@@ -259,7 +259,7 @@ func (r *rooms) core() map[string]func(context.Context) error {
 	resolver := r.snapshots.Open(federation.ShardKey{Provider: "Resolver"})
 	keys := fetch.Options{
 		Snapshots: r.snapshots, To: r.snapshots.Open(federation.ShardKey{Provider: "Keys"}),
-		Metrics: r.metrics.KeySets, Logger: r.logger,
+		Metrics: r.metrics.KeySets, Logger: r.logger, Dir: r.dir.TokenKeys(),
 	}
 	clock := r.snapshots.Open(federation.ShardKey{Provider: "Clock"})
 	core := map[string]func(context.Context) error{

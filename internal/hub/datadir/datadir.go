@@ -41,6 +41,9 @@ func (d *Dir) LastKnownGood() string { return filepath.Join(d.path, "last-known-
 // Sources is the folder of what a source of configuration gave last.
 func (d *Dir) Sources(name string) string { return filepath.Join(d.path, "sources", name) }
 
+// TokenKeys is the folder of the keys that verify tokens.
+func (d *Dir) TokenKeys() string { return filepath.Join(d.path, "token-keys") }
+
 // Close unlocks the folder.
 func (d *Dir) Close() error { return d.lock.Close() }
 

@@ -18,7 +18,7 @@ const leftoverPrefix = ".new-"
 // it may hold keys. The folder is locked, so no other process writes there.
 func (d *Dir) removeLeftovers() error {
 	var wrong []error
-	for _, folder := range []string{d.path, d.LastKnownGood(), d.Sources("crd"), d.Sources("ingress")} {
+	for _, folder := range []string{d.path, d.LastKnownGood(), d.Sources("crd"), d.Sources("ingress"), d.TokenKeys()} {
 		files, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("looking for leftovers: %w", text.WithoutPath(err))

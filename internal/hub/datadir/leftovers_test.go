@@ -10,7 +10,7 @@ import (
 // replaced may hold keys.
 func TestR12LeftoversAreRemovedAtStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data[1]")
-	gone := []string{".new-123", "last-known-good/.new-456"}
+	gone := []string{".new-123", "last-known-good/.new-456", "token-keys/.new-789"}
 	stays := []string{"seal.key", "last-known-good/east.json", "news", ".new-folder/kept"}
 	for _, name := range append(gone, stays...) {
 		path := filepath.Join(dir, name)

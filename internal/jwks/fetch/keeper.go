@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/derive"
 	"isthmus.dev/isthmus/internal/jwks"
+	"isthmus.dev/isthmus/internal/recordfile"
 	"isthmus.dev/isthmus/internal/retry"
 )
 
@@ -46,6 +47,7 @@ type Options struct {
 	Metrics   Metrics
 	Logger    *slog.Logger  // nil: nothing is logged
 	Every     time.Duration // how often keys are fetched; 0: every 20 min
+	Dir       string        // the folder for the last good keys; empty: they are not kept on disk
 	// Fetch gets the usable keys of a source as a set. Nil: over HTTP, from addresses that the
 	// snapshot's policy allows.
 	Fetch func(ctx context.Context, from federation.KeySource, timeout time.Duration) (string, error)
@@ -57,6 +59,7 @@ type Keeper struct {
 	options Options
 	wanted  *derive.Table[struct{}, *demand]
 	slots   chan struct{}
+	kept    *kept
 
 	mu       sync.Mutex
 	followed map[federation.KeySource]*followed
@@ -82,7 +85,10 @@ func New(o Options) *Keeper {
 		o.Fetch = client{policy: func() federation.AddressPolicy { return o.Snapshots.Latest().Settings().Addresses }}.keys
 	}
 	o.Every = cmp.Or(o.Every, every)
-	return &Keeper{options: o, wanted: demands(), slots: make(chan struct{}, atOnce), followed: map[federation.KeySource]*followed{}}
+	return &Keeper{
+		options: o, wanted: demands(), slots: make(chan struct{}, atOnce), kept: newKept(o.Dir, o.Logger),
+		followed: map[federation.KeySource]*followed{},
+	}
 }
 
 type uncounted struct{}
@@ -94,6 +100,7 @@ func (uncounted) Sources(int, int, int) {}
 func (k *Keeper) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
+	running.Go(func() { recordfile.Save(ctx, k.kept.wake, k.kept.save, k.kept.failed) })
 	var before *demand
 	for ctx.Err() == nil {
 		s := k.options.Snapshots.Latest()
@@ -119,6 +126,7 @@ func (k *Keeper) adopt(ctx context.Context, running *sync.WaitGroup, now *demand
 		if _, stays := now.fetched[from]; !stays {
 			f.end()
 			delete(k.followed, from)
+			k.kept.drop(from)
 			edit.KeySets.Gone = append(edit.KeySets.Gone, from)
 		}
 	}
@@ -190,8 +198,12 @@ func (k *Keeper) take(ctx context.Context, from federation.KeySource, keys strin
 	before := f.set
 	if err != nil {
 		f.set.Problem = cause(err)
+		if f.set.Keys == "" {
+			f.set.Keys = k.kept.of(from)
+		}
 	} else {
 		f.set = federation.KeySet{Keys: keys}
+		k.kept.put(from, keys)
 	}
 	k.options.Metrics.Fetched(err == nil)
 	k.log(from, before, f.set)
