@@ -20,7 +20,9 @@ spec:
   - {name: als, envoyHttpAls: {service: spans.shop, port: 9411}}
   - {name: tcp-als, envoyTcpAls: {service: spans.shop, port: 9411}}
   - {name: zipkin, zipkin: {service: spans.shop, port: 9411, maxTagLength: 64}}
-  - {name: otel, opentelemetry: {service: spans.shop, port: 9411}}
+  - {name: otel, opentelemetry: {service: spans.shop, port: 9411, http: {path: /v1/traces, headers: [{name: key, value: 100%}]}}}
+  - {name: otel-grpc, opentelemetry: {service: spans.shop, port: 9411, grpc: {timeout: 2s, initialMetadata: [{name: key, value: 100%}]}}}
+  - {name: otlp, envoyOtelAls: {service: spans.shop, port: 9411, logFormat: {labels: {code: "%RESPONSE_CODE%"}}}}
   - {name: wrong, envoyFileAccessLog: {path: "$DIR/wrong.log", logFormat: {text: "%NO_SUCH_OPERATOR%"}}}
 ---
 kind: Telemetry
@@ -35,9 +37,10 @@ spec:
   selector: {matchLabels: {app: web}}
   accessLogging:
   - {providers: [{name: file}], match: {mode: SERVER}, filter: {expression: "response.code >= 400 || !has(response.code)"}}
-  - {providers: [{name: default-format}, {name: als}, {name: tcp-als}, {name: wrong}]}
+  - {providers: [{name: default-format}, {name: otlp}, {name: als}, {name: tcp-als}, {name: wrong}]}
   - {providers: [{name: object}], filter: {expression: "metadata.filter_metadata['envoy.common']['access_log_hint'] == true"}}
   tracing:
+  - {providers: [{name: otel-grpc}], match: {mode: CLIENT}}
   - providers: [{name: zipkin}]
     match: {mode: SERVER}
     randomSamplingPercentage: 100

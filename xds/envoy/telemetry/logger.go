@@ -3,7 +3,9 @@ package telemetry
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
@@ -11,7 +13,9 @@ import (
 	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	celv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
 	alsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
+	otlpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
 	streamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	otlp "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	mesh "istio.io/api/mesh/v1alpha1"
@@ -66,8 +70,10 @@ func loggerOf(v *facet.View, name, expression string) (logger, error) {
 		var c *alsv3.CommonGrpcAccessLogConfig
 		c, err = serverLog(v, als, orDefault(als.GetLogName(), "tcp_envoy_accesslog"), als.GetFilterStateObjectsToLog())
 		l.tcp = entry("envoy.access_loggers.tcp_grpc", &alsv3.TcpGrpcAccessLogConfig{CommonConfig: c}, expression)
+	case p.GetEnvoyOtelAls() != nil:
+		l, err = toOTLP(v, p.GetEnvoyOtelAls(), expression)
 	default:
-		err = errors.New("it does not log: use envoyFileAccessLog, envoyHttpAls or envoyTcpAls")
+		err = errors.New("it does not log: use envoyFileAccessLog, envoyHttpAls, envoyTcpAls or envoyOtelAls")
 	}
 	if err != nil {
 		return logger{}, fmt.Errorf("the provider %q of MeshSettings cannot be used: %w", name, err)
@@ -162,6 +168,36 @@ func toFile(p *mesh.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider, exp
 	}
 	l := entryAt(orDefault(p.GetPath(), standardOutput), format, expression)
 	return logger{http: l, tcp: l}, nil
+}
+
+// toOTLP logs to a server of OTLP. The text is the body of a record, and the labels are its attributes.
+func toOTLP(v *facet.View, p *mesh.MeshConfig_ExtensionProvider_EnvoyOpenTelemetryLogProvider, expression string) (logger, error) {
+	common, err := serverLog(v, p, orDefault(p.GetLogName(), "otel_envoy_accesslog"), nil)
+	if err != nil {
+		return logger{}, err
+	}
+	text := strings.TrimSuffix(orDefault(p.GetLogFormat().GetText(), defaultFormat), "\n")
+	if err := CheckFormat(text); err != nil {
+		return logger{}, fmt.Errorf("logFormat.text: %w", err)
+	}
+	config := &otlpv3.OpenTelemetryAccessLogConfig{CommonConfig: common, DisableBuiltinLabels: true, Body: otlpText(text)}
+	labels := p.GetLogFormat().GetLabels()
+	if labels != nil {
+		if err := checkLabels("logFormat.labels", structpb.NewStructValue(labels)); err != nil {
+			return logger{}, err
+		}
+		config.Attributes = &otlp.KeyValueList{}
+		for _, name := range slices.Sorted(maps.Keys(labels.GetFields())) {
+			value := otlpText(labels.GetFields()[name].GetStringValue())
+			config.Attributes.Values = append(config.Attributes.GetValues(), &otlp.KeyValue{Key: name, Value: value})
+		}
+	}
+	l := entry("envoy.access_loggers.open_telemetry", config, expression)
+	return logger{http: l, tcp: l}, nil
+}
+
+func otlpText(text string) *otlp.AnyValue {
+	return &otlp.AnyValue{Value: &otlp.AnyValue_StringValue{StringValue: text}}
 }
 
 // entryAt writes to the proxy's own streams as they are: a proxy that another user started may not

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tagv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
 	api "istio.io/api/telemetry/v1alpha1"
@@ -23,6 +27,9 @@ import (
 
 // defaultSampling is the share of traced requests in per cent, as with Istio.
 const defaultSampling = 1
+
+// spanTimeout is how long a request with spans may take, as with Istio.
+const spanTimeout = 3 * time.Second
 
 // tracingBy has spans sent to the provider.
 func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing, error) {
@@ -41,8 +48,7 @@ func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing
 		o := p.GetOpentelemetry()
 		var at extension.Server
 		at, err = extension.ServerOf(v, o)
-		t = tracer("envoy.tracers.opentelemetry", &tracev3.OpenTelemetryConfig{GrpcService: grpcTo(at), ServiceName: v.Facet.Extras().Traced},
-			o.GetMaxTagLength())
+		t = toOpenTelemetry(at, o, v.Facet.Extras().Traced)
 	default:
 		err = errors.New("it does not trace: use zipkin or opentelemetry")
 	}
@@ -58,6 +64,36 @@ func toZipkin(at extension.Server, z *mesh.MeshConfig_ExtensionProvider_ZipkinTr
 		CollectorEndpointVersion: tracev3.ZipkinConfig_HTTP_JSON, TraceId_128Bit: !z.GetEnable_64BitTraceId(),
 		SharedSpanContext: wrapperspb.Bool(false),
 	}, z.GetMaxTagLength())
+}
+
+func toOpenTelemetry(at extension.Server, o *mesh.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider,
+	traced string,
+) *hcmv3.HttpConnectionManager_Tracing {
+	config := &tracev3.OpenTelemetryConfig{ServiceName: traced}
+	if to := o.GetHttp(); to != nil {
+		config.HttpService = &corev3.HttpService{HttpUri: &corev3.HttpUri{
+			Uri: "http://" + at.Host + to.GetPath(), HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: at.Cluster},
+			Timeout: cmp.Or(to.GetTimeout(), durationpb.New(spanTimeout)),
+		}}
+		for _, h := range headersOf(to.GetHeaders()) {
+			config.HttpService.RequestHeadersToAdd = append(config.HttpService.GetRequestHeadersToAdd(), &corev3.HeaderValueOption{
+				Header: h, AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+			})
+		}
+	} else {
+		config.GrpcService = grpcTo(at)
+		config.GrpcService.Timeout = o.GetGrpc().GetTimeout()
+		config.GrpcService.InitialMetadata = headersOf(o.GetGrpc().GetInitialMetadata())
+	}
+	return tracer("envoy.tracers.opentelemetry", config, o.GetMaxTagLength())
+}
+
+// headersOf are the headers as they are written: a percent sign begins no operator.
+func headersOf(headers []*mesh.MeshConfig_ExtensionProvider_HttpHeader) (all []*corev3.HeaderValue) {
+	for _, h := range headers {
+		all = append(all, &corev3.HeaderValue{Key: strings.ToLower(h.GetName()), Value: strings.ReplaceAll(h.GetValue(), "%", "%%")})
+	}
+	return all
 }
 
 func tracer(name string, config proto.Message, tagLength uint32) *hcmv3.HttpConnectionManager_Tracing {
