@@ -7,6 +7,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 // routeView is a route as Gateways see it.
@@ -14,6 +15,7 @@ type routeView struct {
 	*federation.Object
 	*routeKind
 	parents  []gateway.ParentReference
+	scope    gateway.GatewayDefaultScope    // of default Gateways
 	hosts    []string                       // in lower case; none: those of the listeners
 	requests func() []gateway.HTTPRouteRule // the rules of a route for requests; nil: it is for connections or datagrams
 	refs     []backendRef                   // of a route for connections or datagrams
@@ -40,8 +42,8 @@ func readRoute(o *federation.Object) *routeView {
 }
 
 // attaches notes where the route attaches.
-func (v *routeView) attaches(parents []gateway.ParentReference, hosts []gateway.Hostname) {
-	v.parents = parents
+func (v *routeView) attaches(to gateway.CommonRouteSpec, hosts []gateway.Hostname) {
+	v.parents, v.scope = to.ParentRefs, to.UseDefaultGateways
 	for _, host := range hosts {
 		v.hosts = append(v.hosts, string(host))
 	}
@@ -188,6 +190,9 @@ func statusOf(r *federation.Reader, v *routeView) Status {
 		}
 		_, why := v.attach(g, key, ref, field)
 		s.Parents = append(s.Parents, ParentStatus{parent, ref, g.class, append(why, backends...).conditions(accepted, resolved)})
+	}
+	if v.scope != "" {
+		s.unsupported("spec.useDefaultGateways", kind.NoDefaultGateways)
 	}
 	if len(v.parents) == 0 {
 		s.unsupported("spec.parentRefs", "a route without parentRefs attaches to no Gateway and has no effect")

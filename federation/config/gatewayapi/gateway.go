@@ -138,7 +138,7 @@ func (g *gatewayView) readUnsupported() {
 		g.status.unsupported("spec.infrastructure", "the hub deploys no proxies; deploy them with the label %s: %s", nameLabel, g.Key.Name)
 	}
 	if g.spec.DefaultScope != "" {
-		g.status.unsupported("spec.defaultScope", "default Gateways are not supported; name the Gateway in parentRefs")
+		g.status.unsupported("spec.defaultScope", kind.NoDefaultGateways)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/kind"
 )
 
 type object = map[string]any
@@ -160,7 +161,7 @@ func (t *httpTranslation) act(rule *gateway.HTTPRouteRule, field string, at *lis
 		t.filter(a, f, itemField(field+".filters", i), at)
 	}
 	if rule.SessionPersistence != nil {
-		t.status.unsupported(field+".sessionPersistence", "session persistence is not supported; use consistentHash of a DestinationRule")
+		t.status.unsupported(field+".sessionPersistence", kind.NoPersistence)
 	}
 	t.onlyBackend(a, rule, field+".backendRefs", at)
 	t.timeouts(a, rule, field)
@@ -217,36 +218,47 @@ func (t *httpTranslation) forward(a *action, rule *gateway.HTTPRouteRule, field 
 
 // timeouts sets those of the rule, and its retries.
 func (t *httpTranslation) timeouts(a *action, rule *gateway.HTTPRouteRule, field string) {
+	var each string // the timeout of each try
 	if rule.Timeouts != nil {
 		if d, ok := t.duration(rule.Timeouts.Request, field+".timeouts.request"); ok {
 			a.base["timeout"] = d
 		}
-	}
-	var retries object
-	if rule.Timeouts != nil {
 		if d, ok := t.duration(rule.Timeouts.BackendRequest, field+".timeouts.backendRequest"); ok && d != "0s" {
-			retries = object{"attempts": 2, "perTryTimeout": d}
+			each = d
 		}
 	}
-	if retry := rule.Retry; retry != nil {
-		if retries == nil {
-			retries = object{"attempts": 2}
-		}
-		if retry.Attempts != nil {
-			retries["attempts"] = *retry.Attempts
-		}
-		if d, ok := t.duration(retry.Backoff, field+".retry.backoff"); ok && d != "0s" {
-			retries["backoff"] = d
-		}
-		on := []string{"connect-failure", "refused-stream", "reset-before-request"}
-		for _, code := range retry.Codes {
-			on = append(on, strconv.Itoa(int(code)))
-		}
-		retries["retryOn"] = strings.Join(on, ",")
+	retries := object{}
+	if rule.Retry != nil {
+		retries = t.retries(rule.Retry, field+".retry")
 	}
-	if retries != nil {
+	if each != "" {
+		retries["perTryTimeout"] = each
+		if retries["attempts"] == nil {
+			retries["attempts"] = defaultAttempts
+		}
+	}
+	if len(retries) > 0 {
 		a.base["retries"] = retries
 	}
+}
+
+const defaultAttempts = 2 // as those of VirtualServices
+
+// retries are those of a rule (GEP-1731, G104). Connections that fail, are reset or time out are tried again, as well as the codes.
+func (t *httpTranslation) retries(in *gateway.HTTPRouteRetry, field string) object {
+	attempts := defaultAttempts
+	if in.Attempts != nil {
+		attempts = *in.Attempts
+	}
+	on := []string{"connect-failure", "refused-stream", "reset"}
+	for _, code := range in.Codes {
+		on = append(on, strconv.Itoa(int(code)))
+	}
+	all := object{"attempts": attempts, "retryOn": strings.Join(on, ",")}
+	if d, ok := t.duration(in.Backoff, field+".backoff"); ok && d != "0s" {
+		all["backoff"] = d
+	}
+	return all
 }
 
 // duration is a duration as VirtualServices have it.

@@ -21,21 +21,21 @@ var routeKinds = []routeKind{
 	{
 		Kind: federation.GatewayAPI.HTTPRoute, mesh: true, fate: "requests for it get 500",
 		read: reads(func(v *routeView, s *gateway.HTTPRouteSpec) {
-			v.attaches(s.ParentRefs, s.Hostnames)
+			v.attaches(s.CommonRouteSpec, s.Hostnames)
 			v.requests = func() []gateway.HTTPRouteRule { return s.Rules }
 		}),
 	},
 	{
 		Kind: federation.GatewayAPI.GRPCRoute, mesh: true, fate: "requests for it get 503", grpc: true,
 		read: reads(func(v *routeView, s *gateway.GRPCRouteSpec) {
-			v.attaches(s.ParentRefs, s.Hostnames)
+			v.attaches(s.CommonRouteSpec, s.Hostnames)
 			v.requests = func() []gateway.HTTPRouteRule { return rulesOfGRPC(s.Rules) }
 		}),
 	},
 	{
 		Kind: federation.GatewayAPI.TLSRoute, fate: "its connections are closed",
 		read: reads(func(v *routeView, s *gateway.TLSRouteSpec) {
-			v.attaches(s.ParentRefs, s.Hostnames)
+			v.attaches(s.CommonRouteSpec, s.Hostnames)
 			for i, rule := range s.Rules {
 				v.connections(i, rule.BackendRefs)
 			}
@@ -44,7 +44,7 @@ var routeKinds = []routeKind{
 	{
 		Kind: federation.GatewayAPI.TCPRoute, mesh: true, fate: "its connections are closed",
 		read: reads(func(v *routeView, s *gateway.TCPRouteSpec) {
-			v.attaches(s.ParentRefs, nil)
+			v.attaches(s.CommonRouteSpec, nil)
 			for i, rule := range s.Rules {
 				v.connections(i, rule.BackendRefs)
 			}
@@ -53,7 +53,7 @@ var routeKinds = []routeKind{
 	{
 		Kind: federation.GatewayAPI.UDPRoute, fate: "nothing is sent there", datagrams: true,
 		read: reads(func(v *routeView, s *gateway.UDPRouteSpec) {
-			v.attaches(s.ParentRefs, nil)
+			v.attaches(s.CommonRouteSpec, nil)
 			for i, rule := range s.Rules {
 				v.connections(i, rule.BackendRefs)
 			}

@@ -344,6 +344,21 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 				"  {headers:{request:{add:{b:2},remove:[c],set:{a:5%%}},response:{set:{d:3}}},match:[{uri:{prefix:/old/}}],mirrors:[{to:{host:api.shop,port:{number:80}},percentage:{value:10}}],retries:{attempts:2,perTryTimeout:0.5s},rewrite:{authority:in.example,uri:/new/},route:[{to:{host:web.shop,port:{number:80}},headers:{request:{add:{e:4}}},weight:1}],timeout:10s}",
 			},
 		},
+		"G104 retries": {
+			plain + route("r", rules(`  - matches: [{path: {value: /all}}]
+    retry: {attempts: 3, codes: [500, 503], backoff: 100ms}
+    timeouts: {request: 10s, backendRequest: 2s}
+    backendRefs: [{name: web, port: 80}]
+  - matches: [{path: {value: /defaults}}]
+    retry: {codes: [504]}
+    backendRefs: [{name: web, port: 80}]
+`)),
+			[]string{
+				server, all,
+				"  {match:[{uri:{exact:/defaults}},{uri:{prefix:/defaults/}}],retries:{attempts:2,retryOn:connect-failure,refused-stream,reset,504}," + web + "}",
+				"  {match:[{uri:{exact:/all}},{uri:{prefix:/all/}}],retries:{attempts:3,backoff:0.1s,perTryTimeout:2s,retryOn:connect-failure,refused-stream,reset,500,503}," + web + ",timeout:10s}",
+			},
+		},
 		"a rule with a filter that is not supported is not used without it": {
 			plain + route("r", rules(`  - filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Filter, name: f}}]
     backendRefs: [{name: web, port: 80}]

@@ -10,10 +10,12 @@ import (
 
 // The kinds of the Gateway API.
 
-// NoClassParameters and NoTLSOptions are why fields of objects of the Gateway API have no effect.
+// NoClassParameters, NoTLSOptions, NoDefaultGateways and NoPersistence are why fields of objects of the Gateway API have no effect.
 const (
 	NoClassParameters = "the hub deploys no proxies, and its classes have no parameters"
 	NoTLSOptions      = "options of TLS are not supported"
+	NoDefaultGateways = "default Gateways are not supported; name the Gateway in parentRefs"
+	NoPersistence     = "session persistence is not supported; use consistentHash of a DestinationRule"
 )
 
 var routeColumns = []Column{{"HOSTNAMES", "spec.hostnames"}, {"PARENTS", "spec.parentRefs[].name"}}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,13 +21,22 @@ var update = flag.Bool("update", false, "copy the definitions from the modules a
 // origins are where the copies come from: module, files, and the name here.
 var origins = []struct{ module, files, name string }{
 	{"istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml", "istio"},
-	{"sigs.k8s.io/gateway-api", "config/crd/standard/*.yaml", "gateway-api"},
+	{"sigs.k8s.io/gateway-api", "config/crd/experimental/gateway.networking.k8s.io_*.yaml", "gateway-api"},
 	{"sigs.k8s.io/mcs-api", "config/crd/*.yaml", "mcs-api"},
 }
 
+// TestCopiesAreThoseOfTheModules: the definitions are those that projects publish; those of the Gateway API are of both
+// channels (G105).
 func TestCopiesAreThoseOfTheModules(t *testing.T) {
 	for _, o := range origins {
-		want := definitionsOf(t, o.module, o.files)
+		definitions := definitionsOf(t, o.module, o.files)
+		if o.name == "gateway-api" {
+			definitions = ofBothChannels(t, definitions, definitionsOf(t, o.module, "config/crd/standard/*.yaml"))
+		}
+		want, err := json.Marshal(definitions)
+		if err != nil {
+			t.Fatal(err)
+		}
 		file := filepath.Join("crds", o.name+".json.gz")
 		if *update {
 			write(t, file, want)
@@ -41,7 +52,7 @@ func TestCopiesAreThoseOfTheModules(t *testing.T) {
 	}
 }
 
-func definitionsOf(t *testing.T, module, pattern string) []byte {
+func definitionsOf(t *testing.T, module, pattern string) (all []json.RawMessage) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
@@ -51,7 +62,6 @@ func definitionsOf(t *testing.T, module, pattern string) []byte {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d definitions in %s: %v", len(files), module, err)
 	}
-	var all []json.RawMessage
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -67,11 +77,92 @@ func definitionsOf(t *testing.T, module, pattern string) []byte {
 			}
 		}
 	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
+	return all
+}
+
+// ofBothChannels are the definitions of the experimental channel without what they refuse and those of the standard channel
+// do not: the hub reads clusters that have either (ADR 240).
+func ofBothChannels(t *testing.T, experimental, standard []json.RawMessage) (all []json.RawMessage) {
+	t.Helper()
+	if len(experimental) != len(standard) {
+		t.Fatalf("the experimental channel has %d kinds, the standard one %d", len(experimental), len(standard))
 	}
-	return text
+	for i := range experimental {
+		var wide, narrow any
+		if err := errors.Join(json.Unmarshal(experimental[i], &wide), json.Unmarshal(standard[i], &narrow)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(widened(wide, narrow))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+const (
+	uniqueRules = "Rule name must be unique within the route" // the rule of the experimental channel for a field of both
+	byPort      = "sectionName or port must be"               // how rules about parents begin in the experimental channel
+	bySection   = "sectionName must be"                       // and in the standard one
+)
+
+// widened is a part of a definition without the patterns that the same part of the other one does not have. It has the versions
+// that the other one serves.
+func widened(part, other any) any {
+	switch part := part.(type) {
+	case map[string]any:
+		also, _ := other.(map[string]any)
+		for name, value := range part {
+			_, shared := also[name]
+			switch {
+			case also != nil && !shared && name == "pattern":
+				delete(part, name)
+				continue
+			case shared && name == "served":
+				part[name] = also[name]
+				continue
+			}
+			part[name] = widened(value, also[name])
+			if list, is := part[name].([]any); is && name == "x-kubernetes-validations" {
+				kept := widenedRules(list, also[name])
+				if len(kept) > 0 {
+					part[name] = kept
+				} else {
+					delete(part, name)
+				}
+			}
+		}
+	case []any:
+		also, _ := other.([]any)
+		for i, value := range part {
+			if len(also) == len(part) {
+				part[i] = widened(value, also[i])
+			}
+		}
+	}
+	return part
+}
+
+// widenedRules are the rules without that about names. Parents may differ as either channel has it.
+func widenedRules(rules []any, other any) (all []any) {
+	also, _ := other.([]any)
+	for _, r := range rules {
+		rule := r.(map[string]any)
+		message, _ := rule["message"].(string)
+		if message == uniqueRules {
+			continue
+		}
+		if rest, is := strings.CutPrefix(message, byPort); is {
+			for _, o := range also {
+				if o := o.(map[string]any); o["message"] == bySection+rest {
+					rule["rule"] = fmt.Sprintf("(%s) || (%s)", o["rule"], rule["rule"])
+				}
+			}
+		}
+		all = append(all, rule)
+	}
+	return all
 }
 
 func write(t *testing.T, file string, data []byte) {

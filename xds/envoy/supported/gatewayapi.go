@@ -1,6 +1,8 @@
 package supported
 
 import (
+	"slices"
+
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/kind"
 )
@@ -21,12 +23,14 @@ var (
 		fields: []string{"targetRefs", "validation"}, refused: map[string]string{"options": kind.NoTLSOptions},
 	}})
 	_ = add(row{kind: federation.GatewayAPI.HTTPRoute, derived: true, table: requestRoute(
-		[]string{"rules.timeouts"}, "cors", "requestRedirect", "urlRewrite")})
+		[]string{"rules.timeouts", "rules.retry"}, "cors", "requestRedirect", "urlRewrite")})
 	_ = add(row{kind: federation.GatewayAPI.GRPCRoute, derived: true, table: requestRoute(nil)})
 	_ = add(row{kind: federation.GatewayAPI.TLSRoute, derived: true, table: connectionRoute("hostnames")})
 	_ = add(row{kind: federation.GatewayAPI.TCPRoute, derived: true, table: connectionRoute()})
 	_ = add(row{kind: federation.GatewayAPI.UDPRoute, derived: true, table: connectionRoute()})
 )
+
+const noExternalAuth = "authorization by a route is not supported, and requests get 500; use an AuthorizationPolicy with the action CUSTOM"
 
 const noExtension = "filters of other groups are not supported; requests get 500"
 
@@ -34,6 +38,7 @@ func gatewayAPIGateway() *table {
 	return &table{
 		fields: append(listenerFields(), "gatewayClassName", "allowedListeners", "tls.frontend", "tls.backend"),
 		refused: map[string]string{
+			"defaultScope":          kind.NoDefaultGateways,
 			"addresses":             "the hub assigns no addresses; expose the proxies of the Gateway by a Service",
 			"infrastructure":        "the hub deploys no proxies; deploy them with the label " + federation.GatewayLabel,
 			"listeners.tls.options": kind.NoTLSOptions,
@@ -51,11 +56,14 @@ func requestRoute(fields []string, filters ...string) *table {
 	t := &table{
 		fields:  append(fields, "parentRefs", "hostnames", "rules.matches"),
 		texts:   []string{"rules.name"},
-		refused: map[string]string{},
+		refused: map[string]string{"rules.sessionPersistence": kind.NoPersistence, "useDefaultGateways": kind.NoDefaultGateways},
 	}
 	for _, at := range []string{"rules.filters", "rules.backendRefs.filters"} {
 		t.fields = append(t.fields, below(at, filters...)...)
 		t.refused[at+".extensionRef"] = noExtension
+		if slices.Contains(filters, "cors") {
+			t.refused[at+".externalAuth"] = noExternalAuth
+		}
 	}
 	t.fields = append(t.fields, below("rules.backendRefs", "group", "kind", "name", "namespace", "port", "weight")...)
 	return t
@@ -63,7 +71,10 @@ func requestRoute(fields []string, filters ...string) *table {
 
 // connectionRoute is the table of routes of connections and datagrams.
 func connectionRoute(fields ...string) *table {
-	return &table{fields: append(fields, "parentRefs", "rules.backendRefs"), texts: []string{"rules.name"}}
+	return &table{
+		fields: append(fields, "parentRefs", "rules.backendRefs"), texts: []string{"rules.name"},
+		refused: map[string]string{"useDefaultGateways": kind.NoDefaultGateways},
+	}
 }
 
 // below are the paths of fields of the field.
