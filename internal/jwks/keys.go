@@ -29,6 +29,16 @@ type key struct {
 	K      string   `json:"k,omitempty"`
 }
 
+// NoKeys is why a set has no key that proxies can use.
+type NoKeys struct{ Why error }
+
+func (e NoKeys) Error() string { return e.Why.Error() }
+
+// Unwrap is why.
+func (e NoKeys) Unwrap() error { return e.Why }
+
+var errNone = errors.New("it has no keys")
+
 // Keys are the keys of a JSON Web Key Set that proxies can use, as a set. Envoy refuses a listener
 // whose set has none, so a set without any is an error.
 func Keys(text string) (string, error) { return KeysUpTo(text, 0) }
@@ -44,6 +54,9 @@ func KeysUpTo(text string, most int) (string, error) {
 	if most > 0 && len(set.Keys) > most {
 		return "", fmt.Errorf("it has more than %d keys", most)
 	}
+	if set.Keys == nil {
+		return "", errNone // it is some other JSON
+	}
 	return usable(set.Keys)
 }
 
@@ -52,7 +65,7 @@ func usable(keys []json.RawMessage) (string, error) {
 	var good struct {
 		Keys []key `json:"keys"`
 	}
-	why := errors.New("it has no keys")
+	why := errNone
 	for _, raw := range keys {
 		var k key
 		err := json.Unmarshal(raw, &k)
@@ -64,7 +77,7 @@ func usable(keys []json.RawMessage) (string, error) {
 		good.Keys = append(good.Keys, k)
 	}
 	if len(good.Keys) == 0 {
-		return "", why
+		return "", NoKeys{why}
 	}
 	out, err := json.Marshal(good)
 	return string(out), err

@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -248,7 +249,7 @@ const defaultAttempts = 2 // as those of VirtualServices
 func (t *httpTranslation) retries(in *gateway.HTTPRouteRetry, field string) object {
 	attempts := defaultAttempts
 	if in.Attempts != nil {
-		attempts = *in.Attempts
+		attempts = min(*in.Attempts, math.MaxInt32) // the most of a VirtualService, which has rules of other routes, too
 	}
 	on := []string{"connect-failure", "refused-stream", "reset"}
 	for _, code := range in.Codes {

@@ -344,6 +344,16 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 				"  {headers:{request:{add:{b:2},remove:[c],set:{a:5%%}},response:{set:{d:3}}},match:[{uri:{prefix:/old/}}],mirrors:[{to:{host:api.shop,port:{number:80}},percentage:{value:10}}],retries:{attempts:2,perTryTimeout:0.5s},rewrite:{authority:in.example,uri:/new/},route:[{to:{host:web.shop,port:{number:80}},headers:{request:{add:{e:4}}},weight:1}],timeout:10s}",
 			},
 		},
+		"G104 more attempts than a VirtualService can have cost no other route of the Gateway": {
+			plain + route("r", rules(`  - matches: [{path: {value: /all}}]
+    retry: {attempts: 3000000000, backoff: 99999h}
+    backendRefs: [{name: web, port: 80}]
+`)),
+			[]string{
+				server, all,
+				"  {match:[{uri:{exact:/all}},{uri:{prefix:/all/}}],retries:{attempts:2147483647,backoff:359996400s,retryOn:connect-failure,refused-stream,reset}," + web + "}",
+			},
+		},
 		"G104 retries": {
 			plain + route("r", rules(`  - matches: [{path: {value: /all}}]
     retry: {attempts: 3, codes: [500, 503], backoff: 100ms}

@@ -30,7 +30,7 @@ func TestU37ServicesAreFoundByTheirFirstLabels(t *testing.T) {
 		{web, "default", true, nil, web},
 		{"web.shop", "back", false, nil, `services "web.shop" not found in namespace "back"; there is one in namespace "shop": use -n shop`},
 		{"cart", "default", false, nil, `services "cart" not found in namespace "default"; there is one in namespace "shop": use -n shop`},
-		{"we", "shop", false, nil, `services "we" not found in namespace "shop"; "isthmus get svc -A" lists them`},
+		{"we", "shop", false, nil, `services "we" not found in any namespace; "isthmus get svc -A" lists them`},
 		{"web.shop", "shop", true, []Name{{"shop", other}}, `"web.shop" is the name of several services; use one of ` + web + ", " + other},
 		{
 			web, "default", true,

@@ -50,7 +50,7 @@ func choose(t Target, n Name, all []Name, anywhere bool) (Name, error) {
 	case len(elsewhere) > 0:
 		return n, inNamespace(t, n, elsewhere[0].Namespace)
 	}
-	return n, NotFound(t, n)
+	return n, fmt.Errorf("%s %q %w in any namespace; \"isthmus get %s -A\" lists them", t.Plural(), n.Name, errNotFound, t.Word)
 }
 
 func severalServices(n Name, found []Name) error {

@@ -4,6 +4,7 @@ package fetch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -69,6 +70,7 @@ type Keeper struct {
 // followed is what the Keeper knows of a source.
 type followed struct {
 	set     federation.KeySet
+	old     bool // the keys are from the disk
 	timeout time.Duration
 	end     context.CancelFunc
 }
@@ -197,12 +199,9 @@ func (k *Keeper) take(ctx context.Context, from federation.KeySource, keys strin
 	f := k.followed[from]
 	before := f.set
 	if err != nil {
-		f.set.Problem = cause(err)
-		if f.set.Keys == "" {
-			f.set.Keys = k.kept.of(from)
-		}
+		k.fail(f, from, err)
 	} else {
-		f.set = federation.KeySet{Keys: keys}
+		f.set, f.old = federation.KeySet{Keys: keys}, false
 		k.kept.put(from, keys)
 	}
 	k.options.Metrics.Fetched(err == nil)
@@ -211,6 +210,23 @@ func (k *Keeper) take(ctx context.Context, from federation.KeySource, keys strin
 	edit.KeySets.Set = map[federation.KeySource]federation.KeySet{from: f.set}
 	k.publish(edit)
 	return true
+}
+
+// fail notes that a try failed. The keys on disk are for issuers that are away: one that says that it has no keys has revoked
+// them, and a URI that the policy refuses is not used at all (ADR 246).
+func (k *Keeper) fail(f *followed, from federation.KeySource, err error) {
+	f.set.Problem = cause(err)
+	revoked := errors.As(err, new(jwks.NoKeys))
+	switch {
+	case revoked:
+		k.kept.drop(from)
+		if f.old {
+			f.set.Keys, f.old = "", false
+		}
+	case f.set.Keys == "" && !errors.As(err, new(refusal)):
+		f.set.Keys = k.kept.of(from)
+		f.old = f.set.Keys != ""
+	}
 }
 
 // log tells of what is new: keys, a failure, and its end.

@@ -27,6 +27,7 @@ type issuers struct {
 	mu      sync.Mutex
 	answers map[string]string // by URI; without one a fetch fails
 	fetched []string
+	err     error // of all fetches
 }
 
 func (i *issuers) fetch(ctx context.Context, from federation.KeySource, timeout time.Duration) (string, error) {
@@ -40,6 +41,9 @@ func (i *issuers) fetch(ctx context.Context, from federation.KeySource, timeout 
 	defer i.mu.Unlock()
 	i.fetched = append(i.fetched, fmt.Sprint(from.URI, " ", timeout))
 	keys, ok := i.answers[from.URI]
+	if i.err != nil {
+		return "", i.err
+	}
 	if !ok {
 		return "", errors.New("the server answers with status 500")
 	}
@@ -53,6 +57,12 @@ func (i *issuers) answer(uri, keys string) {
 	if keys != "" {
 		i.answers[uri] = keys
 	}
+}
+
+func (i *issuers) fail(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.err = err
 }
 
 func (i *issuers) count() int {

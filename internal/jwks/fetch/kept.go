@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/jwks"
 	"isthmus.dev/isthmus/internal/recordfile"
 )
 
@@ -27,9 +27,9 @@ type kept struct {
 	wake   chan struct{}
 
 	mu      sync.Mutex
-	before  map[federation.KeySource]keptSet // of the last run
+	sets    map[federation.KeySource]keptSet // what the file should have
 	whole   bool                             // all of the file is to be written
-	changed map[federation.KeySource]*keptSet
+	changed map[federation.KeySource]bool    // what else is to be written
 }
 
 // keptSet is what the file has of a source.
@@ -42,8 +42,7 @@ type keptHeader struct{ recordfile.Stamp }
 
 func newKept(dir string, logger *slog.Logger) *kept {
 	k := &kept{
-		logger: logger, wake: make(chan struct{}, 1), before: map[federation.KeySource]keptSet{},
-		changed: map[federation.KeySource]*keptSet{},
+		logger: logger, wake: make(chan struct{}, 1), sets: map[federation.KeySource]keptSet{}, changed: map[federation.KeySource]bool{},
 	}
 	if dir == "" {
 		return k
@@ -74,11 +73,11 @@ func (k *kept) read(now time.Time) {
 		k.whole = true
 		return
 	}
-	k.before = found
+	k.sets = found
 	for from, set := range found {
 		if !set.fresh(now) {
-			delete(k.before, from)
-			k.changed[from] = nil
+			delete(k.sets, from)
+			k.changed[from] = true
 		}
 	}
 }
@@ -89,14 +88,20 @@ func (s keptSet) fresh(now time.Time) bool {
 	return age >= 0 && age <= mostAge
 }
 
-// of are the keys that the last run had of a source; empty: none that may be used.
+// of are the keys that the last run had of a source; empty: none that may be used. They are read as those of an issuer are:
+// another version of the hub may have written them.
 func (k *kept) of(from federation.KeySource) string {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if set, exists := k.before[from]; exists && set.fresh(time.Now()) {
-		return set.Keys
+	set, exists := k.sets[from]
+	k.mu.Unlock()
+	if !exists || !set.fresh(time.Now()) || secret(set.Keys) {
+		return ""
 	}
-	return ""
+	keys, err := jwks.KeysUpTo(set.Keys, mostKeys)
+	if err != nil {
+		return ""
+	}
+	return keys
 }
 
 // put keeps what an issuer gave. Keys that are secrets stay in memory.
@@ -115,8 +120,11 @@ func (k *kept) change(from federation.KeySource, set *keptSet) {
 		return
 	}
 	k.mu.Lock()
-	delete(k.before, from)
-	k.changed[from] = set
+	delete(k.sets, from)
+	if set != nil {
+		k.sets[from] = *set
+	}
+	k.changed[from] = true
 	k.mu.Unlock()
 	select {
 	case k.wake <- struct{}{}:
@@ -142,41 +150,47 @@ func secret(keys string) bool {
 	return false
 }
 
-// save writes what changed. What could not be written is written the next time.
+// save writes what changed. After a failure, all is written the next time: the file may be gone, or damaged.
 func (k *kept) save() error {
 	k.mu.Lock()
-	whole, changed := k.whole, k.changed
-	k.whole, k.changed = false, map[federation.KeySource]*keptSet{}
+	whole := k.whole
+	records, err := k.records()
+	k.whole, k.changed = false, map[federation.KeySource]bool{}
 	k.mu.Unlock()
-	if k.file.Path == "" || !whole && len(changed) == 0 {
+	if k.file.Path == "" || !whole && len(records) == 0 {
 		return nil
 	}
-	err := k.write(whole, changed)
+	if err == nil {
+		err = k.file.Write(whole, &keptHeader{}, records)
+	}
 	if err != nil {
 		k.mu.Lock()
-		k.whole = k.whole || whole
-		maps.Copy(changed, k.changed)
-		k.changed = changed
+		k.whole = true
 		k.mu.Unlock()
 	}
 	return err
 }
 
-func (k *kept) write(whole bool, changed map[federation.KeySource]*keptSet) error {
-	var records []recordfile.Record
-	for from, set := range changed {
+// records are what is to be written. The caller holds the lock.
+func (k *kept) records() (all []recordfile.Record, err error) {
+	for from := range k.sets {
+		if k.whole {
+			k.changed[from] = true
+		}
+	}
+	for from := range k.changed {
 		r := recordfile.Record{Bucket: keptBucket}
-		var err error
+		set, exists := k.sets[from]
 		r.Key, err = json.Marshal(from)
-		if err == nil && set != nil {
+		if err == nil && exists {
 			r.Value, err = json.Marshal(set)
 		}
 		if err != nil {
-			return fmt.Errorf("writing a set of keys as JSON: %w", err)
+			return nil, fmt.Errorf("writing a set of keys as JSON: %w", err)
 		}
-		records = append(records, r)
+		all = append(all, r)
 	}
-	return k.file.Write(whole, &keptHeader{}, records)
+	return all, nil
 }
 
 func (k *kept) failed(err error) {

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/jwks"
 )
 
 const (
@@ -91,4 +93,75 @@ func TestR100SecretsAndDamageStayOff(t *testing.T) {
 			t.Errorf("the damaged file was not replaced: %+v", got)
 		}
 	})
+}
+
+// TestR101OnlyKeysOfIssuersThatAreAwayComeFromTheDisk: an issuer that answers without keys has revoked those on disk, before a hub uses them
+// and after, and so has a policy that refuses its address.
+func TestR101OnlyKeysOfIssuersThatAreAwayComeFromTheDisk(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []error // one for each hub
+		want    string  // the keys of the last hub
+	}{
+		"away":            {[]error{errAway, errAway}, publicSet},
+		"revoked":         {[]error{noKeys()}, ""},
+		"revoked, away":   {[]error{noKeys(), errAway}, ""},
+		"refused":         {[]error{refusal("the address is one of the hub")}, ""},
+		"refused, away":   {[]error{refusal("the address is one of the hub"), errAway}, publicSet},
+		"not a set, away": {[]error{notASet(), errAway}, publicSet},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				hubFor(t, dir, &issuers{answers: map[string]string{keptURI: publicSet}}, time.Minute)
+				var got federation.KeySet
+				for _, err := range c.answers {
+					got = hubFor(t, dir, &issuers{err: err}, time.Minute)
+				}
+				if got.Keys != c.want {
+					t.Errorf("the hub has %+v, want the keys %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestR101AnIssuerThatIsBackWithoutKeysRevokesOldOnes: keys from the disk are not used any more once the issuer says that it has none.
+func TestR101AnIssuerThatIsBackWithoutKeysRevokesOldOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		hubFor(t, dir, &issuers{answers: map[string]string{keptURI: publicSet}}, time.Minute)
+		i := &issuers{err: errAway}
+		time.AfterFunc(time.Minute, func() { i.fail(noKeys()) })
+		if got := hubFor(t, dir, i, time.Hour); got.Keys != "" {
+			t.Errorf("the hub has %+v", got)
+		}
+	})
+}
+
+// TestR101AFileThatIsLostIsWrittenAgain: keys are on disk again after the file was deleted or damaged under a running hub.
+func TestR101AFileThatIsLostIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, i := t.TempDir(), &issuers{answers: map[string]string{keptURI: publicSet}}
+		time.AfterFunc(time.Minute, func() {
+			if err := os.Remove(filepath.Join(dir, "keys.db")); err != nil {
+				t.Error(err)
+			}
+		})
+		hubFor(t, dir, i, time.Hour)
+		if got := hubFor(t, dir, &issuers{err: errAway}, time.Minute); got.Keys != publicSet {
+			t.Errorf("the hub has %+v", got)
+		}
+	})
+}
+
+var errAway = errors.New("the server answers with status 503")
+
+func noKeys() error {
+	_, err := jwks.Keys(`{"keys":[]}`)
+	return err
+}
+
+func notASet() error {
+	_, err := jwks.Keys(`{"message":"maintenance"}`)
+	return err
 }
