@@ -65,8 +65,8 @@ func definitions(t *testing.T, module string) []string {
 }
 
 // TestG21GatewayAPIIsServed: with the rights of our manifests alone, a real Envoy serves the
-// Gateways and routes of its cluster, follows their changes, ends TLS, and speaks TLS to
-// backends that must have it.
+// Gateways and routes of its cluster, follows their changes, ends TLS, speaks TLS to
+// backends that must have it, repeats requests, and verifies tokens while their issuer is away.
 func TestG21GatewayAPIIsServed(t *testing.T) {
 	t.Parallel()
 	r := startGatewayRig(t, gatewayOf{
@@ -112,6 +112,8 @@ func TestG21GatewayAPIIsServed(t *testing.T) {
 	eventually(t, "the change of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, version("2"))
 	r.speakTLS(t)
 	r.presentCertificate(t)
+	r.retry(t)
+	r.outliveTheIssuer(t)
 	r.c1.Delete(fmt.Sprintf(boutiqueRoute, "2"))
 	eventually(t, "the end of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") },
 		func(r testbed.Response) bool { return r.Status == http.StatusNotFound })

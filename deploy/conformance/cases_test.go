@@ -30,7 +30,6 @@ var left = []because{
 	{"wants what a controller that deploys proxies or assigns addresses does, and the hub does neither", []string{
 		"GatewayInfrastructure", "GatewayStaticAddresses",
 	}},
-	{"was not tried here; the test G104 checks how retries are translated", []string{"HTTPRouteRetry"}},
 	{"was not tried here; the test G98 of written status checks the reason that it wants", []string{"GatewayInvalidParametersRef"}},
 	{"datagrams of a port go to one backend alone", []string{"UDPRouteWeightedRouting"}},
 	{"has CoreDNS as its backend, which is not here; other cases send datagrams to backends", []string{"UDPRoute"}},
@@ -70,7 +69,8 @@ var choice = []string{
 	"HTTPRouteObservedGenerationBump", "HTTPRoutePartiallyInvalidViaInvalidReferenceGrant", "HTTPRoutePathMatchOrder",
 	"HTTPRouteQueryParamMatching", "HTTPRouteRedirectHostAndStatus", "HTTPRouteRedirectPath", "HTTPRouteRedirectPort",
 	"HTTPRouteRedirectPortAndScheme", "HTTPRouteRedirectScheme", "HTTPRouteReferenceGrant", "HTTPRouteRequestHeaderModifier",
-	"HTTPRouteRequestHeaderModifierBackendWeights", "HTTPRouteResponseHeaderModifier", "HTTPRouteRewriteHost", "HTTPRouteRewritePath",
+	"HTTPRouteRequestHeaderModifierBackendWeights", "HTTPRouteResponseHeaderModifier", "HTTPRouteRetry", "HTTPRouteRewriteHost",
+	"HTTPRouteRewritePath",
 	"HTTPRouteServiceTypes", "HTTPRouteSimpleSameNamespace", "HTTPRouteTimeoutBackendRequest", "HTTPRouteTimeoutRequest", "HTTPRouteWeight",
 	"ListenerSetAllowedNamespaceNone", "ListenerSetAllowedNamespaceSame", "ListenerSetAllowedNamespaceSelector",
 	"ListenerSetAllowedRoutesNamespaces", "ListenerSetAllowedRoutesSupportedKinds", "ListenerSetDefaultNotAllowed",

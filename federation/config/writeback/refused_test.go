@@ -98,7 +98,7 @@ func refusedByTheHub(t *testing.T, server *testbed.Kube) {
 	r.service("shop", "web", nil)
 	r.proxies.set(func() { r.proxies.delivery.Accepted = 1 })
 	r.read(written)
-	server.Apply(route("web"))
+	server.Apply(route("web"), furtherObjects)
 	r.has(federation.GatewayAPI.HTTPRoute.Key("shop", "web"), federation.GatewayAPI.Gateway.Key("shop", "edge"),
 		federation.GatewayAPI.ListenerSet.Key("shop", "more"))
 	says(t, server, gatewayPath, `"reason":"Programmed"`)
