@@ -16,7 +16,7 @@ func TestG97UnknownFieldsOfCustomResources(t *testing.T) {
 	const rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: a, namespace: shop}\nspec: "
 	for _, test := range []struct{ manifest, unknown, refused string }{
 		{route + "{parentRefs: [{name: edge}]}", "", ""},
-		{route + "{rules: [{retry: {attempts: 3}}]}", "spec.rules[0].retry", ""},
+		{route + "{rules: [{novelty: {attempts: 3}}]}", "spec.rules[0].novelty", ""},
 		{route + "{novelty: 1, rules: [{matches: [{cookies: 1}]}]}", "spec.novelty", "spec.rules[0].matches[0].cookies"},
 		{route + "{parentRefs: [{name: edge, zone: a}]}", "", "spec.parentRefs[0].zone"},
 		{policy + "{rules: [{from: [{source: {zones: [a]}}]}]}", "", "spec.rules[0].from[0].source.zones"},
