@@ -1,8 +1,12 @@
 package envoy_test
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
@@ -73,6 +77,38 @@ func TestR31WhichServicesMoveAGatewaysPorts(t *testing.T) {
 	} {
 		if got := listenersOf(t, c.snapshot); !slices.Equal(got, []string{c.want}) {
 			t.Errorf("%s: it listens at %q, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestK86GatewaysServePortsOfSidecars: a real gateway also serves ports of sidecars, since nothing is captured there.
+// Beside Istio's agent it serves all but those of the agent.
+func TestK86GatewaysServePortsOfSidecars(t *testing.T) {
+	ports := []int{80, 15001, 15006, 15008, 15021, 15053, 15090}
+	config := "kind: Gateway\nmetadata: {name: front, namespace: edge}\nspec:\n  selector: {istio: ingress}\n  servers:\n"
+	for _, port := range ports {
+		config += fmt.Sprintf("  - {port: {number: %d, name: http-%[1]d, protocol: HTTP}, hosts: [\"*\"]}\n", port)
+	}
+	_, route, _ := strings.Cut(strings.Replace(ownRoute, "  - match: [{port: 80}]\n    directResponse", "  - directResponse", 1), "---\n")
+	s := newFixture().attach("c1", "").config(t, config+"---\n"+route).snapshot
+	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
+	caller, _ := pod(t, network, "10.7.0.9", nil)
+	for address, beside := range map[string]map[string]any{
+		"10.7.0.7": {},
+		"10.7.0.8": {"WORKLOAD_IDENTITY_SOCKET_FILE": "socket"},
+	} {
+		metadata := map[string]any{"CLUSTER_ID": "c1", "NAMESPACE": "edge", "LABELS": map[string]any{"istio": "ingress"}}
+		maps.Copy(metadata, beside)
+		node := parse(t, "router~"+address+"~gw.edge~edge.svc.cluster.local", metadata)
+		ns := testbed.NewNamespace(t, address)
+		ns.Join(network, address)
+		testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: address, Config: sidecarConfig(t, node, s), Namespace: ns}).WaitReady(time.Minute)
+		for _, port := range ports {
+			r := caller.Get(fmt.Sprintf("http://%s:%d/", address, port), "Host", "www.example.com")
+			served := len(beside) == 0 || port != 15021 && port != 15090
+			if served != (r.Err == nil && r.Status == 200) {
+				t.Errorf("%s with %v answers at port %d with %d %v; served: want %t", address, beside, port, r.Status, r.Err, served)
+			}
 		}
 	}
 }
