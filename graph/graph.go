@@ -119,6 +119,7 @@ type view struct {
 	isEvent  bool // of a subscription, which does not read the store
 	// Bytes that were written, which are bounded: of resources of proxies, and of manifests.
 	resources, manifests *atomic.Int64
+	records              *readRecords
 }
 
 // within is a context whose fields see the view, until the view after a mutation takes
@@ -136,6 +137,7 @@ func viewOf(o Options) view {
 	seen := view{
 		resources: new(atomic.Int64), manifests: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest),
 		snapshot: sync.OnceValue(o.Snapshots.Latest),
+		records:  &readRecords{of: revisions{found: map[int64]config.Record{}}, asked: map[int64]bool{}},
 	}
 	latest := seen.snapshot
 	seen.members = membersOf(latest, seen.fleet)

@@ -204,3 +204,20 @@ func TestU90RevisionsOfAPageAreReadTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestU90AnOperationReadsARevisionOnce, however many pages of it name the revision.
+func TestU90AnOperationReadsARevisionOnce(t *testing.T) {
+	read := &reads{}
+	c := newConfigured(t, func(o *graph.Options) { read.count(o); o.Fleet = fleet.New() })
+	for _, name := range []string{"a", "b", "c"} {
+		c.apply(route("shop", name, name))
+	}
+	read.taken()
+	one := `configObject(group:"networking.istio.io",kind:"VirtualService",namespace:"shop",name:"b"){configRevision{revision}}`
+	if _, errs := c.ask("{first:"+one+" second:"+one+` page:configObjects(filter:{name:"b"}){nodes{configRevision{revision}}}}`, nil); errs != "" {
+		t.Fatal(errs)
+	}
+	if got := read.records.Load(); got != 1 {
+		t.Errorf("the operation reads the history %d times", got)
+	}
+}

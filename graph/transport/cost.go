@@ -108,8 +108,8 @@ var weights = map[string]int{
 	// All services or proxies are visited; for a network, the endpoints of each service, or the network of each proxy.
 	"Query.services(filter)": 20, "Query.services(filter.networkID)": 400,
 	"Query.proxies(filter)": 200,
-	// The revisions of a page are read from the store together; in the worst case, they are far apart.
-	"ConfigObject.configRevision": 30, "ConfigObjectRevision.configRevision": 30,
+	// An operation reads each revision once, those of a page together. In the worst case, they are far apart, and large.
+	"ConfigObject.configRevision": 60, "ConfigObjectRevision.configRevision": 60,
 	// Objects are looked up by the hostname and its wildcards among all kinds; services by the beginnings of hostnames.
 	"Service.configObjects": 8, "Problem.configObject": 2, "Problem.service": 20, "Cluster.trustRoots": 8,
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,11 +28,8 @@ import (
 // defaultSampling is the share of traced requests in per cent, as with Istio.
 const defaultSampling = 1
 
-const (
-	spanTimeout    = 3 * time.Second // of a request with spans, as with Istio
-	longestTimeout = time.Hour
-	mostHeaders    = 100 // Envoy refuses more than 1000
-)
+// spanTimeout is how long a request with spans may take, as with Istio.
+const spanTimeout = 3 * time.Second
 
 // tracingBy has spans sent to the provider.
 func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing, error) {
@@ -52,9 +48,6 @@ func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing
 		o := p.GetOpentelemetry()
 		var at extension.Server
 		at, err = extension.ServerOf(v, o)
-		if err == nil {
-			err = checkSpans(o)
-		}
 		t = toOpenTelemetry(at, o, v.Facet.Extras().Traced)
 	default:
 		err = errors.New("it does not trace: use zipkin or opentelemetry")
@@ -72,56 +65,6 @@ func toZipkin(at extension.Server, z *mesh.MeshConfig_ExtensionProvider_ZipkinTr
 		SharedSpanContext: wrapperspb.Bool(false),
 	}, z.GetMaxTagLength())
 }
-
-// checkSpans refuses what Envoy would refuse together with the listener.
-func checkSpans(o *mesh.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider) error {
-	to, grpc := o.GetHttp(), o.GetGrpc()
-	if to != nil && grpc != nil {
-		return errors.New("it has both http and grpc: write one of them")
-	}
-	if to != nil && (!strings.HasPrefix(to.GetPath(), "/") || strings.ContainsFunc(to.GetPath(), isNoText)) {
-		return fmt.Errorf("http.path %q is not a path that begins with /", to.GetPath())
-	}
-	return errors.Join(
-		checkTimeout("http.timeout", to.GetTimeout()), checkHeaders("http.headers", to.GetHeaders()),
-		checkTimeout("grpc.timeout", grpc.GetTimeout()), checkHeaders("grpc.initialMetadata", grpc.GetInitialMetadata()))
-}
-
-func checkTimeout(field string, d *durationpb.Duration) error {
-	if d == nil {
-		return nil
-	}
-	if err := d.CheckValid(); err != nil || d.AsDuration() < time.Millisecond || d.AsDuration() > longestTimeout {
-		return fmt.Errorf("%s is not between 1ms and %s", field, longestTimeout)
-	}
-	return nil
-}
-
-// checkHeaders says nothing of values: they may be secrets.
-func checkHeaders(field string, headers []*mesh.MeshConfig_ExtensionProvider_HttpHeader) error {
-	if len(headers) > mostHeaders {
-		return fmt.Errorf("%s has more than %d headers", field, mostHeaders)
-	}
-	for i, h := range headers {
-		name := h.GetName()
-		switch {
-		case !headerName.MatchString(name) || strings.EqualFold(name, "host"):
-			return fmt.Errorf("%s[%d].name %q is not the name of a header that may be set", field, i, name)
-		case h.GetEnvName() != "":
-			return fmt.Errorf("%s[%d].envName is not supported: write value", field, i)
-		case strings.ContainsFunc(h.GetValue(), isControl):
-			return fmt.Errorf("%s[%d].value has a line break or another control character", field, i)
-		}
-	}
-	return nil
-}
-
-// headerName is a token of RFC 9110.
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-
-func isNoText(r rune) bool { return r <= ' ' || r >= 0x7f }
 
 func toOpenTelemetry(at extension.Server, o *mesh.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider,
 	traced string,
