@@ -164,8 +164,11 @@ func TestU90TheGraphIsWalked(t *testing.T) {
 			"history": object{"nodes": []any{
 				object{"revision": "2", "configRevision": object{"changes": []any{object{"object": named("web")}}}},
 				object{"revision": "1", "configRevision": object{"changes": []any{
-					object{"object": named("c1")}, object{"object": named("n2")}, object{"object": named("c2")},
-					object{"object": named("web")}, object{"object": named("all")},
+					object{"object": named("c1")},
+					object{"object": named("n2")},
+					object{"object": named("c2")},
+					object{"object": named("web")},
+					object{"object": named("all")},
 				}}},
 			}},
 		},

@@ -15,8 +15,9 @@ func TestWithoutPath(t *testing.T) {
 	if got := text.WithoutPath(fmt.Errorf("opening: %w", err)); !errors.Is(got, fs.ErrNotExist) || got.Error() != "no such file or directory" {
 		t.Errorf("the error of a file is %v", got)
 	}
-	if other := errors.New("other"); text.WithoutPath(other) != other || text.WithoutPath(nil) != nil {
-		t.Error("another error is not as it was")
+	other := errors.New("other")
+	if got := text.WithoutPath(other); !errors.Is(got, other) || got.Error() != "other" || text.WithoutPath(nil) != nil {
+		t.Errorf("another error is %v", got)
 	}
 }
 

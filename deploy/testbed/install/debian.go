@@ -11,7 +11,9 @@ import (
 // missingPackages returns the Debian packages whose programs are not there.
 func missingPackages() []string {
 	var missing []string
-	for _, need := range [][2]string{{"ip", "iproute2"}, {"iptables-restore", "iptables"}, {"chromium", "chromium"}, {"nginx", "nginx-light"}} {
+	for _, need := range [][2]string{
+		{"ip", "iproute2"}, {"iptables-restore", "iptables"}, {"chromium", "chromium"}, {"nginx", "nginx-light"},
+	} {
 		if _, err := exec.LookPath(need[0]); err != nil {
 			missing = append(missing, need[1])
 		}
