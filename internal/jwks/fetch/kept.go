@@ -173,8 +173,8 @@ func (k *kept) save() error {
 
 // records are what is to be written. The caller holds the lock.
 func (k *kept) records() (all []recordfile.Record, err error) {
-	for from := range k.sets {
-		if k.whole {
+	if k.whole {
+		for from := range k.sets {
 			k.changed[from] = true
 		}
 	}
