@@ -75,11 +75,5 @@ func (m mutation) DetachCluster(ctx context.Context, in model.DetachClusterInput
 
 // shownAs is the cluster as the snapshot after the mutation shows it, or nil.
 func (m mutation) shownAs(id string) *model.Cluster {
-	now := m.Snapshots.Latest()
-	of, found := now.Cluster(federation.ClusterID(id))
-	if !found {
-		return nil
-	}
-	shown := m.cluster(now, of)
-	return &shown
+	return clusterNamed(m.resolver, m.Snapshots.Latest(), federation.ClusterID(id))
 }

@@ -16,12 +16,17 @@ type clusterOf[T any] struct {
 
 // Cluster is the attached cluster, or nil.
 func (r clusterOf[T]) Cluster(ctx context.Context, of *T) (*model.Cluster, error) {
-	found, ok := snapshot(ctx).Cluster(federation.ClusterID(r.id(of)))
+	return clusterNamed(r.resolver, snapshot(ctx), federation.ClusterID(r.id(of))), nil
+}
+
+// clusterNamed is the attached cluster of that ID, or nil.
+func clusterNamed(r *resolver, in *federation.Snapshot, id federation.ClusterID) *model.Cluster {
+	found, ok := in.Cluster(id)
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	shown := r.cluster(snapshot(ctx), found)
-	return &shown, nil
+	shown := r.cluster(in, found)
+	return &shown
 }
 
 // clustersOf finds the clusters that a field clusterIDs beside it names.
@@ -38,8 +43,8 @@ func (r clustersOf[T]) Clusters(ctx context.Context, of *T) ([]model.Cluster, er
 func (r clustersOf[T]) attached(ctx context.Context, of *T) []model.Cluster {
 	all := []model.Cluster{}
 	for _, id := range r.ids(of) {
-		if found, ok := snapshot(ctx).Cluster(federation.ClusterID(id)); ok {
-			all = append(all, r.cluster(snapshot(ctx), found))
+		if found := clusterNamed(r.resolver, snapshot(ctx), federation.ClusterID(id)); found != nil {
+			all = append(all, *found)
 		}
 	}
 	return all
@@ -142,11 +147,7 @@ func (r networkResolver) RefusedGateways(ctx context.Context, of *model.Network)
 		all[i] = model.RefusedGateway{Gateway: refused.Gateway, Message: refused.Why, ConfigObject: objectOf(ctx, refused.Cause.Object)}
 		if id := refused.Cause.Shard.Cluster; id != "" {
 			named := string(id)
-			all[i].ClusterID = &named
-			if found, ok := snapshot(ctx).Cluster(id); ok {
-				shown := r.cluster(snapshot(ctx), found)
-				all[i].Cluster = &shown
-			}
+			all[i].ClusterID, all[i].Cluster = &named, clusterNamed(r.resolver, snapshot(ctx), id)
 		}
 	}
 	return all, nil
