@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/deploy/testbed/toolset"
@@ -232,8 +233,11 @@ endpoints: [{addresses: [%[2]s], conditions: {ready: true}, targetRef: {kind: Po
 // calls sends a request to a service and returns who answers, as whom the caller is seen, and which route it took.
 func (p *istiosPod) calls(t *testing.T, service, vip string) (name, caller, route string, err error) {
 	answer := p.Get("http://"+vip+":8080/", "Host", service+":8080")
-	if answer.Err != nil || answer.Status != http.StatusOK {
-		return "", "", "", fmt.Errorf("%s answers %d: %w", service, answer.Status, answer.Err)
+	if answer.Err != nil {
+		return "", "", "", fmt.Errorf("asking %s: %w", service, answer.Err)
+	}
+	if answer.Status != http.StatusOK {
+		return "", "", "", fmt.Errorf("%s answers %d: %s", service, answer.Status, answer.Body)
 	}
 	echo := answer.Echo(t)
 	return echo.Name, echo.Header.Get("X-Forwarded-Client-Cert"), echo.Header.Get("X-Route"), nil
@@ -314,7 +318,7 @@ func (p *istiosPod) asks(t *testing.T) (end func() []error) {
 			default:
 			}
 			if _, _, _, err := p.calls(t, "web", "10.96.0.10"); err != nil {
-				failed = append(failed, err)
+				failed = append(failed, fmt.Errorf("at %s: %w", time.Now().UTC().Format("15:04:05.000"), err))
 			}
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,6 +135,14 @@ func (a *Agent) WaitReady(limit time.Duration) {
 		defer cancel()
 		return ready(ctx)
 	})
+}
+
+// Stop ends the agent as a kubelet does and returns when it is gone: only the agent gets the signal, and lets its Envoy end
+// the requests that it has. A request that is under way while Envoy itself gets the signal fails.
+func (a *Agent) Stop() {
+	if life := a.current(); life != nil && !life.over() && syscall.Kill(life.pid, syscall.SIGTERM) == nil {
+		a.awaitEnd()
+	}
 }
 
 // SetToken replaces the token of the agent's account, as a kubelet does.

@@ -181,9 +181,12 @@ func (p *Process) signal(signals ...syscall.Signal) bool {
 
 // Stop asks the process to end, kills it after 15 s and returns when it is gone.
 func (p *Process) Stop() {
-	if !p.signal(syscall.SIGTERM, syscall.SIGCONT) {
-		return
+	if p.signal(syscall.SIGTERM, syscall.SIGCONT) {
+		p.awaitEnd()
 	}
+}
+
+func (p *Process) awaitEnd() {
 	timer := time.NewTimer(stopLimit)
 	defer timer.Stop()
 	select {
