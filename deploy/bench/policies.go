@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ const (
 	policyWorkloads = 1000 // each is a client, and has an AuthorizationPolicy and a RequestAuthentication of its own
 	policyServices  = 50
 	policyBatch     = 500 // objects of one apply
-	policyTries     = 5   // of one apply
+	policyTries     = 5   // of one apply, while the store does not answer
 	mostPolicies    = 1.3 // the same, and what chance adds
 )
 
@@ -156,6 +157,9 @@ func (m *policied) run(ctx context.Context, command string, manifests []byte) er
 		out, err = exec.CommandContext(ctx, program, args...).CombinedOutput()
 		if err == nil {
 			return nil
+		}
+		if !bytes.Contains(out, []byte("[UNAVAILABLE]")) {
+			break
 		}
 	}
 	return fmt.Errorf("isthmus %s: %w: %.300s", command, err, out)
