@@ -141,7 +141,7 @@ func (a *Agent) WaitReady(limit time.Duration) {
 // the requests that it has. A request that is under way while Envoy itself gets the signal fails.
 func (a *Agent) Stop() {
 	if life := a.current(); life != nil && !life.over() && syscall.Kill(life.pid, syscall.SIGTERM) == nil {
-		a.awaitEnd()
+		awaitEnd(a.Process)
 	}
 }
 

@@ -182,11 +182,11 @@ func (p *Process) signal(signals ...syscall.Signal) bool {
 // Stop asks the process to end, kills it after 15 s and returns when it is gone.
 func (p *Process) Stop() {
 	if p.signal(syscall.SIGTERM, syscall.SIGCONT) {
-		p.awaitEnd()
+		awaitEnd(p)
 	}
 }
 
-func (p *Process) awaitEnd() {
+func awaitEnd(p *Process) {
 	timer := time.NewTimer(stopLimit)
 	defer timer.Stop()
 	select {
