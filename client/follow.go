@@ -89,7 +89,7 @@ func (f *changeStream) once(ctx context.Context) error {
 	if f.cursor != "" {
 		variables.After = &f.cursor
 	}
-	request := Request{Query: Changes_Operation, Variables: variables, Operation: "Changes"}
+	request := Request{Query: Changes_Operation, Variables: given{variables}, Operation: "Changes"}
 	return f.client.Stream(ctx, request, func(text []byte) error {
 		var data ChangesResponse
 		if err := dataOf(text, &data); err != nil {

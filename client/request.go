@@ -37,9 +37,56 @@ func (a Answer) err() error {
 	return &Error{Errors: a.Errors}
 }
 
+// given are variables without the fields that are nil. The types of operations.gen.go write them as null, also those that are new in
+// this version's schema: an older hub refuses a field that it does not know, and does not miss one that is not there. An empty list, false
+// and 0 are given, which tags with omitempty would not tell from nil.
+type given struct{ variables any }
+
+// MarshalJSON writes the variables.
+func (g given) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(g.variables)
+	if err != nil {
+		return nil, err
+	}
+	exact := json.NewDecoder(bytes.NewReader(text))
+	exact.UseNumber()
+	var all any
+	if err := exact.Decode(&all); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	plain := json.NewEncoder(&out)
+	plain.SetEscapeHTML(false) // what encodes the request decides
+	err = plain.Encode(withoutNulls(all))
+	return out.Bytes(), err
+}
+
+// withoutNulls removes the members of objects that are null, at any depth.
+func withoutNulls(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			if member == nil {
+				delete(value, name)
+				continue
+			}
+			value[name] = withoutNulls(member)
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = withoutNulls(item)
+		}
+	}
+	return value
+}
+
 // MakeRequest sends an operation of operations.gen.go.
 func (c *Client) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
-	text, err := c.Do(ctx, Request{Query: request.Query, Variables: request.Variables, Operation: request.OpName})
+	sent := Request{Query: request.Query, Operation: request.OpName}
+	if request.Variables != nil {
+		sent.Variables = given{request.Variables}
+	}
+	text, err := c.Do(ctx, sent)
 	if err != nil {
 		return err
 	}
