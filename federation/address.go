@@ -2,6 +2,7 @@ package federation
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -19,6 +20,24 @@ type Address struct {
 
 // IPAddress is an IP endpoint; an IPv4 address mapped into IPv6 is unmapped.
 func IPAddress(ip netip.Addr) Address { return Address{ip: ip.Unmap()} }
+
+var (
+	errNotIP  = errors.New("not an IP address in its usual form")
+	errZoneIP = errors.New("an IP address with a zone")
+)
+
+// ParseIP reads an IP address of a registry or of an object. It is strict: no leading zeros, no zone. An IPv4
+// address mapped into IPv6 is unmapped.
+func ParseIP(text string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+		return netip.Addr{}, errNotIP
+	case ip.Zone() != "":
+		return netip.Addr{}, errZoneIP
+	}
+	return ip.Unmap(), nil
+}
 
 // HostAddress is an endpoint that the proxy resolves by DNS.
 func HostAddress(name string) Address { return Address{name: strings.ToLower(name)} }

@@ -24,6 +24,14 @@ const (
 	Unsupported Protocol = "UnsupportedProtocol"
 )
 
+// PortNumber is the number as that of a port, which is from 1 to 65535.
+func PortNumber[N int | int32 | uint32](n N) (number uint16, ok bool) {
+	if n < 1 || n > 65535 {
+		return 0, false
+	}
+	return uint16(n), true
+}
+
 // ParseProtocol reads a protocol by its usual names, whatever their case. The
 // empty name is TCP (seed 3); an unknown name is Unsupported.
 func ParseProtocol(name string) Protocol {

@@ -49,7 +49,8 @@ func portsOf(e *entry, id string, report *report) ([]port, bool) {
 	}
 	var out []port
 	for _, p := range declared {
-		if p.Port < 1 || p.Port > 65535 {
+		number, ok := federation.PortNumber(p.Port)
+		if !ok {
 			report.ofInstance(id, "PORT_INVALID", "Port", fmt.Sprintf("%d is not a port from 1 to 65535; the instance is not used", p.Port))
 			return nil, false
 		}
@@ -59,7 +60,7 @@ func portsOf(e *entry, id string, report *report) ([]port, bool) {
 				" is not a DNS label (letters, digits and hyphens, at most 63); the port is used without it")
 			name = ""
 		}
-		if number := uint16(p.Port); !slices.ContainsFunc(out, func(o port) bool { return o.number == number }) {
+		if !slices.ContainsFunc(out, func(o port) bool { return o.number == number }) {
 			out = append(out, port{name, number})
 		}
 	}

@@ -103,15 +103,15 @@ func vips(found []*instance, report *report) []netip.Prefix {
 			if isOwnAddress(tag) {
 				continue
 			}
-			ip, err := netip.ParseAddr(tagged.Address)
-			if err != nil || ip.Zone() != "" || ip.IsUnspecified() {
+			ip, err := federation.ParseIP(tagged.Address)
+			if err != nil || ip.IsUnspecified() {
 				report.ofInstance(in.id, "VIP_INVALID", "TaggedAddresses."+plain(tag), quote(tagged.Address)+" is not an IP address; it is not used")
 				continue
 			}
 			if count[tag] == nil {
 				count[tag] = map[netip.Addr]int{}
 			}
-			count[tag][ip.Unmap()]++
+			count[tag][ip]++
 		}
 	}
 	for tag, ips := range count {

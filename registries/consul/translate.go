@@ -156,8 +156,8 @@ const maxWorkloadName = 512
 // address is strict: no zone, no leading zeros, and a name must not look like
 // an address (B-C2).
 func address(s string) (federation.Address, bool) {
-	if ip, err := netip.ParseAddr(s); err == nil {
-		return federation.IPAddress(ip), ip.Zone() == ""
+	if ip, err := federation.ParseIP(s); err == nil {
+		return federation.IPAddress(ip), true
 	}
 	host := strings.TrimSuffix(strings.ToLower(s), ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]

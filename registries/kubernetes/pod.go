@@ -83,7 +83,7 @@ func (p *pod) locatedBy(in endpointContext) federation.Locality {
 
 func (p *pod) addresses(in *corev1.Pod, n *objectProblems) {
 	add := func(text, field string) {
-		ip, err := parseIP(text)
+		ip, err := federation.ParseIP(text)
 		switch {
 		case err != nil:
 			n.Add(codeAddress, field, "%s is %v; it is excluded", federation.Quote(text), err)
@@ -205,7 +205,7 @@ func (r probeReader) port(p intstr.IntOrString, field string) (uint16, bool) {
 		}
 		number = r.container.Ports[i].ContainerPort
 	}
-	out, ok := portNumber(number)
+	out, ok := federation.PortNumber(number)
 	if !ok {
 		r.notes.Add(codeProbe, r.field+field, "%d is not a port number (1 to 65535); the probe is excluded", number)
 	}

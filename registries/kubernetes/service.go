@@ -142,7 +142,7 @@ func (s *service) addresses(in *corev1.Service, n *objectProblems) {
 			s.shard.Resolution = federation.Passthrough
 			continue
 		}
-		ip, err := parseIP(text)
+		ip, err := federation.ParseIP(text)
 		if err != nil {
 			n.Add(codeAddress, index(field, i), "%s is %v; the service is offered without it", federation.Quote(text), err)
 			continue
@@ -163,7 +163,7 @@ const mostExternal = 64
 // business.
 func (s *service) fromOutside(in *corev1.Service, n *objectProblems) {
 	add := func(text, field string) {
-		ip, err := parseIP(text)
+		ip, err := federation.ParseIP(text)
 		switch {
 		case len(s.shard.External) >= mostExternal:
 			n.Add(codeAddress, field, "a service has at most %d addresses from outside; this one is excluded", mostExternal)
@@ -211,7 +211,7 @@ func (s *service) selects(in *corev1.Service) {
 				selector.TargetNames = map[string]string{}
 			}
 			selector.TargetNames[p.Name] = p.TargetPort.StrVal
-		} else if number, ok := portNumber(p.TargetPort.IntVal); ok && p.TargetPort.IntVal != p.Port {
+		} else if number, ok := federation.PortNumber(p.TargetPort.IntVal); ok && p.TargetPort.IntVal != p.Port {
 			if selector.TargetPorts == nil {
 				selector.TargetPorts = map[string]uint16{}
 			}
@@ -263,7 +263,7 @@ func servicePorts(in []corev1.ServicePort, n *objectProblems) []federation.Port 
 	var out []federation.Port
 	for i, p := range in {
 		field := index("spec.ports", i)
-		number, ok := portNumber(p.Port)
+		number, ok := federation.PortNumber(p.Port)
 		protocol, supported := protocolOf(p.Protocol, p.AppProtocol, p.Name)
 		this := socket{protocol.Transport(), number}
 		switch {

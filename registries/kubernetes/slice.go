@@ -70,7 +70,7 @@ func (s *slice) endpoint(in *discoveryv1.Endpoint, field string, family discover
 		n.Add(codeAddress, field+".addresses", "it is empty; this endpoint is excluded")
 		return sliceEndpoint{}, false
 	}
-	ip, err := parseIP(in.Addresses[0])
+	ip, err := federation.ParseIP(in.Addresses[0])
 	switch {
 	case err != nil:
 		n.Add(codeAddress, field+".addresses[0]", "%s is %v; this endpoint is excluded", federation.Quote(in.Addresses[0]), err)
@@ -131,7 +131,7 @@ func slicePorts(in []discoveryv1.EndpointPort, n *objectProblems) []federation.E
 			n.Add(codePort, field+".port", "it has no number; this port is excluded")
 			continue
 		}
-		number, ok := portNumber(*p.Port)
+		number, ok := federation.PortNumber(*p.Port)
 		switch {
 		case !ok:
 			n.Add(codePort, field+".port", "%d is not a port number (1 to 65535); this port is excluded", *p.Port)

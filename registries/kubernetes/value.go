@@ -1,8 +1,6 @@
 package kubernetes
 
 import (
-	"errors"
-	"net/netip"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
@@ -21,31 +19,6 @@ func (r *record) base() *record { return r }
 type object interface {
 	base() *record
 	size() int64 // about what it takes in memory
-}
-
-var (
-	errNoIP   = errors.New("not an IP address in its usual form")
-	errZoneIP = errors.New("an IP address with a zone")
-)
-
-// parseIP is strict: no leading zeros, no zone; IPv4 mapped into IPv6 is
-// unmapped.
-func parseIP(text string) (netip.Addr, error) {
-	ip, err := netip.ParseAddr(text)
-	switch {
-	case err != nil:
-		return netip.Addr{}, errNoIP
-	case ip.Zone() != "":
-		return netip.Addr{}, errZoneIP
-	}
-	return ip.Unmap(), nil
-}
-
-func portNumber(n int32) (uint16, bool) {
-	if n < 1 || n > 65535 {
-		return 0, false
-	}
-	return uint16(n), true
 }
 
 // labelValue reports whether the text is a valid, non-empty label value.

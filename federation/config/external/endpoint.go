@@ -3,7 +3,6 @@ package external
 import (
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,23 +21,6 @@ var errNoAddress = errors.New("is not an IP address in its usual form, DNS name 
 
 func at(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
-// parseIP is strict: no leading zeros, no zone; IPv4 mapped into IPv6 is
-// unmapped.
-func parseIP(text string) (netip.Addr, error) {
-	ip, err := netip.ParseAddr(text)
-	if err != nil || ip.Zone() != "" {
-		return netip.Addr{}, errNoAddress
-	}
-	return ip.Unmap(), nil
-}
-
-func portNumber(n uint32) (uint16, bool) {
-	if n < 1 || n > 65535 {
-		return 0, false
-	}
-	return uint16(n), true
-}
-
 // parseAddress reads an IP address, a DNS name, or a socket: unix:///PATH,
 // unix:/PATH, or unix://@NAME for an abstract one.
 func parseAddress(text string) (federation.Address, error) {
@@ -49,7 +31,7 @@ func parseAddress(text string) (federation.Address, error) {
 		}
 		return federation.UnixAddress(path), nil
 	}
-	if ip, err := parseIP(text); err == nil {
+	if ip, err := federation.ParseIP(text); err == nil {
 		return federation.IPAddress(ip), nil
 	}
 	if !dnsName(text) {
@@ -171,7 +153,7 @@ func (r *Reading) endpointPorts(in *networking.WorkloadEntry, field string, n *o
 func workloadPorts(in *networking.WorkloadEntry, field string, n *objectProblems) []federation.EndpointPort {
 	var ports []federation.EndpointPort
 	for _, name := range slices.Sorted(maps.Keys(in.GetPorts())) {
-		number, ok := portNumber(in.GetPorts()[name])
+		number, ok := federation.PortNumber(in.GetPorts()[name])
 		if !ok {
 			n.Add(codePort, field+".ports."+name, "%d is not a port number; it is excluded, use 1 to 65535", in.GetPorts()[name])
 			continue

@@ -139,7 +139,7 @@ func (r *Reading) readAddresses(e Entry, n *objectProblems) {
 // parsePrefix reads an address as a prefix of full length.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
-		ip, err := parseIP(text)
+		ip, err := federation.ParseIP(text)
 		return netip.PrefixFrom(ip, ip.BitLen()), err
 	}
 	prefix, err := netip.ParsePrefix(text)
@@ -151,7 +151,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 
 func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 	for i, p := range in {
-		number, ok := portNumber(p.GetNumber())
+		number, ok := federation.PortNumber(p.GetNumber())
 		if !ok {
 			n.Add(codePort, at("spec.ports", i)+".number", "%d is not a port number; the port is excluded, use 1 to 65535", p.GetNumber())
 			continue
@@ -172,7 +172,7 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 				"what is sent to it there is not routed; use another port", number)
 		}
 		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol, Undeclared: undeclared})
-		target, ok := portNumber(cmp.Or(r.targetOf(p), p.GetNumber()))
+		target, ok := federation.PortNumber(cmp.Or(r.targetOf(p), p.GetNumber()))
 		if !ok {
 			target = number
 			n.Add(codePort, at("spec.ports", i)+".targetPort", "%d is not a port number; %d is used", p.GetTargetPort(), number)
