@@ -1,16 +1,10 @@
 package docs
 
-import "testing"
+import (
+	"testing"
 
-// podOfEdge is the pod of a proxy of the Gateway edge.
-const podOfEdge = `apiVersion: v1
-kind: Pod
-metadata:
-  name: edge-1
-  namespace: shop
-  labels: {gateway.networking.k8s.io/gateway-name: edge}
-spec: {nodeName: node-1, serviceAccountName: edge, containers: [{name: main, image: none}]}
-`
+	"isthmus.dev/isthmus/deploy/testbed"
+)
 
 // TestU79ClientsOfAGatewayAreVerifiedAsInTheGuide follows the page about the Gateway API with a Gateway that wants certificates of its
 // clients. The proxy is an Envoy at a unix socket of a hub for trying out.
@@ -20,12 +14,9 @@ func TestU79ClientsOfAGatewayAreVerifiedAsInTheGuide(t *testing.T) {
 	m := newMachine(t)
 	m.AddLocal("10.0.0.7")
 	kubeconfig, kube := m.clusterOfWeb(t, "c1", "10.0.0.6", "10.0.0.8")
-	kube.Apply("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: edge, namespace: shop}\n", podOfEdge)
-	kube.ApplyStatus(`apiVersion: v1
-kind: Pod
-metadata: {name: edge-1, namespace: shop}
-status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: 10.0.0.7, podIPs: [{ip: 10.0.0.7}]}
-`)
+	testbed.Pod{
+		Namespace: "shop", Name: "edge-1", Account: "edge", Labels: "{gateway.networking.k8s.io/gateway-name: edge}", Address: "10.0.0.7",
+	}.Run(kube)
 	m.types("kubectl apply -f deploy/kubernetes/reader.yaml\nsed 's/namespace: edge/namespace: shop/' deploy/kubernetes/secrets.yaml | kubectl apply -f -")
 	m.types(`echo "clusters: [{id: c1, provider: Kubernetes, network: n1, kubernetes: {kubeconfig: $KUBECONFIG, secrets: true}}]" > isthmus.yaml`)
 	m.startsHub("--config isthmus.yaml --xds-addr unix:$PWD/xds")

@@ -174,26 +174,9 @@ func installed(t *testing.T, tool string) string {
 // annotation says.
 func (w *istiosUser) pod(t *testing.T, name, app, address, annotation string) *istiosPod {
 	t.Helper()
-	w.kube.Apply(fmt.Sprintf(`apiVersion: v1
-kind: ServiceAccount
-metadata: {name: %[2]s, namespace: shop}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: %[1]s
-  namespace: shop
-  labels: {app: %[2]s, security.istio.io/tlsMode: istio}
-spec:
-  nodeName: node-1
-  serviceAccountName: %[2]s
-  containers: [{name: main, image: none}]
-`, name, app))
-	w.kube.ApplyStatus(fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata: {name: %[1]s, namespace: shop}
-status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2]s, podIPs: [{ip: %[2]s}]}
-`, name, address))
+	testbed.Pod{
+		Namespace: "shop", Name: name, Account: app, Labels: "{app: " + app + ", security.istio.io/tlsMode: istio}", Address: address,
+	}.Run(w.kube)
 	var made struct{ Metadata struct{ UID string } }
 	w.kube.Do(http.MethodGet, "/api/v1/namespaces/shop/pods/"+name, nil).Decode(t, &made)
 	const control = testbed.IstiodName + ":15012"

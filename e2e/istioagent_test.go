@@ -171,28 +171,9 @@ func newAgentCluster(t *testing.T) *agentFixture {
 	w.kube = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", Namespace: at})
 	w.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n")
 	for name, address := range agentPods {
-		w.kube.Apply(fmt.Sprintf(`apiVersion: v1
-kind: ServiceAccount
-metadata: {name: %[1]s, namespace: shop}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: %[1]s
-  namespace: shop
-  labels: {app: %[1]s, security.istio.io/tlsMode: istio}
-spec:
-  nodeName: node-1
-  serviceAccountName: %[1]s
-  containers: [{name: main, image: none}]
-`, name))
-		w.kube.ApplyStatus(fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata:
-  name: %[1]s
-  namespace: shop
-status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2]s, podIPs: [{ip: %[2]s}]}
-`, name, address))
+		testbed.Pod{
+			Namespace: "shop", Name: name, Account: name, Labels: "{app: " + name + ", security.istio.io/tlsMode: istio}", Address: address,
+		}.Run(w.kube)
 	}
 	w.service("web", "10.96.0.10", "server")
 	w.service("legacy", "10.96.0.11", "legacy")

@@ -70,13 +70,7 @@ spec:
 		testbed.WaitFor(t, patience, when, func() error { return call(status) })
 	}
 	becomes("the machine to be known, and not healthy", http.StatusServiceUnavailable)
-	echo := testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
-	becomes("an answer of the machine", http.StatusOK)
-	echo.Stop()
-	becomes("the machine to be unhealthy", http.StatusServiceUnavailable)
-	testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
-	becomes("an answer again", http.StatusOK)
-	vm.agent.Kill()
+	vm.comesAndGoes(t, becomes)
 	testbed.WaitFor(t, patience, "the machine to be gone", func() error {
 		left, err := h.endpoints("ledger.shop.example")
 		if err == nil && len(left) > 0 {
@@ -111,13 +105,7 @@ spec: {address: `+machine+`, labels: {app: ledger}, serviceAccount: ledger}
 	}
 	becomes("the machine to be unhealthy without an agent", http.StatusServiceUnavailable)
 	vm := w.machine("ISTIO_META_WORKLOAD_ENTRY=ledger-vm")
-	echo := testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
-	becomes("an answer of the machine", http.StatusOK)
-	echo.Stop()
-	becomes("the machine to be unhealthy", http.StatusServiceUnavailable)
-	testbed.StartEcho(t, testbed.EchoOptions{Name: "ledger", Namespace: vm.Namespace, HTTP: []int{9090}})
-	becomes("an answer again", http.StatusOK)
-	vm.agent.Kill()
+	vm.comesAndGoes(t, becomes)
 	testbed.WaitFor(t, patience, "the machine to be unhealthy without its agent", func() error {
 		all, err := h.clusters()
 		for _, c := range all {
@@ -130,6 +118,20 @@ spec: {address: `+machine+`, labels: {app: ledger}, serviceAccount: ledger}
 		return fmt.Errorf("%+v, %w", all, err)
 	})
 	noPanic(t, w.hub)
+}
+
+// comesAndGoes has the application of the machine start, end and start again, and its agent be killed. becomes waits for what callers
+// get meanwhile.
+func (p *agentPod) comesAndGoes(t *testing.T, becomes func(when string, status int)) {
+	t.Helper()
+	application := testbed.EchoOptions{Name: "ledger", Namespace: p.Namespace, HTTP: []int{9090}}
+	echo := testbed.StartEcho(t, application)
+	becomes("an answer of the machine", http.StatusOK)
+	echo.Stop()
+	becomes("the machine to be unhealthy", http.StatusServiceUnavailable)
+	testbed.StartEcho(t, application)
+	becomes("an answer again", http.StatusOK)
+	p.agent.Kill()
 }
 
 // machine runs the agent of a machine whose account is of the cluster; no pod is. The agent names what it is in its

@@ -45,8 +45,9 @@ func newTasks(t *testing.T) *tasks {
 	}
 	w.c1 = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", ServiceCIDR: "10.96.0.0/16"})
 	w.startApps()
-	w.c1.Apply(reviewsService, pod("reviews-v1", "v1"), pod("reviews-v2", "v2"), reviewsSlice)
-	w.c1.ApplyStatus(podStatus("reviews-v1"), podStatus("reviews-v2"))
+	first, second := podOf("reviews-v1", "v1"), podOf("reviews-v2", "v2")
+	w.c1.Apply(reviewsService, first.Manifest(), second.Manifest(), reviewsSlice)
+	w.c1.ApplyStatus(first.Status(), second.Status())
 	kubeconfig := filepath.Join(t.TempDir(), "c1")
 	write(t, kubeconfig, string(w.c1.Kubeconfig()))
 	w.hub = startHub(t, hubOptions{
@@ -134,28 +135,9 @@ endpoints:
 - {addresses: [10.78.0.22], conditions: {ready: true}, targetRef: {kind: Pod, namespace: shop, name: reviews-v2}}
 `
 
-// pod is a pod of reviews; its name says where it is.
-func pod(name, version string) string {
-	return fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata:
-  name: %s
-  namespace: shop
-  labels: {app: reviews, version: %s}
-spec:
-  nodeName: n1
-  containers: [{name: main, image: none}]
-`, name, version)
-}
-
-func podStatus(name string) string {
-	return fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata:
-  name: %[1]s
-  namespace: shop
-status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[2]s, podIPs: [{ip: %[2]s}]}
-`, name, appAddresses[name])
+// podOf is a pod of reviews; its name says where it is.
+func podOf(name, version string) testbed.Pod {
+	return testbed.Pod{Namespace: "shop", Name: name, Labels: "{app: reviews, version: " + version + "}", Address: appAddresses[name]}
 }
 
 // The URLs at which the caller finds services.

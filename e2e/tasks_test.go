@@ -52,7 +52,7 @@ func testRequestRouting(t *testing.T, w *tasks) {
 // testPodLabels gives a pod another version: the subsets follow at once.
 func testPodLabels(t *testing.T, w *tasks) {
 	w.task(t, "reviews-v3")
-	w.c1.Apply(pod("reviews-v2", "v3"))
+	w.c1.Apply(podOf("reviews-v2", "v3").Manifest())
 	testbed.WaitFor(t, within, "answers of the pod and the machine", func() error {
 		counts := w.versions(t, 10)
 		if counts["reviews-v2"] == 0 || counts["reviews-v3"] == 0 || counts["reviews-v1"] > 0 {
@@ -60,7 +60,7 @@ func testPodLabels(t *testing.T, w *tasks) {
 		}
 		return nil
 	})
-	w.c1.Apply(pod("reviews-v2", "v2"))
+	w.c1.Apply(podOf("reviews-v2", "v2").Manifest())
 	testbed.WaitFor(t, within, "answers of the machine alone", func() error {
 		if counts := w.versions(t, 10); counts["reviews-v3"] != 10 {
 			return fmt.Errorf("answers are %v", counts)

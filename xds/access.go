@@ -76,12 +76,8 @@ func (c *xdsClient) identify(ctx context.Context) error {
 		c.from = clientaddr.OfNet(p.Addr)
 	}
 	if access := c.server.options.Access; access != nil {
-		select {
-		case <-c.server.options.Ready:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-c.server.drain:
-			return errDraining
+		if err := c.server.ready(ctx); err != nil {
+			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, c.server.options.Limits.FirstRequest)
 		defer cancel()

@@ -64,12 +64,8 @@ func readConfiguration(ctx context.Context, st *stream, first message) error {
 	if err := st.client.admit(time.Now()); err != nil {
 		return err
 	}
-	select {
-	case <-options.Ready:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-st.server.drain:
-		return errDraining
+	if err := st.server.ready(ctx); err != nil {
+		return err
 	}
 	log := st.client.log.With(
 		slog.String("node", printable(first.node.GetId())), slog.String("workload", st.client.workload),

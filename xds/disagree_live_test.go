@@ -45,7 +45,7 @@ func TestR34AnEnvoyWithoutIdentityIsRefusedWhereCallersSpeakMutualTLS(t *testing
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	os.Chmod(dir, 0o755)
 	a := federation.NewAggregate(nil)
-	said := &locked{}
+	said := &testbed.LogText{}
 	r := &real{t: t, writer: a.Open(source1), fleet: fleet.New(), socket: filepath.Join(dir, "hub")}
 	r.set(service("web", 1))
 	r.registerWeb(federation.MutualTLS)

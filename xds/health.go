@@ -124,12 +124,8 @@ func (h *healthStream) serve(ctx context.Context) error {
 	if err := h.greet(ctx); err != nil {
 		return err
 	}
-	select {
-	case <-h.server.options.Ready:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-h.server.drain:
-		return errDraining
+	if err := h.server.ready(ctx); err != nil {
+		return err
 	}
 	defer h.server.options.Probes.Left(h.prober)
 	return h.loop(ctx)

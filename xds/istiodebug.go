@@ -52,14 +52,7 @@ func (c *xdsClient) mayInspect(ctx context.Context) error {
 	if err := c.admit(time.Now()); err != nil {
 		return err
 	}
-	select {
-	case <-options.Ready:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.server.drain:
-		return errDraining
-	}
-	return nil
+	return c.server.ready(ctx)
 }
 
 // answerInquiry serves istioctl until the stream ends, and returns why.

@@ -2,12 +2,6 @@ package xds
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,50 +11,14 @@ import (
 
 	security "istio.io/api/security/v1"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/jwks/fetch"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
-// signer signs tokens of one issuer.
-type signer struct {
-	t   *testing.T
-	key *ecdsa.PrivateKey
-}
-
-func newSigner(t *testing.T) *signer {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &signer{t, key}
-}
-
-func encoded(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
-
-// set is the set of keys that verify its tokens, beside a key of a type that nobody knows.
-func (s *signer) set() string {
-	point, err := s.key.PublicKey.Bytes()
-	if err != nil {
-		s.t.Error(err)
-		return ""
-	}
-	return fmt.Sprintf(`{"keys":[{"kty":"XYZ"},{"kty":"EC","crv":"P-256","x":%q,"y":%q}]}`, encoded(point[1:33]), encoded(point[33:]))
-}
-
-func (s *signer) token() string {
-	claims, err := json.Marshal(map[string]any{"iss": "issuer", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix()})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	text := encoded([]byte(`{"alg":"ES256","typ":"JWT"}`)) + "." + encoded(claims)
-	digest := sha256.Sum256([]byte(text))
-	r, v, err := ecdsa.Sign(rand.Reader, s.key, digest[:])
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return text + "." + encoded(append(r.FillBytes(make([]byte, 32)), v.FillBytes(make([]byte, 32))...))
-}
+// keySet verifies tokens of the issuer. It also has a key of a type that nobody knows.
+func keySet(of testbed.TokenIssuer) string { return `{"keys":[{"kty":"XYZ"},` + of.Key() + `]}` }
 
 // keyServer is a server of keys whose answer changes.
 type keyServer struct {
@@ -103,11 +61,12 @@ func (e *edge) verifies(uri string) {
 	})
 }
 
-// answers waits until a request with the signer's token is answered with the status.
-func (e *edge) answers(status int, by *signer, what string) {
+// answers waits until a request with a token of the issuer is answered with the status.
+func (e *edge) answers(status int, by testbed.TokenIssuer, what string) {
 	e.t.Helper()
+	token := by.Token(map[string]any{"iss": "issuer", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix()})
 	e.await(what, func() error {
-		answer := e.namespace.Get("http://"+gatewayIP+":8080/", "Host", "plain.example.com", "Authorization", "Bearer "+by.token())
+		answer := e.namespace.Get("http://"+gatewayIP+":8080/", "Host", "plain.example.com", "Authorization", "Bearer "+token)
 		if answer.Status != status {
 			return fmt.Errorf("the answer has status %d, %w", answer.Status, answer.Err)
 		}
@@ -119,15 +78,15 @@ func (e *edge) answers(status int, by *signer, what string) {
 // that replace them, verify tokens; and what a server says that fails changes nothing and is sent to nobody.
 func TestK10K11KeysThatAServerChangesReachARealGateway(t *testing.T) {
 	e, server := newEdge(t), &keyServer{}
-	first, second := newSigner(t), newSigner(t)
+	first, second := testbed.NewTokenIssuer(t), testbed.NewTokenIssuer(t)
 	server.says(`{"keys":[{"kty":"XYZ"}]}`)
 	at := httptest.NewServer(server)
 	defer at.Close()
 	e.verifies(at.URL)
 	e.answers(http.StatusUnauthorized, first, "a token to be refused while there are no keys")
-	server.says(first.set())
+	server.says(keySet(first))
 	e.answers(http.StatusOK, first, "the token to be accepted")
-	server.says(second.set())
+	server.says(keySet(second))
 	e.answers(http.StatusOK, second, "a token of the new key to be accepted")
 	e.answers(http.StatusUnauthorized, first, "a token of the old key to be refused")
 	e.await("everything to be accepted", e.inSync)

@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	networking "istio.io/api/networking/v1"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/envoy/transport"
@@ -117,35 +117,17 @@ func (c *eventCounts) of(e Event) int {
 	return c.events[e]
 }
 
-// locked is a log that several goroutines write.
-type locked struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *locked) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // secretsHub is a hub with a Gateway whose listener refers to kubernetes://web.
 type secretsHub struct {
 	*hub
 	secrets *fakeSecrets
 	counts  *eventCounts
-	log     *locked
+	log     *testbed.LogText
 	config  *federation.Writer
 }
 
 func newSecretsHub(t *testing.T, onSocket bool) *secretsHub {
-	v := &secretsHub{secrets: newFakeSecrets(), counts: &eventCounts{events: map[Event]int{}}, log: &locked{}}
+	v := &secretsHub{secrets: newFakeSecrets(), counts: &eventCounts{events: map[Event]int{}}, log: &testbed.LogText{}}
 	v.hub = newHub(t, func(o *Options) {
 		o.Secrets, o.SecretsOnSocket, o.Metrics = v.secrets, onSocket, v.counts
 		o.Logger = slog.New(slog.NewTextHandler(v.log, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -109,12 +109,8 @@ func (st *stream) run(ctx context.Context) error {
 	if err := st.greet(first); err != nil {
 		return err
 	}
-	select {
-	case <-st.server.options.Ready:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-st.server.drain:
-		return errDraining
+	if err := st.server.ready(ctx); err != nil {
+		return err
 	}
 	if st.client.trusted {
 		st.renewed = st.server.options.Secrets.Changed()
@@ -141,6 +137,18 @@ func (st *stream) noteMode() {
 }
 
 var errDraining = status.Error(codes.Unavailable, "the hub is shutting down: connect again")
+
+// ready waits until clusters are known.
+func (s *Server) ready(ctx context.Context) error {
+	select {
+	case <-s.options.Ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.drain:
+		return errDraining
+	}
+}
 
 // greet admits the proxy of the first request.
 func (st *stream) greet(m message) error {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy"
 	"isthmus.dev/isthmus/xds/xdstest"
@@ -152,7 +153,7 @@ func (r poisonReports) Found(prober string, observer federation.NetworkID, reach
 
 // TestR12AReportThatPanicsEndsItsStreamAlone: the wall of the health discovery service.
 func TestR12AReportThatPanicsEndsItsStreamAlone(t *testing.T) {
-	found, log, counts := newReports(), &locked{}, &eventCounts{events: map[Event]int{}}
+	found, log, counts := newReports(), &testbed.LogText{}, &eventCounts{events: map[Event]int{}}
 	h := newHub(t, func(o *Options) {
 		o.Probes, o.Metrics, o.Logger = poisonReports{found}, counts, slog.New(slog.NewTextHandler(log, nil))
 	})

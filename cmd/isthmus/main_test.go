@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
 
+	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/internal/cli"
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/internal/hub/logs"
@@ -47,22 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // Text collects what a command writes, while it runs.
-type Text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (t *Text) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.Write(p)
-}
-
-func (t *Text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.String()
-}
+type Text = testbed.LogText
 
 // run executes one command line, without effect on the process, and returns its exit code.
 func run(ctx context.Context, args []string, io cmdutil.Streams) int {
@@ -129,20 +115,8 @@ func startHub(t *testing.T, args ...string) *hubUnderTest {
 // startHubIn is startHub in a folder that is known before.
 func startHubIn(t *testing.T, dir string, args ...string) *hubUnderTest {
 	t.Helper()
-	h := &hubUnderTest{dir: dir}
-	h.client = socketClient(filepath.Join(h.dir, "graphql"))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan int, 1)
-	go func() {
-		done <- run(ctx, append(sockets(h.dir), args...), cmdutil.Streams{Out: io.Discard, Err: &h.log})
-	}()
-	var once sync.Once
-	code := -1
-	h.stop = func() int {
-		once.Do(func() { cancel(); code = <-done })
-		return code
-	}
-	t.Cleanup(func() { h.stop() })
+	h := &hubUnderTest{dir: dir, client: socketClient(filepath.Join(dir, "graphql"))}
+	done := h.run(t, append(sockets(dir), args...))
 	h.await(t, "the hub to answer", func() error {
 		if len(done) > 0 {
 			t.Fatalf("the hub ended:\n%s", h.log.String())
@@ -151,6 +125,37 @@ func startHubIn(t *testing.T, dir string, args ...string) *hubUnderTest {
 		return err
 	})
 	return h
+}
+
+// startWithHealthAt runs a hub with these arguments, of which only the health listener is known, until the end of the test. It
+// waits until the hub is ready.
+func startWithHealthAt(t *testing.T, socket string, args []string) *hubUnderTest {
+	t.Helper()
+	h := &hubUnderTest{client: socketClient(socket)}
+	h.run(t, args)
+	h.await(t, "the hub to be ready", func() error {
+		status, body, err := h.get("/readyz")
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("it answers %d %s", status, body)
+		}
+		return err
+	})
+	return h
+}
+
+// run runs the hub until it is stopped, at the end of the test at the latest. What it returns has the exit code then.
+func (h *hubUnderTest) run(t *testing.T, args []string) <-chan int {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, args, cmdutil.Streams{Out: io.Discard, Err: &h.log}) }()
+	var once sync.Once
+	code := -1
+	h.stop = func() int {
+		once.Do(func() { cancel(); code = <-done })
+		return code
+	}
+	t.Cleanup(func() { h.stop() })
+	return done
 }
 
 // patience is how long a test waits for what must come: long enough for a machine

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"os"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
-	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
 // TestU04TheHubSignsItsOwnCertificate: clients of GraphQL and of xDS verify the hub by the
@@ -32,18 +29,7 @@ func TestU04TheHubSignsItsOwnCertificate(t *testing.T) {
 			"tls: {names: [127.0.0.1, istiod.istio-system.svc], clientCA: %s}\nclusters: [{id: c1, provider: Mock}]\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n",
 			write(t, filepath.Join(dir, "clients"), string(operators.PEM)), write(t, filepath.Join(dir, "mesh"), string(mesh.PEM))),
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	h := &hubUnderTest{client: socketClient(filepath.Join(dir, "health"))}
-	done := make(chan int, 1)
-	go func() { done <- run(ctx, args, cmdutil.Streams{Out: io.Discard, Err: &h.log}) }()
-	defer func() { cancel(); <-done }()
-	h.await(t, "the hub to be ready", func() error {
-		status, body, err := h.get("/readyz")
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("it answers %d %s", status, body)
-		}
-		return err
-	})
+	startWithHealthAt(t, filepath.Join(dir, "health"), args)
 	text, err := os.ReadFile(filepath.Join(dir, "data", "root-cert.pem"))
 	if err != nil {
 		t.Fatal(err)

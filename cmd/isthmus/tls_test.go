@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"path/filepath"
@@ -50,18 +49,7 @@ func TestMutualTLSForGraphQLAndXDS(t *testing.T) {
 			fmt.Sprintf("clusters:\n- {id: c1, provider: Mock}\nidentity: {bundles: [{trustDomain: cluster.local, file: %s, clusters: [c1]}]}\n",
 				write(t, filepath.Join(dir, "mesh"), string(mesh.PEM)))),
 	}, secureFlags(t, dir, ca)...)
-	ctx, cancel := context.WithCancel(context.Background())
-	h := &hubUnderTest{client: socketClient(filepath.Join(dir, "health"))}
-	done := make(chan int, 1)
-	go func() { done <- run(ctx, args, cmdutil.Streams{Out: io.Discard, Err: &h.log}) }()
-	defer func() { cancel(); <-done }()
-	h.await(t, "the hub to be ready", func() error {
-		status, body, err := h.get("/readyz")
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("it answers %d %s", status, body)
-		}
-		return err
-	})
+	h := startWithHealthAt(t, filepath.Join(dir, "health"), args)
 
 	web := testbed.Subject{Name: "client", Hosts: []string{"spiffe://cluster.local/ns/shop/sa/web"}}
 	of := func(authority *testbed.Authority) *tls.Config {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"isthmus.dev/isthmus/deploy/testbed"
 )
 
 // readerAccount is the account that deploy/kubernetes has for hubs: with it one
@@ -41,12 +43,8 @@ func kubernetesObjects(s *Site, vips string) []string {
 		"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n",
 		"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: istio-system\n",
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.pods())) {
-		account, _, _ := strings.Cut(name, "-")
-		objects = append(objects, pod("shop", name, account, "{app: "+account+", security.istio.io/tlsMode: istio}"))
-	}
-	for _, g := range s.Gateways {
-		objects = append(objects, pod("istio-system", g.Name, g.Account, "{istio: eastwestgateway}"))
+	for _, p := range podsOf(s) {
+		objects = append(objects, p.Manifest())
 	}
 	for i, name := range []string{"web", "only-" + s.Cluster} {
 		objects = append(objects, fmt.Sprintf(`apiVersion: v1
@@ -61,20 +59,6 @@ spec:
 `, name, vips, i, Port), endpointSlice(s, name, len(s.Workload.Addresses)))
 	}
 	return objects
-}
-
-func pod(namespace, name, account, labels string) string {
-	return fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata:
-  name: %s
-  namespace: %s
-  labels: %s
-spec:
-  nodeName: node-1
-  serviceAccountName: %s
-  containers: [{name: main, image: none}]
-`, name, namespace, labels, account)
 }
 
 func endpointSlice(s *Site, service string, pods int) string {
@@ -95,25 +79,27 @@ endpoints:
 	return text
 }
 
-func podStatuses(s *Site) []string {
-	var all []string
-	for name, address := range s.pods() {
-		all = append(all, podStatus("shop", name, address))
-	}
-	for _, g := range s.Gateways {
-		all = append(all, podStatus("istio-system", g.Name, g.Addresses[0]))
+func podStatuses(s *Site) (all []string) {
+	for _, p := range podsOf(s) {
+		all = append(all, p.Status())
 	}
 	return all
 }
 
-func podStatus(namespace, name, address string) string {
-	return fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata:
-  name: %s
-  namespace: %s
-status: {phase: Running, conditions: [{type: Ready, status: "True"}], podIP: %[3]s, podIPs: [{ip: %[3]s}]}
-`, name, namespace, address)
+// podsOf are those of workloads and of gateways.
+func podsOf(s *Site) (all []testbed.Pod) {
+	at := s.pods()
+	for _, name := range slices.Sorted(maps.Keys(at)) {
+		account, _, _ := strings.Cut(name, "-")
+		labels := "{app: " + account + ", security.istio.io/tlsMode: istio}"
+		all = append(all, testbed.Pod{Namespace: "shop", Name: name, Account: account, Labels: labels, Address: at[name]})
+	}
+	for _, g := range s.Gateways {
+		all = append(all, testbed.Pod{
+			Namespace: "istio-system", Name: g.Name, Account: g.Account, Labels: "{istio: eastwestgateway}", Address: g.Addresses[0],
+		})
+	}
+	return all
 }
 
 // labelledGateway declares gateways as Istio's users do, by a Service.

@@ -1,11 +1,9 @@
 package kubernetes
 
 import (
-	"bytes"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -13,24 +11,6 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/registries/registrytest"
 )
-
-// testLog is a log that the test reads while it is written.
-type testLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (w *testLog) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *testLog) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
 
 func faults(v registrytest.View) []string {
 	var found []string
@@ -49,7 +29,7 @@ func TestR12PoisonObjects(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testbed.KubeOptions{})
 	var later atomic.Bool
-	var log testLog
+	var log testbed.LogText
 	r.reg = func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		o.poison = func(at subject) {

@@ -1,8 +1,6 @@
 package envoy_test
 
 import (
-	"bufio"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -99,17 +97,8 @@ func statusOf(t *testing.T, from *testbed.Namespace, method, url string, headers
 // refusedLine reports whether a connection is closed when it says something.
 func refusedLine(t *testing.T, from *testbed.Namespace, address string) bool {
 	t.Helper()
-	conn, err := from.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(conn, "hello")
-	line, _ := bufio.NewReader(conn).ReadString('\n')
-	return line == ""
+	line, err := lineOf(t, from, address)
+	return err != nil && line == ""
 }
 
 // TestK02RealProxiesAllowAndDeny: requests and connections pass as the policies say, by

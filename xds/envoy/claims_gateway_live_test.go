@@ -46,10 +46,10 @@ spec:
   - {issuer: https://b.example, jwks: 'KEYS', outputClaimToHeaders: [{header: X-User, claim: sub}], outputPayloadToHeader: x-payload}`
 
 // claimsFixture is a gateway that verifies tokens of two issuers, with a service behind it.
-func claimsFixture(t *testing.T, a, b tokenIssuer) *fixture {
+func claimsFixture(t *testing.T, a, b testbed.TokenIssuer) *fixture {
 	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.7.0.2", 8080))).config(t,
-		claimRoutes+strings.ReplaceAll(claimTokens, "KEYS", b.jwks()))
-	return w.apply(keys("https://a.example/keys", federation.KeySet{Keys: a.jwks()}))
+		claimRoutes+strings.ReplaceAll(claimTokens, "KEYS", keysOf(b)))
+	return w.apply(keys("https://a.example/keys", federation.KeySet{Keys: keysOf(a)}))
 }
 
 // keys are what the hub fetched from a URI.
@@ -75,7 +75,7 @@ func claimsOf(iss, sub string, more map[string]any) map[string]any {
 // TestK12GatewaysRouteByClaims: a real gateway chooses the route by what a verified token says, and by
 // nothing that a caller can write. The RequestAuthentication names the gateway, one of the Gateway API (K14).
 func TestK12GatewaysRouteByClaims(t *testing.T) {
-	a, b := newTokenIssuer(t), newTokenIssuer(t)
+	a, b := testbed.NewTokenIssuer(t), testbed.NewTokenIssuer(t)
 	w := claimsFixture(t, a, b)
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	server, _ := pod(t, network, "10.7.0.2", nil)
@@ -88,9 +88,9 @@ func TestK12GatewaysRouteByClaims(t *testing.T) {
 	}).WaitReady(time.Minute)
 	caller, _ := pod(t, network, "10.7.0.30", nil)
 	of := func(sub string, more map[string]any) string {
-		return "Bearer " + a.token(claimsOf("https://a.example", sub, more))
+		return "Bearer " + a.Token(claimsOf("https://a.example", sub, more))
 	}
-	forged := "Bearer " + newTokenIssuer(t).token(claimsOf("https://a.example", "eve", map[string]any{"groups": "admin"}))
+	forged := "Bearer " + testbed.NewTokenIssuer(t).Token(claimsOf("https://a.example", "eve", map[string]any{"groups": "admin"}))
 	for _, c := range []struct {
 		name, path string
 		headers    []string
@@ -118,7 +118,7 @@ func TestK12GatewaysRouteByClaims(t *testing.T) {
 		{"a forged token", "/", []string{"Authorization", forged}, 401},
 		{"a token of the other issuer", "/", []string{
 			"Authorization",
-			"Bearer " + b.token(claimsOf("https://b.example", "bob", map[string]any{"groups": "admin"})),
+			"Bearer " + b.Token(claimsOf("https://b.example", "bob", map[string]any{"groups": "admin"})),
 		}, 211},
 	} {
 		if got := statusOf(t, caller, "GET", "http://10.7.0.8"+c.path, c.headers...); got != c.want {
@@ -130,10 +130,10 @@ func TestK12GatewaysRouteByClaims(t *testing.T) {
 
 // claimHeaders looks at the headers that come out: callers cannot set those of claims, whichever token
 // they have (K13).
-func claimHeaders(t *testing.T, caller *testbed.Namespace, a, b tokenIssuer) {
+func claimHeaders(t *testing.T, caller *testbed.Namespace, a, b testbed.TokenIssuer) {
 	forged := []string{"X-User", "root", "x-payload", "e30"}
-	ofA := "Bearer " + a.token(claimsOf("https://a.example", "ann", nil))
-	ofB := "Bearer " + b.token(claimsOf("https://b.example", "bob", nil))
+	ofA := "Bearer " + a.Token(claimsOf("https://a.example", "ann", nil))
+	ofB := "Bearer " + b.Token(claimsOf("https://b.example", "bob", nil))
 	for _, c := range []struct {
 		name, method string
 		headers      []string

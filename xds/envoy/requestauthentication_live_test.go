@@ -1,13 +1,6 @@
 package envoy_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,45 +8,8 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// tokenIssuer signs tokens.
-type tokenIssuer struct {
-	t   *testing.T
-	key *ecdsa.PrivateKey
-}
-
-func newTokenIssuer(t *testing.T) tokenIssuer {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tokenIssuer{t, key}
-}
-
-func base64url(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
-
-// jwks are the keys by which its tokens are verified.
-func (i tokenIssuer) jwks() string {
-	point, err := i.key.PublicKey.Bytes()
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	return fmt.Sprintf(`{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","x":%q,"y":%q}]}`, base64url(point[1:33]), base64url(point[33:]))
-}
-
-// token is one with these claims.
-func (i tokenIssuer) token(claims map[string]any) string {
-	body, err := json.Marshal(claims)
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	text := base64url([]byte(`{"alg":"ES256","typ":"JWT"}`)) + "." + base64url(body)
-	digest := sha256.Sum256([]byte(text))
-	r, s, err := ecdsa.Sign(rand.Reader, i.key, digest[:])
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	return text + "." + base64url(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
-}
+// keysOf are the keys by which tokens of the issuer are verified.
+func keysOf(i testbed.TokenIssuer) string { return `{"keys":[` + i.Key() + `]}` }
 
 const tokenRules = `kind: Gateway
 metadata: {name: front, namespace: edge}
@@ -108,8 +64,8 @@ spec:
 // valid does not, and policies decide by what a valid one says.
 func TestK08RealProxiesVerifyTokens(t *testing.T) {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
-	a, b := newTokenIssuer(t), newTokenIssuer(t)
-	w := newFixture().attach("c1", "").config(t, strings.NewReplacer("KEYS", a.jwks(), "OTHER", b.jwks()).Replace(tokenRules))
+	a, b := testbed.NewTokenIssuer(t), testbed.NewTokenIssuer(t)
+	w := newFixture().attach("c1", "").config(t, strings.NewReplacer("KEYS", keysOf(a), "OTHER", keysOf(b)).Replace(tokenRules))
 	ns := testbed.NewNamespace(t, "gateway")
 	ns.Join(network, "10.7.0.8")
 	n := parse(t, "router~10.7.0.8~gw.edge~edge.svc.cluster.local",
@@ -124,10 +80,10 @@ func TestK08RealProxiesVerifyTokens(t *testing.T) {
 		}
 		return all
 	}
-	ann := a.token(claims("https://a.example", "ann", "aud", []string{"shop", "bank"}, "azp", "app-1", "roles", "reader writer", "realm",
+	ann := a.Token(claims("https://a.example", "ann", "aud", []string{"shop", "bank"}, "azp", "app-1", "roles", "reader writer", "realm",
 		map[string]any{"roles": []string{"user", "admin"}}))
-	annOfB := b.token(claims("https://b.example", "ann"))
-	eve := a.token(claims("https://a.example", "eve", "azp", "web", "roles", "writers", "realm", map[string]any{"roles": "user"}))
+	annOfB := b.Token(claims("https://b.example", "ann"))
+	eve := a.Token(claims("https://a.example", "eve", "azp", "web", "roles", "writers", "realm", map[string]any{"roles": "user"}))
 	for _, c := range []struct {
 		name, path, header, value string
 		want                      int
@@ -140,14 +96,14 @@ func TestK08RealProxiesVerifyTokens(t *testing.T) {
 		{"in a cookie", "/any", "Cookie", "session=" + ann, 200},
 		{"in a header that is not named", "/any", "X-Other", ann, 403},
 		{"a changed token", "/open", "Authorization", "Bearer " + ann[:len(ann)-8] + "AAAAAAAA", 401},
-		{"another key", "/open", "Authorization", "Bearer " + b.token(claims("https://a.example", "ann")), 401},
-		{"an old token", "/open", "Authorization", "Bearer " + a.token(claims("https://a.example", "ann", "exp", earlier)), 401},
+		{"another key", "/open", "Authorization", "Bearer " + b.Token(claims("https://a.example", "ann")), 401},
+		{"an old token", "/open", "Authorization", "Bearer " + a.Token(claims("https://a.example", "ann", "exp", earlier)), 401},
 		{"no token at all", "/open", "Authorization", "Bearer nonsense", 401},
-		{"another audience", "/open", "Authorization", "Bearer " + a.token(claims("https://a.example", "ann", "aud", "other")), 403},
-		{"an unknown issuer", "/open", "Authorization", "Bearer " + a.token(claims("https://c.example", "ann")), 401},
-		{"keys that are not here", "/open", "Authorization", "Bearer " + a.token(claims("https://remote.example", "ann")), 401},
-		{"keys that say nothing", "/open", "Authorization", "Bearer " + a.token(claims("https://bad.example", "ann")), 401},
-		{"no keys", "/open", "Authorization", "Bearer " + a.token(claims("https://empty.example", "ann")), 401},
+		{"another audience", "/open", "Authorization", "Bearer " + a.Token(claims("https://a.example", "ann", "aud", "other")), 403},
+		{"an unknown issuer", "/open", "Authorization", "Bearer " + a.Token(claims("https://c.example", "ann")), 401},
+		{"keys that are not here", "/open", "Authorization", "Bearer " + a.Token(claims("https://remote.example", "ann")), 401},
+		{"keys that say nothing", "/open", "Authorization", "Bearer " + a.Token(claims("https://bad.example", "ann")), 401},
+		{"no keys", "/open", "Authorization", "Bearer " + a.Token(claims("https://empty.example", "ann")), 401},
 		{"a principal", "/ann", "Authorization", "Bearer " + ann, 200},
 		{"another principal", "/ann", "Authorization", "Bearer " + eve, 403},
 		{"the same subject of another issuer", "/ann", "Authorization", "Bearer " + annOfB, 403},
@@ -163,7 +119,7 @@ func TestK08RealProxiesVerifyTokens(t *testing.T) {
 		{"not the audience", "/bank", "Authorization", "Bearer " + eve, 403},
 		{"a presenter", "/app", "Authorization", "Bearer " + ann, 200},
 		{"not the presenter", "/app", "Authorization", "Bearer " + eve, 403},
-		{"a principal that is denied", "/any", "Authorization", "Bearer " + a.token(claims("https://a.example", "bob")), 403},
+		{"a principal that is denied", "/any", "Authorization", "Bearer " + a.Token(claims("https://a.example", "bob")), 403},
 	} {
 		headers := []string{c.header, c.value}
 		if c.header == "" {

@@ -127,6 +127,16 @@ func TestCapturedTrafficReachesTheWorkloads(t *testing.T) {
 
 func sayLine(t *testing.T, from *testbed.Namespace, address string) string {
 	t.Helper()
+	line, err := lineOf(t, from, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+// lineOf is the answer to a line over TCP.
+func lineOf(t *testing.T, from *testbed.Namespace, address string) (string, error) {
+	t.Helper()
 	conn, err := from.DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -136,11 +146,7 @@ func sayLine(t *testing.T, from *testbed.Namespace, address string) string {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(conn, "hello")
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return line
+	return bufio.NewReader(conn).ReadString('\n')
 }
 
 // Draining endpoints get requests only where nothing healthy is left.

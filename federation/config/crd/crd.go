@@ -67,9 +67,8 @@ type Source struct {
 	turns    uint64
 
 	// Of Run alone.
-	given    map[federation.ObjectKey]*config.Object
-	revision int64
-	said     []config.Problem
+	given config.Given
+	said  []config.Problem
 }
 
 // New makes a source, which needs Settings before it runs.
@@ -79,7 +78,6 @@ func New(o Options) *Source {
 	s := &Source{
 		o: o, kinds: map[federation.Kind]schema.Kind{}, wake: make(chan struct{}, 1), clusters: map[federation.ClusterID]*cluster{},
 		changed: make(chan struct{}), touched: map[federation.ObjectKey]struct{}{}, hidden: map[federation.ObjectKey]config.Problem{},
-		given: map[federation.ObjectKey]*config.Object{},
 	}
 	s.cache = &diskCache{dir: o.Dir, of: s, wake: make(chan struct{}, 1), gone: map[federation.ClusterID]struct{}{}}
 	for _, k := range o.Kinds {
@@ -128,11 +126,11 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 		switch {
 		case first && known && (answered || waited):
 			s.take()
-			to.Update(config.Update{Revision: s.revision, Full: true, Events: s.everything()})
+			to.Update(config.Update{Revision: s.given.Revision, Full: true, Events: s.given.Everything()})
 			first = false
 		case !first:
 			if events := s.take(); len(events) > 0 {
-				to.Update(config.Update{Revision: s.revision, Events: events})
+				to.Update(config.Update{Revision: s.given.Revision, Events: events})
 			}
 		}
 		s.complain(to, first)

@@ -1,9 +1,6 @@
 package crd
 
 import (
-	"bytes"
-	"slices"
-
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 )
@@ -12,30 +9,16 @@ import (
 func (s *Source) take() []config.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.revision + 1
-	var events []config.Event
-	for key := range s.touched {
-		object, hidden := s.effective(key)
-		s.hide(key, hidden)
-		old := s.given[key]
-		switch {
-		case object == nil && old == nil, object != nil && old != nil && bytes.Equal(object.Manifest, old.Manifest):
-			continue
-		case object == nil:
-			delete(s.given, key)
-		default:
-			given := *object
-			given.Key, given.Revision = key, next
-			object = &given
-			s.given[key] = object
+	events := s.given.Change(func(yield func(federation.ObjectKey, *config.Object) bool) {
+		for key := range s.touched {
+			object, hidden := s.effective(key)
+			s.hide(key, hidden)
+			if !yield(key, object) {
+				return
+			}
 		}
-		events = append(events, config.Event{Old: old, New: object})
-	}
+	})
 	clear(s.touched)
-	if len(events) > 0 || s.revision == 0 {
-		s.revision = next
-	}
-	slices.SortFunc(events, config.Event.Compare)
 	return events
 }
 
@@ -50,14 +33,4 @@ func (s *Source) hide(key federation.ObjectKey, hidden *config.Problem) {
 		return
 	}
 	s.stale = true
-}
-
-// everything is all that is given, as a first update has it.
-func (s *Source) everything() []config.Event {
-	events := make([]config.Event, 0, len(s.given))
-	for _, object := range s.given {
-		events = append(events, config.Event{New: object})
-	}
-	slices.SortFunc(events, config.Event.Compare)
-	return events
 }

@@ -43,17 +43,7 @@ type mounted struct {
 
 // Run is part of config.Source.
 func (m *mounted) Run(ctx context.Context, to config.Sink) error {
-	return m.Source.Run(ctx, listening{to, &m.revision})
-}
-
-type listening struct {
-	config.Sink
-	revision *atomic.Int64
-}
-
-func (l listening) Update(u config.Update) {
-	l.revision.Store(u.Revision)
-	l.Sink.Update(u)
+	return m.Source.Run(ctx, configtest.Noting(to, &m.revision))
 }
 
 // Commit is part of configtest.Written.

@@ -107,10 +107,10 @@ func (s *Source) reload(to config.Sink, folders *filewatch.Folders, first *bool)
 	}
 	events, problems, held := t.take(read, time.Now())
 	if *first {
-		*first, events = false, t.everything()
-		to.Update(config.Update{Revision: t.revision, Full: true, Events: events})
+		*first, events = false, t.given.Everything()
+		to.Update(config.Update{Revision: t.given.Revision, Full: true, Events: events})
 	} else if len(events) > 0 {
-		to.Update(config.Update{Revision: t.revision, Events: events})
+		to.Update(config.Update{Revision: t.given.Revision, Events: events})
 	}
 	t.complain(to, problems)
 	return again || held

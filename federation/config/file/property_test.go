@@ -99,13 +99,13 @@ func (d *desk) look(r *rapid.T) {
 	if !whole {
 		return
 	}
-	before := d.tree.revision
+	before := d.tree.given.Revision
 	events, _, _ := d.tree.take(found, d.now)
-	if len(events) > 0 && d.tree.revision != before+1 {
-		r.Fatalf("a change moves the revision from %d to %d", before, d.tree.revision)
+	if len(events) > 0 && d.tree.given.Revision != before+1 {
+		r.Fatalf("a change moves the revision from %d to %d", before, d.tree.given.Revision)
 	}
 	for _, e := range events {
-		if d.given[e.Key()] != e.Old || e.New != nil && e.New.Revision != d.tree.revision {
+		if d.given[e.Key()] != e.Old || e.New != nil && e.New.Revision != d.tree.given.Revision {
 			r.Fatalf("the event %+v does not fit", e)
 		}
 		d.given[e.Key()] = e.New

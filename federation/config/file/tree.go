@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,14 +21,13 @@ const fewest = 20
 
 // tree is what is known of the folder and what was given of it.
 type tree struct {
-	o        Options
-	self     string // which folder it is
-	files    map[string]*known
-	given    map[federation.ObjectKey]*config.Object
-	revision int64
-	waiting  time.Time // since when files are waited for; zero: none are
-	missing  time.Time // since when much is missing; zero: nothing is
-	said     []config.Problem
+	o       Options
+	self    string // which folder it is
+	files   map[string]*known
+	given   config.Given
+	waiting time.Time // since when files are waited for; zero: none are
+	missing time.Time // since when much is missing; zero: nothing is
+	said    []config.Problem
 }
 
 // known is a file.
@@ -42,7 +40,7 @@ type known struct {
 }
 
 func newTree(o Options) *tree {
-	return &tree{o: o, files: map[string]*known{}, given: map[federation.ObjectKey]*config.Object{}}
+	return &tree{o: o, files: map[string]*known{}}
 }
 
 // fileChange is the change of a file: it is gone, or has this content.
@@ -168,18 +166,18 @@ func (t *tree) take(found []fileChange, now time.Time) (events []config.Event, p
 	}
 	wanted, problems := t.effective()
 	lost := 0
-	for key := range t.given {
+	for key := range t.given.Objects {
 		if wanted[key] == nil {
 			lost++
 		}
 	}
-	if len(t.given) >= fewest && 2*lost > len(t.given) {
+	if len(t.given.Objects) >= fewest && 2*lost > len(t.given.Objects) {
 		if t.missing.IsZero() {
 			t.missing = now
 		}
 		if left := t.o.Hold - now.Sub(t.missing); left > 0 {
 			return nil, append(problems, config.Problem{Code: codeHeld, Message: fmt.Sprintf(
-				"%d of %d objects are missing at once; they stay until they have been missing for %v", lost, len(t.given), t.o.Hold)}), true
+				"%d of %d objects are missing at once; they stay until they have been missing for %v", lost, len(t.given.Objects), t.o.Hold)}), true
 		}
 	}
 	t.missing = time.Time{}
@@ -211,7 +209,7 @@ func (t *tree) effective() (map[federation.ObjectKey]*config.Object, []config.Pr
 			continue
 		}
 		fate := "it is not used"
-		wanted[key] = t.given[key]
+		wanted[key] = t.given.Objects[key]
 		if wanted[key] != nil {
 			fate = "it stays as it was"
 		} else {
@@ -225,47 +223,12 @@ func (t *tree) effective() (map[federation.ObjectKey]*config.Object, []config.Pr
 
 // change makes the wanted objects those that are given.
 func (t *tree) change(wanted map[federation.ObjectKey]*config.Object) []config.Event {
-	next := t.revision + 1
-	var events []config.Event
-	for key, old := range t.given {
-		now := wanted[key]
-		switch {
-		case now == nil:
-			delete(t.given, key)
-		case now.APIVersion == old.APIVersion && bytes.Equal(now.Manifest, old.Manifest):
-			continue
-		default:
-			now = at(now, next)
-			t.given[key] = now
-		}
-		events = append(events, config.Event{Old: old, New: now})
-	}
-	for key, o := range wanted {
-		if t.given[key] == nil {
-			t.given[key] = at(o, next)
-			events = append(events, config.Event{New: t.given[key]})
+	for key := range t.given.Objects {
+		if wanted[key] == nil {
+			wanted[key] = nil // it is gone
 		}
 	}
-	if len(events) > 0 || t.revision == 0 {
-		t.revision = next
-	}
-	slices.SortFunc(events, config.Event.Compare)
-	return events
-}
-
-func at(o *config.Object, revision int64) *config.Object {
-	given := *o
-	given.Revision = revision
-	return &given
-}
-
-// everything is all that was given, as a first update has it.
-func (t *tree) everything() []config.Event {
-	var events []config.Event
-	for _, key := range slices.SortedFunc(maps.Keys(t.given), federation.ObjectKey.Compare) {
-		events = append(events, config.Event{New: t.given[key]})
-	}
-	return events
+	return t.given.Change(maps.All(wanted))
 }
 
 // complain says what is wrong, once.

@@ -190,6 +190,6 @@ func (s *Source) keep(events []config.Event) {
 		s.keeper.enqueue(events)
 	case answered(s.asked):
 		s.kept, s.restored = true, time.Time{}
-		s.keeper.replace(s.given)
+		s.keeper.replace(s.given.Objects)
 	}
 }

@@ -96,12 +96,11 @@ type Source struct {
 	asked  []*table          // by type URL, as they are asked for
 	delta  bool              // whether to ask by delta xDS
 
-	touched  map[federation.ObjectKey]*table
-	given    map[federation.ObjectKey]*config.Object
-	revision int64
-	away     *config.Problem // why the server is not used
-	said     []config.Problem
-	used     federation.Usage
+	touched map[federation.ObjectKey]*table
+	given   config.Given
+	away    *config.Problem // why the server is not used
+	said    []config.Problem
+	used    federation.Usage
 
 	keeper   *keeper
 	kept     bool      // everything that is given is noted with the keeper
@@ -117,7 +116,6 @@ func New(o Options) *Source {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Source()))
 	s := &Source{
 		o: o, tables: map[string]*table{}, delta: o.Delta, touched: map[federation.ObjectKey]*table{},
-		given:  map[federation.ObjectKey]*config.Object{},
 		keeper: newKeeper(o),
 	}
 	for _, k := range Kinds(o.Known) {
@@ -259,52 +257,22 @@ func (s *Source) publish(to config.Sink, first, waited bool) bool {
 	s.keep(events)
 	switch {
 	case first:
-		to.Update(config.Update{Revision: s.revision, Full: true, Events: s.everything()})
+		to.Update(config.Update{Revision: s.given.Revision, Full: true, Events: s.given.Everything()})
 	case len(events) > 0:
-		to.Update(config.Update{Revision: s.revision, Events: events})
+		to.Update(config.Update{Revision: s.given.Revision, Events: events})
 	}
 	return false
 }
 
 // change makes what was touched part of what is given, and returns what that changes.
-func (s *Source) change() (events []config.Event) {
-	next := s.revision + 1
-	for key, t := range s.touched {
-		old, now := s.given[key], t.object(key)
-		switch {
-		case sameObject(old, now):
-			continue
-		case now == nil:
-			delete(s.given, key)
-		default:
-			given := *now
-			given.Revision = next
-			now = &given
-			s.given[key] = now
+func (s *Source) change() []config.Event {
+	events := s.given.Change(func(yield func(federation.ObjectKey, *config.Object) bool) {
+		for key, t := range s.touched {
+			if !yield(key, t.object(key)) {
+				return
+			}
 		}
-		events = append(events, config.Event{Old: old, New: now})
-	}
+	})
 	clear(s.touched)
-	if len(events) > 0 || s.revision == 0 {
-		s.revision = next
-	}
-	slices.SortFunc(events, config.Event.Compare)
-	return events
-}
-
-func sameObject(a, b *config.Object) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return string(a.Manifest) == string(b.Manifest)
-}
-
-// everything is all that is given, as a first update has it.
-func (s *Source) everything() []config.Event {
-	events := make([]config.Event, 0, len(s.given))
-	for _, object := range s.given {
-		events = append(events, config.Event{New: object})
-	}
-	slices.SortFunc(events, config.Event.Compare)
 	return events
 }

@@ -71,22 +71,34 @@ func (s *server) start(at string) {
 }
 
 func (s *server) StreamAggregatedResources(g discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	return converse(g, s.asked, s.answers, s.hangUp)
+}
+
+// talk is a stream of requests and answers.
+type talk[Q, A any] interface {
+	Recv() (Q, error)
+	Send(A) error
+	Context() context.Context
+}
+
+// converse tells what the client asks, and sends what it is given, until it is to hang up or the client has.
+func converse[Q, A, H any](g talk[Q, A], asked chan<- Q, answers <-chan A, hangUp <-chan H) error {
 	go func() {
 		for {
 			r, err := g.Recv()
 			if err != nil {
 				return
 			}
-			s.asked <- r
+			asked <- r
 		}
 	}()
 	for {
 		select {
-		case r := <-s.answers:
+		case r := <-answers:
 			if err := g.Send(r); err != nil {
 				return err
 			}
-		case <-s.hangUp:
+		case <-hangUp:
 			return nil
 		case <-g.Context().Done():
 			return nil
@@ -98,27 +110,7 @@ func (s *server) DeltaAggregatedResources(g discoveryv3.AggregatedDiscoveryServi
 	if s.delta == nil {
 		return s.UnimplementedAggregatedDiscoveryServiceServer.DeltaAggregatedResources(g)
 	}
-	go func() {
-		for {
-			r, err := g.Recv()
-			if err != nil {
-				return
-			}
-			s.delta <- r
-		}
-	}()
-	for {
-		select {
-		case r := <-s.changes:
-			if err := g.Send(r); err != nil {
-				return err
-			}
-		case <-s.hangUp:
-			return nil
-		case <-g.Context().Done():
-			return nil
-		}
-	}
+	return converse(g, s.delta, s.changes, s.hangUp)
 }
 
 // say answers for ServiceEntries.

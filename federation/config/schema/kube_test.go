@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -99,21 +98,8 @@ func definitions(t *testing.T) [][]byte {
 	t.Helper()
 	var all [][]byte
 	for _, name := range []string{"istio", "gateway-api", "mcs-api"} {
-		file, err := os.Open("crds/" + name + ".json.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		unpacked, err := gzip.NewReader(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var list []json.RawMessage
-		if err := json.NewDecoder(unpacked).Decode(&list); err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range list {
-			all = append(all, d)
+		for _, d := range testbed.Definitions(t, "crds/"+name+".json.gz") {
+			all = append(all, []byte(d))
 		}
 	}
 	files, err := filepath.Glob("crds/*.yaml")

@@ -101,11 +101,7 @@ func (d *deleteFlags) objects(ctx context.Context, s *session.Session, args []st
 	}
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
-	words, err := resource.Load(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	targets, err := words.Targets(args, *d.In(s))
+	targets, err := resource.Targets(ctx, s, args, *d.In(s))
 	if err != nil {
 		return nil, err
 	}

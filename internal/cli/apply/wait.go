@@ -82,11 +82,7 @@ func (w *waitFlags) refs(ctx context.Context, s *session.Session, args []string)
 	if w.revision != "" {
 		return w.ofRevision(ctx, s)
 	}
-	words, err := resource.Load(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	targets, err := words.Targets(args, *w.In(s))
+	targets, err := resource.Targets(ctx, s, args, *w.In(s))
 	if err != nil {
 		return nil, err
 	}

@@ -38,11 +38,7 @@ and history. Also shows services, clusters and proxies.`,
 	in.Bind(f)
 	cmd.RunE = session.WithHub(&r, io, func(ctx context.Context, s *session.Session, args []string) error {
 		in.Given = f.Changed("namespace")
-		words, err := resource.Load(ctx, s)
-		if err != nil {
-			return err
-		}
-		targets, err := words.Targets(args, *in.In(s))
+		targets, err := resource.Targets(ctx, s, args, *in.In(s))
 		if err != nil {
 			return err
 		}

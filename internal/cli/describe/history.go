@@ -63,11 +63,7 @@ func (h *historyFlags) run(ctx context.Context, s *session.Session, args []strin
 
 // objectNamed reads arguments that name one object of the configuration.
 func objectNamed(ctx context.Context, s *session.Session, args []string, namespace string) (resource.Target, resource.Name, error) {
-	words, err := resource.Load(ctx, s)
-	if err != nil {
-		return resource.Target{}, resource.Name{}, err
-	}
-	targets, err := words.Targets(args, namespace)
+	targets, err := resource.Targets(ctx, s, args, namespace)
 	if err != nil {
 		return resource.Target{}, resource.Name{}, err
 	}

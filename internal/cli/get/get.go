@@ -87,15 +87,11 @@ func Run(ctx context.Context, s *session.Session, given Flags, args []string) er
 	}
 	short, cancel := s.Within(ctx)
 	defer cancel()
-	words, err := resource.Load(short, s)
-	if err != nil {
-		return err
-	}
 	namespace := ""
 	if g.which.namespace != nil {
 		namespace = *g.which.namespace
 	}
-	targets, err := words.Targets(args, namespace)
+	targets, err := resource.Targets(short, s, args, namespace)
 	if err != nil {
 		return err
 	}

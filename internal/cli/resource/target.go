@@ -1,9 +1,11 @@
 package resource
 
 import (
+	"context"
 	"strings"
 
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
+	"isthmus.dev/isthmus/internal/cli/session"
 )
 
 // Target is some resources of one type, by name, or all of them.
@@ -18,6 +20,15 @@ func Hub(word string) Target { return Target{Type: Type{Hub: word}, Word: word} 
 
 // Name names one thing of a sort.
 type Name struct{ Namespace, Name string }
+
+// Targets is Vocabulary.Targets in the words of the hub.
+func Targets(ctx context.Context, s *session.Session, args []string, namespace string) ([]Target, error) {
+	words, err := Load(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return words.Targets(args, namespace)
+}
 
 // Targets reads KIND, KIND NAME…, KIND,KIND and KIND/NAME or KIND/NAMESPACE/NAME….
 func (v Vocabulary) Targets(args []string, namespace string) ([]Target, error) {

@@ -56,23 +56,14 @@ func (g generation) sign(o Order, now time.Time, p Policy) (Leaf, error) {
 	if err != nil {
 		return Leaf{}, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	template, err := g.template(now, wanted, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	if err != nil {
-		return Leaf{}, fmt.Errorf("making a serial number: %w", err)
+		return Leaf{}, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{Organization: []string{organization}},
-		NotBefore:    now.Add(-skew).Truncate(time.Second),
-		NotAfter:     earlier(now.Add(wanted), g.ends()).Truncate(time.Second),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		URIs: []*url.URL{{Scheme: "spiffe", Host: o.Workload.TrustDomain, Path: "/ns/" + o.Workload.Namespace +
-			"/sa/" + o.Workload.ServiceAccount}},
-
-		BasicConstraintsValid: true,
-		ExtraExtensions:       []pkix.Extension{extension},
-	}
+	template.URIs = []*url.URL{{
+		Scheme: "spiffe", Host: o.Workload.TrustDomain, Path: "/ns/" + o.Workload.Namespace + "/sa/" + o.Workload.ServiceAccount,
+	}}
+	template.ExtraExtensions = []pkix.Extension{extension}
 	if o.Cluster != "" {
 		template.Subject.OrganizationalUnit = []string{string(o.Cluster)}
 	}
@@ -84,6 +75,24 @@ func (g generation) sign(o Order, now time.Time, p Policy) (Leaf, error) {
 		return Leaf{}, fmt.Errorf("signing the certificate of %s: %w", o.Workload, err)
 	}
 	return g.leaf(der, template), nil
+}
+
+// template is what all leaves of the signer have, with a life that never ends after the signer's.
+func (g generation) template(now time.Time, life time.Duration, uses ...x509.ExtKeyUsage) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("making a serial number: %w", err)
+	}
+	return &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{Organization: []string{organization}},
+		NotBefore:    now.Add(-skew).Truncate(time.Second),
+		NotAfter:     earlier(now.Add(life), g.ends()).Truncate(time.Second),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  uses,
+
+		BasicConstraintsValid: true,
+	}, nil
 }
 
 func (g generation) leaf(der []byte, of *x509.Certificate) Leaf {

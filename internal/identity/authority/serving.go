@@ -4,9 +4,7 @@ import (
 	"crypto"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-	"math/big"
 	"net"
 	"net/netip"
 	"strings"
@@ -26,19 +24,9 @@ func (a *Authority) SignServing(names []string, key crypto.PublicKey) (Leaf, err
 }
 
 func (g generation) signServing(names []string, key crypto.PublicKey, now time.Time, life time.Duration) (Leaf, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	template, err := g.template(now, life, x509.ExtKeyUsageServerAuth)
 	if err != nil {
-		return Leaf{}, fmt.Errorf("making a serial number: %w", err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{Organization: []string{organization}},
-		NotBefore:    now.Add(-skew).Truncate(time.Second),
-		NotAfter:     earlier(now.Add(life), g.ends()).Truncate(time.Second),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-
-		BasicConstraintsValid: true,
+		return Leaf{}, err
 	}
 	for _, name := range names {
 		if ip, err := netip.ParseAddr(name); err == nil {
