@@ -30,52 +30,54 @@ var left = []because{
 	{"wants what a controller that deploys proxies or assigns addresses does, and the hub does neither", []string{
 		"GatewayInfrastructure", "GatewayStaticAddresses",
 	}},
-	{"was not tried here; the test G98 of written status checks the reason that it wants", []string{"GatewayInvalidParametersRef"}},
+	{"wants a route by the address that a client connects to; sidecars choose routes by the host of a request, as Istio's do", []string{
+		"MeshFrontendHostname",
+	}},
 	{"datagrams of a port go to one backend alone", []string{"UDPRouteWeightedRouting"}},
 	{"has CoreDNS as its backend, which is not here; other cases send datagrams to backends", []string{"UDPRoute"}},
 	{"is for implementations that do not end TLS", []string{
 		"TLSRouteListenerTerminateNotSupported",
 		"TLSRouteListenerMixedTerminationNotSupported",
 	}},
-	{
-		"reads the logs of pods from the API server, and no kubelet has them here",
-		[]string{"HTTPRouteRequestMirror", "HTTPRouteRequestMultipleMirrors", "HTTPRouteRequestPercentageMirror"},
-	},
-	{"sends requests from within pods by the API server, and no kubelet is here to do so; scenarios have the cases", []string{"Mesh*"}},
 }
 
 // choice are the cases that pass. The flag -everything also runs those that were not tried.
 var choice = []string{
-	"BackendTLSPolicy", "BackendTLSPolicyConflictResolution", "BackendTLSPolicyInvalidCACertificateRef", "BackendTLSPolicyInvalidKind",
-	"BackendTLSPolicyObservedGenerationBump", "BackendTLSPolicySANValidation", "GRPCExactMethodMatching", "GRPCRouteHeaderMatching",
-	"GRPCRouteListenerHostnameMatching", "GRPCRouteNamedRule", "GRPCRouteWeight", "GatewayClassObservedGenerationBump",
-	"GatewayFrontendClientCertificateValidation", "GatewayFrontendClientCertificateValidationInsecureFallback",
-	"GatewayFrontendInvalidDefaultClientCertificateValidation", "GatewayHTTPListenerIsolation",
-	"GatewayInvalidFrontendClientCertificateValidation", "GatewayInvalidRouteKind", "GatewayInvalidTLSBackendConfiguration",
-	"GatewayInvalidTLSConfiguration",
-	"GatewayListenerUnsupportedProtocol",
-	"GatewayModifyListeners", "GatewayObservedGenerationBump", "GatewayOptionalAddressValue", "GatewaySecretInvalidReferenceGrant",
-	"GatewaySecretMissingReferenceGrant", "GatewaySecretReferenceGrantAllInNamespace", "GatewaySecretReferenceGrantSpecific",
-	"GatewayTLSBackendClientCertificate",
-	"GatewayWithAttachedRoutes", "GatewayWithAttachedRoutesWithPort8080", "HTTPRoute303Redirect", "HTTPRoute307Redirect",
-	"HTTPRoute308Redirect", "HTTPRouteBackendProtocolH2C", "HTTPRouteBackendProtocolWebSocket", "HTTPRouteBackendRequestHeaderModifier",
-	"HTTPRouteCORS", "HTTPRouteCrossNamespace", "HTTPRouteDisallowedKind", "HTTPRouteExactPathMatching", "HTTPRouteHTTPSListener",
-	"HTTPRouteHTTPSListenerDetectMisdirectedRequests", "HTTPRouteHeaderMatching",
-	"HTTPRouteHostnameIntersection", "HTTPRouteInvalidBackendRefUnknownKind", "HTTPRouteInvalidCrossNamespaceBackendRef",
-	"HTTPRouteInvalidCrossNamespaceParentRef", "HTTPRouteInvalidNonExistentBackendRef", "HTTPRouteInvalidParentRefNotMatchingListenerPort",
+	"BackendTLSPolicy", "BackendTLSPolicyConflictResolution", "BackendTLSPolicyInvalidCACertificateRef",
+	"BackendTLSPolicyInvalidKind", "BackendTLSPolicyObservedGenerationBump", "BackendTLSPolicySANValidation",
+	"GRPCExactMethodMatching", "GRPCRouteHeaderMatching", "GRPCRouteListenerHostnameMatching", "GRPCRouteNamedRule",
+	"GRPCRouteWeight", "GatewayClassObservedGenerationBump", "GatewayFrontendClientCertificateValidation",
+	"GatewayFrontendClientCertificateValidationInsecureFallback", "GatewayFrontendInvalidDefaultClientCertificateValidation",
+	"GatewayHTTPListenerIsolation", "GatewayInvalidFrontendClientCertificateValidation", "GatewayInvalidParametersRef",
+	"GatewayInvalidRouteKind", "GatewayInvalidTLSBackendConfiguration", "GatewayInvalidTLSConfiguration",
+	"GatewayListenerUnsupportedProtocol", "GatewayModifyListeners", "GatewayObservedGenerationBump", "GatewayOptionalAddressValue",
+	"GatewaySecretInvalidReferenceGrant", "GatewaySecretMissingReferenceGrant", "GatewaySecretReferenceGrantAllInNamespace",
+	"GatewaySecretReferenceGrantSpecific", "GatewayTLSBackendClientCertificate", "GatewayWithAttachedRoutes",
+	"GatewayWithAttachedRoutesWithPort8080", "HTTPRoute303Redirect", "HTTPRoute307Redirect", "HTTPRoute308Redirect",
+	"HTTPRouteBackendProtocolH2C", "HTTPRouteBackendProtocolWebSocket", "HTTPRouteBackendRequestHeaderModifier", "HTTPRouteCORS",
+	"HTTPRouteCrossNamespace", "HTTPRouteDisallowedKind", "HTTPRouteExactPathMatching", "HTTPRouteHTTPSListener",
+	"HTTPRouteHTTPSListenerDetectMisdirectedRequests", "HTTPRouteHeaderMatching", "HTTPRouteHostnameIntersection",
+	"HTTPRouteInvalidBackendRefUnknownKind", "HTTPRouteInvalidCrossNamespaceBackendRef", "HTTPRouteInvalidCrossNamespaceParentRef",
+	"HTTPRouteInvalidNonExistentBackendRef", "HTTPRouteInvalidParentRefNotMatchingListenerPort",
 	"HTTPRouteInvalidParentRefNotMatchingSectionName", "HTTPRouteInvalidParentRefSectionNameNotMatchingPort",
 	"HTTPRouteInvalidReferenceGrant", "HTTPRouteListenerHostnameMatching", "HTTPRouteListenerPortMatching", "HTTPRouteMatching",
-	"HTTPRouteMatchingAcrossRoutes", "HTTPRouteMethodMatching", "HTTPRouteMultipleGateways", "HTTPRouteNamedRule", "HTTPRouteNoBackendRefs",
-	"HTTPRouteObservedGenerationBump", "HTTPRoutePartiallyInvalidViaInvalidReferenceGrant", "HTTPRoutePathMatchOrder",
-	"HTTPRouteQueryParamMatching", "HTTPRouteRedirectHostAndStatus", "HTTPRouteRedirectPath", "HTTPRouteRedirectPort",
-	"HTTPRouteRedirectPortAndScheme", "HTTPRouteRedirectScheme", "HTTPRouteReferenceGrant", "HTTPRouteRequestHeaderModifier",
-	"HTTPRouteRequestHeaderModifierBackendWeights", "HTTPRouteResponseHeaderModifier", "HTTPRouteRetry", "HTTPRouteRewriteHost",
-	"HTTPRouteRewritePath",
-	"HTTPRouteServiceTypes", "HTTPRouteSimpleSameNamespace", "HTTPRouteTimeoutBackendRequest", "HTTPRouteTimeoutRequest", "HTTPRouteWeight",
-	"ListenerSetAllowedNamespaceNone", "ListenerSetAllowedNamespaceSame", "ListenerSetAllowedNamespaceSelector",
-	"ListenerSetAllowedRoutesNamespaces", "ListenerSetAllowedRoutesSupportedKinds", "ListenerSetDefaultNotAllowed",
-	"ListenerSetDualParentRefIndependence", "ListenerSetGatewayParentSectionNameNotFound", "ListenerSetHTTPRouting",
-	"ListenerSetHostnameConflict", "ListenerSetProtocolConflict", "ListenerSetReferenceGrant", "ListenerSetRouteStatusScopedToParentRef",
+	"HTTPRouteMatchingAcrossRoutes", "HTTPRouteMethodMatching", "HTTPRouteMultipleGateways", "HTTPRouteNamedRule",
+	"HTTPRouteNoBackendRefs", "HTTPRouteObservedGenerationBump", "HTTPRoutePartiallyInvalidViaInvalidReferenceGrant",
+	"HTTPRoutePathMatchOrder", "HTTPRouteQueryParamMatching", "HTTPRouteRedirectHostAndStatus", "HTTPRouteRedirectPath",
+	"HTTPRouteRedirectPort", "HTTPRouteRedirectPortAndScheme", "HTTPRouteRedirectScheme", "HTTPRouteReferenceGrant",
+	"HTTPRouteRequestHeaderModifier", "HTTPRouteRequestHeaderModifierBackendWeights", "HTTPRouteRequestMirror",
+	"HTTPRouteRequestMultipleMirrors", "HTTPRouteRequestPercentageMirror", "HTTPRouteResponseHeaderModifier", "HTTPRouteRetry",
+	"HTTPRouteRewriteHost", "HTTPRouteRewritePath", "HTTPRouteServiceTypes", "HTTPRouteSimpleSameNamespace",
+	"HTTPRouteTimeoutBackendRequest", "HTTPRouteTimeoutRequest", "HTTPRouteWeight", "ListenerSetAllowedNamespaceNone",
+	"ListenerSetAllowedNamespaceSame", "ListenerSetAllowedNamespaceSelector", "ListenerSetAllowedRoutesNamespaces",
+	"ListenerSetAllowedRoutesSupportedKinds", "ListenerSetDefaultNotAllowed", "ListenerSetDualParentRefIndependence",
+	"ListenerSetGatewayParentSectionNameNotFound", "ListenerSetHTTPRouting", "ListenerSetHostnameConflict",
+	"ListenerSetProtocolConflict", "ListenerSetReferenceGrant", "ListenerSetRouteStatusScopedToParentRef", "MeshBasic",
+	"MeshConsumerRoute", "MeshFrontend", "MeshGRPCRouteWeight", "MeshHTTPRoute303Redirect", "MeshHTTPRoute307Redirect",
+	"MeshHTTPRoute308Redirect", "MeshHTTPRouteBackendRequestHeaderModifier", "MeshHTTPRouteMatching", "MeshHTTPRouteNamedRule",
+	"MeshHTTPRouteQueryParamMatching", "MeshHTTPRouteRedirectHostAndStatus", "MeshHTTPRouteRedirectPath", "MeshHTTPRouteRedirectPort",
+	"MeshHTTPRouteRequestHeaderModifier", "MeshHTTPRouteRewritePath", "MeshHTTPRouteSchemeRedirect",
+	"MeshHTTPRouteSimpleSameNamespace", "MeshHTTPRouteWeight", "MeshPorts", "MeshTrafficSplit",
 	"TCPRouteInvalidBackendRefNonexistent", "TCPRouteInvalidCrossNamespaceBackendRef", "TCPRouteInvalidNonTCPListener",
 	"TCPRouteMultipleRoutesAttachment", "TCPRouteParentRefAttachAll", "TCPRouteParentRefPortAndSectionName", "TCPRouteReferenceGrant",
 	"TCPRouteWeightedRouting", "TLSRouteHostnameIntersection", "TLSRouteInvalidBackendRefNonexistent",
@@ -83,7 +85,8 @@ var choice = []string{
 	"TLSRouteInvalidReferenceGrant", "TLSRouteListenerPassthroughSupportedKinds", "TLSRouteListenerTerminateSupportedKinds",
 	"TLSRouteMixedTerminationSameNamespace", "TLSRouteSimpleSameNamespace", "TLSRouteTerminateSimpleSameNamespace",
 	"UDPRouteInvalidBackendRefNonexistent", "UDPRouteInvalidCrossNamespaceBackendRef", "UDPRouteMultipleRoutesAttachment",
-	"UDPRouteNotAllowedByListeners", "UDPRouteParentRefAttachAllListeners", "UDPRouteParentRefPortAndSectionName", "UDPRouteReferenceGrant",
+	"UDPRouteNotAllowedByListeners", "UDPRouteParentRefAttachAllListeners", "UDPRouteParentRefPortAndSectionName",
+	"UDPRouteReferenceGrant",
 }
 
 // reasonNotToRun is why the case does not run here, or "".
@@ -184,9 +187,9 @@ func features(c suite.ConformanceTest) string {
 const header = `# Conformance to the Gateway API
 
 Cases of the conformance suite of the Gateway API 1.6.1, and what came of them.
-` + "`make conformance`" + ` runs those that pass: a real kube-apiserver, the hub, an Envoy for each Gateway.
-The hub writes the status of objects; the test does the work of the controllers that make
-pods and load balancers. This page is written by a test; do not edit it.
+` + "`make conformance`" + ` runs those that pass: a real kube-apiserver, the hub, an Envoy for each Gateway
+and beside each pod of the mesh. The hub writes the status of objects; the test does the work of the
+controllers that make pods and load balancers, and of the kubelet. This page is written by a test; do not edit it.
 
 ## Features
 

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/gateway-api/conformance/tests"
 	"sigs.k8s.io/gateway-api/conformance/utils/config"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
-	known "sigs.k8s.io/gateway-api/pkg/features"
 )
 
 var (
@@ -60,7 +59,6 @@ func (r *rig) suite(t *testing.T) *suite.ConformanceTestSuite {
 	s, err := suite.NewConformanceTestSuite(suite.ConformanceOptions{
 		ConfigurableOptions: suite.ConfigurableOptions{
 			GatewayClassName: class, CleanupTestResources: true, EnableAllSupportedFeatures: true, AllowCRDsMismatch: true, TimeoutConfig: limits,
-			ExemptFeatures: []known.FeatureName{known.SupportMesh},
 		},
 		Client: r.client, Clientset: set, RestConfig: r.access, ManifestFS: []fs.FS{&conformance.Manifests},
 	})
@@ -74,8 +72,9 @@ func (r *rig) suite(t *testing.T) *suite.ConformanceTestSuite {
 func (r *rig) control(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	proxies := &gateways{rig: r, running: map[string]string{}, exposed: map[string]bool{}}
+	node := startKubelet(r)
 	parts := []interface{ sync(context.Context) error }{
-		&pods{rig: r, running: map[string]pod{}, written: map[string]bool{}}, proxies,
+		&pods{rig: r, kubelet: node, running: map[string]pod{}, written: map[string]bool{}}, proxies, node,
 	}
 	done := make(chan struct{})
 	go func() {

@@ -74,18 +74,23 @@ const nameLabel = "gateway.networking.k8s.io/gateway-name"
 func (g *gateways) start(namespace, name string) (string, error) {
 	place := testbed.NewNamespace(g.t, name)
 	address := place.Join(g.pods, g.next())
-	built, err := bootstrap.Build(bootstrap.Options{
-		Kind: bootstrap.Gateway, Name: name, Namespace: namespace, Cluster: "c1", Addresses: []netip.Addr{address},
-		Labels: map[string]string{nameLabel: name},
-		Hub:    bootstrap.Endpoint{Path: strings.TrimPrefix(g.hub.XDS, "unix:")},
+	err := g.proxy(place, bootstrap.Options{
+		Kind: bootstrap.Gateway, Name: name, Namespace: namespace, Addresses: []netip.Addr{address}, Labels: map[string]string{nameLabel: name},
 	})
+	return address.String(), err
+}
+
+// proxy runs an Envoy of the hub.
+func (r *rig) proxy(place *testbed.Namespace, o bootstrap.Options) error {
+	o.Cluster, o.Hub = "c1", bootstrap.Endpoint{Path: strings.TrimPrefix(r.hub.XDS, "unix:")}
+	built, err := bootstrap.Build(o)
 	if err != nil {
-		return "", fmt.Errorf("the proxy of %s/%s: %w", namespace, name, err)
+		return fmt.Errorf("the proxy of %s/%s: %w", o.Namespace, o.Name, err)
 	}
 	config, err := bootstrap.YAML(built)
 	if err != nil {
-		return "", err
+		return err
 	}
-	testbed.StartEnvoy(g.t, testbed.EnvoyOptions{Name: name, Namespace: place, Config: config})
-	return address.String(), nil
+	testbed.StartEnvoy(r.t, testbed.EnvoyOptions{Name: o.Name, Namespace: place, Config: config})
+	return nil
 }

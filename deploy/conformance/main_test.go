@@ -31,11 +31,14 @@ func run(m *testing.M) int {
 	return testbed.Isolate(m, func() error { return build(dir) })
 }
 
-// build builds the hub and the echo server of the suite.
+// build builds the hub, and what the pods of the suite run.
 func build(dir string) error {
+	const istios = "istio.io/istio/pkg/test/echo/cmd/"
 	for _, p := range []struct{ from, path string }{
 		{"../..", "isthmus.dev/isthmus/cmd/isthmus"},
 		{".", "sigs.k8s.io/gateway-api/conformance/echo-basic"},
+		{"echo", istios + "server"},
+		{"echo", istios + "client"},
 	} {
 		cmd := exec.Command("go", "build", "-o", dir, p.path)
 		cmd.Dir = p.from

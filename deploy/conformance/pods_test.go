@@ -2,7 +2,9 @@ package conformance
 
 import (
 	"context"
+	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -14,12 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/xds/bootstrap"
 )
 
 // pods runs the suite's echo server for each Deployment, and writes the EndpointSlices of
 // the Services that select it.
 type pods struct {
 	*rig
+	kubelet *kubelet
 	running map[string]pod // by NAMESPACE/NAME of the Deployment
 	written map[string]bool
 }
@@ -52,13 +56,23 @@ func (p *pods) sync(ctx context.Context) error {
 	return nil
 }
 
-// start runs the pod of a Deployment once what it mounts exists.
+// start runs the pod of a Deployment.
 func (p *pods) start(ctx context.Context, d *apps.Deployment) error {
-	name := d.Namespace + "/" + d.Name
-	c := d.Spec.Template.Spec.Containers[0]
-	if _, runs := p.running[name]; runs || !strings.Contains(c.Image, "/echo-basic:") {
+	if _, runs := p.running[d.Namespace+"/"+d.Name]; runs {
 		return nil
 	}
+	switch image := d.Spec.Template.Spec.Containers[0].Image; {
+	case strings.Contains(image, "/echo-basic:"):
+		return p.startBasic(ctx, d)
+	case strings.Contains(image, "/echo-advanced:"):
+		return p.startMeshed(ctx, d)
+	}
+	return nil
+}
+
+// startBasic runs the pod of a Deployment once what it mounts exists.
+func (p *pods) startBasic(ctx context.Context, d *apps.Deployment) error {
+	c := d.Spec.Template.Spec.Containers[0]
 	dir := p.t.TempDir()
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		ready, err := p.mount(ctx, d.Namespace, v, dir)
@@ -66,7 +80,7 @@ func (p *pods) start(ctx context.Context, d *apps.Deployment) error {
 			return err
 		}
 	}
-	env := []string{"POD_NAME=" + d.Name + "-0-0", "NAMESPACE=" + d.Namespace}
+	env := []string{"POD_NAME=" + podOf(d), "NAMESPACE=" + d.Namespace}
 	for _, e := range c.Env {
 		if e.ValueFrom == nil {
 			value := e.Value
@@ -77,16 +91,56 @@ func (p *pods) start(ctx context.Context, d *apps.Deployment) error {
 		}
 	}
 	place := testbed.NewNamespace(p.t, d.Name)
-	at := pod{place.Join(p.pods, p.next()).String(), d.Spec.Template.Labels}
-	testbed.StartProgram(p.t, testbed.ProgramOptions{Name: d.Name, Path: program("echo-basic"), Env: env, Namespace: place})
-	p.running[name] = at
-	return p.record(ctx, d, at)
+	address := place.Join(p.pods, p.next())
+	return p.record(ctx, d, address, place, testbed.ProgramOptions{Path: program("echo-basic"), Env: env})
 }
 
-// record writes the Pod of a Deployment, which is ready.
-func (p *pods) record(ctx context.Context, d *apps.Deployment, at pod) error {
-	o := &core.Pod{ObjectMeta: v1.ObjectMeta{Name: d.Name + "-0-0", Namespace: d.Namespace, Labels: at.labels}, Spec: d.Spec.Template.Spec}
-	o.Spec.NodeName = "node-1"
+// withName runs a program as on a host of a name: NAME PROGRAM ARGUMENTS.
+const withName = `echo "$1" > /proc/sys/kernel/hostname && shift && exec "$@"`
+
+// startMeshed runs the pod of a Deployment with a sidecar.
+func (p *pods) startMeshed(ctx context.Context, d *apps.Deployment) error {
+	place := testbed.NewNamespace(p.t, d.Name)
+	address := place.Join(p.pods, p.next())
+	place.Capture(testbed.ProxyUID)
+	err := p.proxy(place, bootstrap.Options{
+		Kind: bootstrap.Sidecar, Name: podOf(d), Namespace: d.Namespace, Addresses: []netip.Addr{address}, Labels: d.Spec.Template.Labels,
+	})
+	if err != nil {
+		return err
+	}
+	dir := p.t.TempDir()
+	cert, key := testbed.NewAuthority(p.t, "echo").Issue(testbed.Subject{Name: d.Name, Hosts: []string{d.Name}})
+	for name, content := range map[string][]byte{"cert.crt": cert, "cert.key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		return err
+	}
+	args := []string{"-u", "/bin/sh", "-c", withName, "sh", podOf(d), program("server")}
+	for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
+		args = append(args, strings.Replace(arg, "=/", "="+dir+"/", 1)) // of files
+	}
+	return p.record(ctx, d, address, place, testbed.ProgramOptions{Path: unshare, Args: args})
+}
+
+// podOf is the name of the only pod of a Deployment.
+func podOf(d *apps.Deployment) string { return d.Name + "-0-0" }
+
+// record runs the program of a pod, and writes the Pod, which is ready.
+func (p *pods) record(ctx context.Context, d *apps.Deployment, address netip.Addr, place *testbed.Namespace,
+	run testbed.ProgramOptions,
+) error {
+	run.Name, run.Namespace = d.Name, place
+	c := &container{place: place, program: testbed.StartProgram(p.t, run)}
+	p.kubelet.add(d.Namespace, podOf(d), c)
+	at := pod{address.String(), d.Spec.Template.Labels}
+	p.running[d.Namespace+"/"+d.Name] = at
+	o := &core.Pod{ObjectMeta: v1.ObjectMeta{Name: podOf(d), Namespace: d.Namespace, Labels: at.labels}, Spec: d.Spec.Template.Spec}
+	o.Spec.NodeName = node
 	if err := p.client.Create(ctx, o); err != nil {
 		return client.IgnoreAlreadyExists(err)
 	}
