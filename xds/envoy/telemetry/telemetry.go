@@ -1,4 +1,4 @@
-// Package telemetry has proxies log and trace what Telemetry objects say.
+// Package telemetry has proxies log, count and trace what Telemetry objects say.
 package telemetry
 
 import (
