@@ -123,6 +123,7 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 .PHONY: bench
 bench: build tools ## Measure what the hub costs, as ratios within one run.
 	@go run ./deploy/bench
+	@go test ./graph -run '^$$' -bench R102 -benchtime 1x
 
 .PHONY: lint
 lint: ## Check style, and that generated files are as their sources say.

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/graph/model"
@@ -56,15 +57,27 @@ func (m mutation) RotateCertificateAuthority(ctx context.Context,
 	return model.RotateCertificateAuthorityPayload{CertificateAuthority: &now, UserErrors: model.UserErrors(errs)}, shown(err)
 }
 
-// TrustRoots are the roots that name the cluster.
-func (r clusterResolver) TrustRoots(ctx context.Context, of *model.Cluster) ([]model.TrustRoot, error) {
-	all := []model.TrustRoot{}
-	for _, bundle := range shownAuthority(ctx, r.resolver).Bundles {
+// namedRoots are the trusted roots by the clusters that they name: read once in an operation, when a field first asks, however many
+// clusters then ask.
+type namedRoots struct {
+	once sync.Once
+	of   map[string][]model.TrustRoot
+}
+
+func (n *namedRoots) read(of model.CertificateAuthority) {
+	n.of = map[string][]model.TrustRoot{}
+	for _, bundle := range of.Bundles {
 		for _, root := range bundle.Roots {
-			if slices.Contains(root.ClusterIDs, of.ClusterID()) {
-				all = append(all, root)
+			for _, id := range root.ClusterIDs {
+				n.of[id] = append(n.of[id], root)
 			}
 		}
 	}
-	return all, nil
+}
+
+// TrustRoots are the roots that name the cluster.
+func (r clusterResolver) TrustRoots(ctx context.Context, of *model.Cluster) ([]model.TrustRoot, error) {
+	roots := seen(ctx).roots
+	roots.once.Do(func() { roots.read(shownAuthority(ctx, r.resolver)) })
+	return append([]model.TrustRoot{}, roots.of[of.ClusterID()]...), nil
 }

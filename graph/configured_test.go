@@ -46,10 +46,11 @@ var routeKinds = []federation.Kind{
 	federation.ClusterKind,
 	federation.NetworkKind,
 	federation.DrainKind,
+	federation.GatewayKind,
 }
 
 // newConfigured makes it; change may alter the options.
-func newConfigured(t *testing.T, change func(*graph.Options)) configured {
+func newConfigured(t testing.TB, change func(*graph.Options)) configured {
 	t.Helper()
 	c := configured{mesh: federation.NewAggregate(nil), engine: &engine{store: memory.New(routeKinds...)}}
 	file := configSource{kinds: routeKinds, objects: []*config.Object{

@@ -86,6 +86,11 @@ func TestOperationsCostWhatTheyTake(t *testing.T) {
 			query: `{networks(first: 500) { nodes { endpoints(first: 10, filter: {health: HEALTHY}) { totalCount } services(first: 5) { totalCount } } } }`,
 		},
 		"U61 endpoints by their health, often": {query: times(20, `endpoints(first: 400, filter: {health: HEALTHY}) { nodes { address } }`), tooMuch: true},
+		"R102 services of a page of objects":   {query: "{configObjects(first: 500) { nodes { services(first: 20) { nodes { hostname } } } } }"},
+		"R102 roots of all clusters":           {query: times(10, "clusters(first: 500) { nodes { trustRoots { fingerprint } } }")},
+		"R102 proxies of the endpoints of a page of services": {
+			query: "{services(first: 100) { nodes { endpoints(first: 20) { nodes { proxies(first: 3) { nodes { nodeID } } } } } } }",
+		},
 		"clusters of ports": {
 			query: `{services(first: 500) { nodes { ports { names { cluster { clusterID } } clusters { clusterID } }
 				conflicts { clusters { clusterID } } } } }`,

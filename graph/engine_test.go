@@ -172,7 +172,7 @@ func (s configSource) Run(ctx context.Context, to config.Sink) error {
 	return ctx.Err()
 }
 
-func stored(t *testing.T, manifest string) *config.Object {
+func stored(t testing.TB, manifest string) *config.Object {
 	t.Helper()
 	change, err := object(apply.File{}, manifest)
 	if err != nil {
@@ -183,7 +183,7 @@ func stored(t *testing.T, manifest string) *config.Object {
 }
 
 // run runs until the test ends.
-func run(t *testing.T, runner interface{ Run(context.Context) error }) {
+func run(t testing.TB, runner interface{ Run(context.Context) error }) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

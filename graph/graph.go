@@ -116,6 +116,8 @@ type view struct {
 	drains   func() map[federation.ObjectKey]federation.DrainProgress
 	members  *members
 	networks func() map[federation.NetworkID]*networkMembers
+	named    func() *namedServices
+	roots    *namedRoots
 	isEvent  bool // of a subscription, which does not read the store
 	// Bytes that were written, which are bounded: of resources of proxies, and of manifests.
 	resources, manifests *atomic.Int64
@@ -136,12 +138,14 @@ func seen(ctx context.Context) *view { return ctx.Value(viewKey{}).(*atomic.Poin
 func viewOf(o Options) view {
 	seen := view{
 		resources: new(atomic.Int64), manifests: new(atomic.Int64), fleet: sync.OnceValue(o.Fleet.Latest),
+		roots:    &namedRoots{},
 		snapshot: sync.OnceValue(o.Snapshots.Latest),
 		records:  &readRecords{of: revisions{found: map[int64]config.Record{}}, asked: map[int64]bool{}},
 	}
 	latest := seen.snapshot
 	seen.members = membersOf(latest, seen.fleet)
 	seen.networks = sync.OnceValue(func() map[federation.NetworkID]*networkMembers { return networksOf(latest()) })
+	seen.named = sync.OnceValue(func() *namedServices { return servicesByName(latest()) })
 	seen.drains = sync.OnceValue(func() map[federation.ObjectKey]federation.DrainProgress { return federation.DrainsIn(latest()) })
 	if objects := o.Config.Objects; objects != nil {
 		seen.config = sync.OnceValue(objects.Latest)

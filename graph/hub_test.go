@@ -41,7 +41,7 @@ func (counters) Usage(id federation.ClusterID) (federation.Usage, federation.Lim
 
 // hub answers GraphQL by HTTP over a source and a fleet.
 type hub struct {
-	t       *testing.T
+	t       testing.TB
 	source  *source
 	fleet   *fleet.Fleet
 	handler http.Handler
@@ -52,7 +52,7 @@ func newHub(t *testing.T) hub {
 	return hubOver(t, fixture(t), proxies())
 }
 
-func hubOver(t *testing.T, snapshot *federation.Snapshot, all *fleet.Fleet, change ...func(*graph.Options)) hub {
+func hubOver(t testing.TB, snapshot *federation.Snapshot, all *fleet.Fleet, change ...func(*graph.Options)) hub {
 	t.Helper()
 	from := &source{snapshot}
 	options := graph.Options{
@@ -67,7 +67,7 @@ func hubOver(t *testing.T, snapshot *federation.Snapshot, all *fleet.Fleet, chan
 	return h
 }
 
-func hubWith(t *testing.T, options graph.Options) hub {
+func hubWith(t testing.TB, options graph.Options) hub {
 	t.Helper()
 	return hub{t: t, handler: transport.New(graph.New(options), transport.Options{Log: slog.New(slog.DiscardHandler)})}
 }

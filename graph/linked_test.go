@@ -84,7 +84,7 @@ func TestU90NamesHaveTheirObjects(t *testing.T) {
 const meshVersion = "apiVersion: isthmus.dev/v1\nkind: "
 
 // linked is a hub with clusters, networks, a Drain and routes, all of which lead to others.
-func linked(t *testing.T) configured {
+func linked(t testing.TB) configured {
 	t.Helper()
 	c := newConfigured(t, func(o *graph.Options) {
 		o.Fleet, o.Authority = proxies(), &rotating{}

@@ -15,7 +15,7 @@ import (
 	"isthmus.dev/isthmus/graph"
 )
 
-func publicSchema(t *testing.T) *ast.Schema {
+func publicSchema(t testing.TB) *ast.Schema {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "schema.graphql"))
 	if err != nil {

@@ -208,6 +208,7 @@ type ComplexityRoot struct {
 		Name           func(childComplexity int) int
 		Namespace      func(childComplexity int) int
 		Revision       func(childComplexity int) int
+		Services       func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Set            func(childComplexity int) int
 		Source         func(childComplexity int) int
 		SourceName     func(childComplexity int) int
@@ -1591,6 +1592,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ConfigObject.Revision(childComplexity), true
+	case "ConfigObject.services":
+		if e.ComplexityRoot.ConfigObject.Services == nil {
+			break
+		}
+
+		args, err := ec.field_ConfigObject_services_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.ConfigObject.Services(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "ConfigObject.set":
 		if e.ComplexityRoot.ConfigObject.Set == nil {
 			break
@@ -6532,6 +6544,17 @@ type ConfigObject implements Node {
     "Items before this cursor."
     before: String
   ): ConfigObjectRevisionConnection
+  "The services whose hostnames it names, directly or by a wildcard. Those of a Gateway are the services that objects bound to it name, and those of a Drain the services that it drains. By hostname and namespace. The default page size is 50."
+  services(
+    "The number of items from the start, 1 to 500."
+    first: Int
+    "Items after this cursor."
+    after: String
+    "The number of items from the end, 1 to 500."
+    last: Int
+    "Items before this cursor."
+    before: String
+  ): ServiceConnection!
 }
 
 "An object that is not used because a source with higher precedence has it, too."
@@ -7648,6 +7671,8 @@ func (ec *executionContext) childFields_ConfigObject(ctx context.Context, field 
 		return ec.fieldContext_ConfigObject_status(ctx, field)
 	case "history":
 		return ec.fieldContext_ConfigObject_history(ctx, field)
+	case "services":
+		return ec.fieldContext_ConfigObject_services(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ConfigObject", field.Name)
 }

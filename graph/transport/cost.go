@@ -111,16 +111,17 @@ var weights = map[string]int{
 	// An operation reads each revision once, those of a page together. In the worst case, they are far apart, and large.
 	"ConfigObject.configRevision": 60, "ConfigObjectRevision.configRevision": 60,
 	// Objects are looked up by the hostname and its wildcards among all kinds; services by the beginnings of hostnames.
-	"Service.configObjects": 8, "Problem.configObject": 2, "Problem.service": 20, "Cluster.trustRoots": 8,
+	// The services of the names of an object are merged.
+	"Service.configObjects": 8, "ConfigObject.services": 4, "Problem.service": 1,
 }
 
 // once are what fields cost beside that the first time in an operation, however often it asks for
-// them: a look at all proxies. With an argument, each field of the document costs it once: every
+// them: a look at all proxies, services or trusted roots. With an argument, each field of the document costs it once: every
 // group of proxies is filtered once by the same filter. A proxy is in one group, or in that of
 // each of its services.
 var once = map[string]int{
 	"Network.services": 450, "Network.endpoints": 450, "Network.endpoints(filter)": 500, "Cluster.endpoints(filter)": 600,
-	"Cluster.proxies": 100, "Service.proxies": 800, "Endpoint.proxies": 800,
+	"ConfigObject.services": 250, "Cluster.trustRoots": 250, "Cluster.proxies": 100, "Service.proxies": 2700, "Endpoint.proxies": 3200,
 	"Cluster.proxies(filter)": 200, "Network.proxies(filter)": 200, "Service.proxies(filter)": 200,
 	"Endpoint.proxies(filter)": 200, networksOfProxies: 1900,
 }
