@@ -36,6 +36,7 @@ metadata: {name: a, namespace: shop}, spec: {hosts: a, http: [{route: [{destinat
 		"cluster dettach c1":      {cmdutil.ExitUsage, `unknown command "dettach" of "isthmus cluster" (did you mean "detach"?)`},
 		"ca rotat":                {cmdutil.ExitUsage, `did you mean "rotate"?`},
 		"apply web.yaml":          {cmdutil.ExitUsage, "name files with -f"},
+		"apply -f a --wait acked": {cmdutil.ExitUsage, `accepts no argument "acked"; if it is the value of --wait, write --wait=acked`}, // U87
 		"get vs --namespcae shop": {cmdutil.ExitUsage, `unknown flag: --namespcae (did you mean "--namespace"?)`},
 		"get vs -A -l team=checkout": {
 			cmdutil.ExitDone,

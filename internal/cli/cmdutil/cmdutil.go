@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The exit codes of every command.
@@ -59,12 +60,26 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	case cmd.HasSubCommands() && cmd.HasParent():
 		return Usagef("unknown command %q of %q%s; see %q", args[0], cmd.CommandPath(), DidYouMean(args[0], commandNames(cmd)),
 			cmd.CommandPath()+" --help")
+	case valueApart(cmd) != "":
+		flag := valueApart(cmd)
+		return Usagef("%q accepts no argument %q; if it is the value of --%s, write --%s=%s; see %q", cmd.CommandPath(), args[0], flag, flag, args[0],
+			cmd.CommandPath()+" --help")
 	case cmd.Flags().Lookup("filename") != nil:
 		return Usagef("%q accepts no argument %q; name files with -f; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
 	case cmd.HasParent():
 		return Usagef("%q accepts no argument %q; see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
 	}
 	return Usagef("unknown command %q%s; see %q", args[0], DidYouMean(args[0], commandNames(cmd)), cmd.CommandPath()+" --help")
+}
+
+// valueApart is the flag whose value an argument may be: one that was given, needs no value, and has the one that it then has.
+func valueApart(cmd *cobra.Command) (name string) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.NoOptDefVal != "" && f.Value.String() == f.NoOptDefVal {
+			name = f.Name
+		}
+	})
+	return name
 }
 
 // Failed is a command that told on standard error what is wrong; the error is the
