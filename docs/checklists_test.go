@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 )
@@ -27,13 +28,14 @@ var checkLists = []struct {
 }
 
 // afterLists generates code, compiles and tests. All lists are followed in one copy of
-// the tree, because compiling it is what costs time.
+// the tree, because compiling it is what costs time. With -short, no test starts a real program: for a test of the guide, the copy
+// would compile and link the hub once more.
 var afterLists = [][]string{
 	{"generate", "./graph"},
 	{"build", "./graph/...", "./internal/hub"},
 	{"test", "-vet=off", "./registries/fixed", "./xds/envoy/runtime", "./internal/hub/kinds"},
 	{"test", "-vet=off", "./xds/envoy", "./internal/hub/clusters", "-run", "^TestG76"},
-	{"test", "-vet=off", ".", "./docs", "-run", "^Test(ImportsFollowTheTable$|NoImportRunsUp$|K8[2-5]|.*(Kind|GraphQL|Node))"},
+	{"test", "-vet=off", "-short", ".", "./docs", "-run", "^Test(ImportsFollowTheTable$|NoImportRunsUp$|K8[2-5]|.*(Kind|GraphQL|Node))"},
 }
 
 // unoptimised is how make test-unit compiles our packages: it takes about half of the time.
@@ -185,6 +187,10 @@ func isDocument(file string) bool {
 
 func runIn(t *testing.T, dir, name string, arguments ...string) {
 	t.Helper()
+	began := time.Now()
+	defer func() {
+		t.Logf("%s %s: %s", name, strings.Join(arguments, " "), time.Since(began).Round(100*time.Millisecond))
+	}()
 	cmd := exec.Command(name, arguments...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), append(testbed.Shared(), unoptimised)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
