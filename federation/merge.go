@@ -124,7 +124,8 @@ func (m *merger) addPorts(key ShardKey, ports []Port) {
 		}
 		if i < 0 {
 			m.svc.Ports = append(m.svc.Ports, ServicePort{
-				Name: p.Name, Number: p.Number, Protocol: p.Protocol, Undeclared: p.Undeclared, Declared: []PortDeclaration{d},
+				Name: p.Name, Number: p.Number, Protocol: p.Protocol, Undeclared: p.Undeclared, Target: p.Target,
+				Declared: []PortDeclaration{d},
 			})
 			continue
 		}
@@ -297,7 +298,7 @@ func conflictsEqual(a, b Conflict) bool {
 func specsEqual(old, now *Service) bool {
 	ports := slices.EqualFunc(old.Ports, now.Ports, func(a, b ServicePort) bool {
 		return a.Name == b.Name && a.Number == b.Number && a.Protocol == b.Protocol && a.Undeclared == b.Undeclared &&
-			slices.Equal(a.Declared, b.Declared)
+			a.Target == b.Target && slices.Equal(a.Declared, b.Declared)
 	})
 	vips := old.ClusterVIPs.equal(now.ClusterVIPs)
 	shards := old.Shards.equal(now.Shards, (*Shard).specEqual)

@@ -97,6 +97,9 @@ type Port struct {
 	// Undeclared reports that nothing says what the port speaks: it counts as TCP, and
 	// proxies may detect HTTP.
 	Undeclared bool `json:"undeclared,omitempty"`
+	// Target is the port of the address that callers dialed to which connections go
+	// (Passthrough); 0: the port that they dialed. Of other services, endpoints say it.
+	Target uint16 `json:"target,omitempty"`
 }
 
 func comparePorts(a, b Port) int {
@@ -113,13 +116,14 @@ type PortDeclaration struct {
 }
 
 // ServicePort is a port of a merged service: the union over the registries by
-// transport and number. Name, Protocol and Undeclared are decided by precedence. Traffic to
+// transport and number. Name, Protocol, Undeclared and Target are decided by precedence. Traffic to
 // the port goes only to clusters in Declared.
 type ServicePort struct {
 	Name       string
 	Number     uint16
 	Protocol   Protocol
 	Undeclared bool              // as of Port, for the registry that decides about Protocol
+	Target     uint16            // the same
 	Declared   []PortDeclaration // in order of precedence
 }
 

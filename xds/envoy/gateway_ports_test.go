@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/federationtest"
 	"isthmus.dev/isthmus/xds/envoy"
 )
 
@@ -108,6 +109,27 @@ func TestK86GatewaysServePortsOfSidecars(t *testing.T) {
 			served := len(beside) == 0 || port != 15021 && port != 15090
 			if served != (r.Err == nil && r.Status == 200) {
 				t.Errorf("%s with %v answers at port %d with %d %v; served: want %t", address, beside, port, r.Status, r.Err, served)
+			}
+		}
+	}
+}
+
+// TestK86ListenersOfTheGatewayAPIAtPortsOfSidecars: the same is true of listeners of Gateways and ListenerSets of the Gateway API.
+func TestK86ListenersOfTheGatewayAPIAtPortsOfSidecars(t *testing.T) {
+	s := federationtest.Load(t, "../../federation/testdata/scenarios/gatewayapi/ports-of-agents.txtar")
+	network := testbed.NewNetwork(t, "pods", "10.0.0.0/24")
+	caller, _ := pod(t, network, "10.0.0.20", nil)
+	for name, reserved := range map[string][]int{"plain": nil, "beside-agent": {15021, 15090}} {
+		at := slices.IndexFunc(s.Proxies, func(p federationtest.Proxy) bool { return p.Name == name })
+		node := nodeOf(t, s.Proxies[at])
+		address := strings.Split(s.Proxies[at].ID, "~")[1]
+		ns := testbed.NewNamespace(t, name)
+		ns.Join(network, address)
+		testbed.StartEnvoy(t, testbed.EnvoyOptions{Name: name, Config: sidecarConfig(t, node, s.Snapshot()), Namespace: ns}).WaitReady(time.Minute)
+		for _, port := range []int{80, 15001, 15006, 15008, 15021, 15053, 15090} {
+			r := caller.Get(fmt.Sprintf("http://%s:%d/", address, port), "Host", "www.example.com")
+			if served := !slices.Contains(reserved, port); served != (r.Err == nil && r.Status == 302) {
+				t.Errorf("%s answers at port %d with %d %v; served: want %t", name, port, r.Status, r.Err, served)
 			}
 		}
 	}

@@ -1,7 +1,9 @@
 package external_test
 
 import (
+	"maps"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"isthmus.dev/isthmus/federation"
@@ -53,5 +55,32 @@ func TestG102DefaultsOfServiceEntries(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("without %s, the service has %v, want %v", c.field, c.got, c.want)
 		}
+	}
+}
+
+// TestG108TargetPortsOfOriginalDestinations: with the resolution NONE, a port has the target port that the entry names, and
+// that of an older entry stays. Endpoints have it with every other resolution.
+func TestG108TargetPortsOfOriginalDestinations(t *testing.T) {
+	const none = "{hosts: [api.example.com], resolution: NONE, ports: [{number: 80, name: http, targetPort: 8080}, {number: 81, name: same, targetPort: 81}, {number: 82, name: dialed}]}"
+	const static = "{hosts: [static.example.com], resolution: STATIC, ports: [{number: 80, name: http, targetPort: 8080}], endpoints: [{address: 192.0.2.1}]}"
+	const later = "{hosts: [api.example.com], resolution: NONE, ports: [{number: 80, name: other, targetPort: 9090}, {number: 83, name: more, targetPort: 8083}]}"
+	shards, problems := external.Services([]external.Entry{
+		entry(t, "api", 0, none), entry(t, "later", 1, later), entry(t, "static", 0, static),
+	}, nil)
+	if got := codes(problems); len(got) != 1 || !strings.HasPrefix(got[0], "DECIDED_BY_OLDER") {
+		t.Errorf("the problems are %q", got)
+	}
+	targets := func(host string) map[uint16]uint16 {
+		out := map[uint16]uint16{}
+		for _, p := range shards[shop(host)].Ports {
+			out[p.Number] = p.Target
+		}
+		return out
+	}
+	if got, want := targets("api.example.com"), (map[uint16]uint16{80: 8080, 81: 81, 82: 0, 83: 8083}); !maps.Equal(got, want) {
+		t.Errorf("the target ports are %v, want %v", got, want)
+	}
+	if got := targets("static.example.com"); got[80] != 0 || shards[shop("static.example.com")].Endpoints[0].Ports[0].Number != 8080 {
+		t.Errorf("with endpoints, the target ports are %v", got)
 	}
 }

@@ -171,12 +171,16 @@ func (r *Reading) readPorts(in []*networking.ServicePort, n *objectProblems) {
 			n.Add(codeReserved, at("spec.ports", i)+".number", "sidecars, or Istio's agents beside them, listen at port %d themselves: "+
 				"what is sent to it there is not routed; use another port", number)
 		}
-		r.ports = append(r.ports, federation.Port{Name: p.GetName(), Number: number, Protocol: protocol, Undeclared: undeclared})
 		target, ok := federation.PortNumber(cmp.Or(r.targetOf(p), p.GetNumber()))
 		if !ok {
 			target = number
 			n.Add(codePort, at("spec.ports", i)+".targetPort", "%d is not a port number; %d is used", p.GetTargetPort(), number)
 		}
+		port := federation.Port{Name: p.GetName(), Number: number, Protocol: protocol, Undeclared: undeclared}
+		if r.resolution == federation.Passthrough && p.GetTargetPort() != 0 {
+			port.Target = target // also if it is the number: a route of another port may lead here
+		}
+		r.ports = append(r.ports, port)
 		r.served = append(r.served, federation.EndpointPort{Name: p.GetName(), Number: target})
 	}
 }

@@ -49,6 +49,8 @@ type listener struct {
 	roots      string // the Secret with the authorities of clients
 	inline     string // these authorities themselves, PEM; without any, clients need no certificate
 	insecure   bool   // clients pass without a certificate that these authorities signed
+	mode       string // of TLS, by an option; empty: what the authorities of clients come to
+	suites     []any  // of ciphers, by an option
 }
 
 // serves reports whether the class is one of the hub's. Without a class, exists is false.
@@ -148,9 +150,7 @@ func (g *gatewayView) listener(r *federation.Reader, in gateway.Listener, i int,
 	if l.Hostname != nil && *l.Hostname != "" {
 		l.host = strings.ToLower(string(*l.Hostname))
 	}
-	if l.TLS != nil && len(l.TLS.Options) > 0 {
-		l.notes.unsupported(l.field+".tls.options", kind.NoTLSOptions)
-	}
+	l.readOptions()
 	switch l.Protocol {
 	case gateway.HTTPProtocolType:
 		l.kinds = []string{federation.GatewayAPI.HTTPRoute.Name, federation.GatewayAPI.GRPCRoute.Name}
@@ -210,6 +210,12 @@ func (l *listener) narrowKinds() {
 
 // readTLS reads the certificates of a listener that ends TLS.
 func (g *gatewayView) readTLS(r *federation.Reader, l *listener) {
+	if l.mode == modeOfMesh {
+		if len(l.TLS.CertificateRefs) > 0 {
+			l.notes.unsupported(l.field+".tls.certificateRefs", "the certificates of the mesh are used, because of the mode %s", modeOfMesh)
+		}
+		return
+	}
 	if l.TLS == nil || len(l.TLS.CertificateRefs) == 0 {
 		l.faults.add(resolved, string(gateway.ListenerReasonInvalidCertificateRef), l.field+".tls.certificateRefs",
 			"the listener names no certificate; nothing listens")
@@ -354,10 +360,18 @@ func (l *listener) secrets(own string) (all []Secret) {
 	for _, name := range l.names {
 		all = append(all, Secret{Namespace: from, Name: name, Granted: from != own})
 	}
-	if l.roots != "" {
-		all = append(all, Secret{Namespace: from, Name: l.roots, Authorities: true, Granted: from != own})
+	if roots := l.authorities(); roots != "" {
+		all = append(all, Secret{Namespace: from, Name: roots, Authorities: true, Granted: from != own})
 	}
 	return all
+}
+
+// authorities is the Secret with the authorities of clients; "": they are not in one.
+func (l *listener) authorities() string {
+	if l.roots == "" && l.inline == "" && l.mode != "" && len(l.names) > 0 {
+		return l.names[0]
+	}
+	return l.roots
 }
 
 // unprogrammed is the reason that nothing listens: the conflict of the listener, if it has one.

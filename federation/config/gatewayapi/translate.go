@@ -224,8 +224,11 @@ func (g *gatewayView) server(l *listener, host string) *config.Object {
 	return o
 }
 
-// serverTLS are the certificates of a listener that ends TLS.
+// serverTLS is how a listener ends TLS, and with which certificates.
 func (l *listener) serverTLS() object {
+	if l.mode == modeOfMesh {
+		return l.asOptionsSay(object{})
+	}
 	tls := object{"mode": "SIMPLE", "credentialName": l.names[0]}
 	if len(l.names) > 1 {
 		tls = object{"mode": "SIMPLE", "credentialNames": l.names}
@@ -239,7 +242,7 @@ func (l *listener) serverTLS() object {
 	if l.insecure {
 		tls["mode"], tls["insecureSkipVerify"] = "OPTIONAL_MUTUAL", true
 	}
-	return tls
+	return l.asOptionsSay(tls)
 }
 
 func (g *gatewayView) serverName(l *listener, host string) string {

@@ -13,7 +13,7 @@ import (
 // NoClassParameters, NoTLSOptions, NoDefaultGateways and NoPersistence are why fields of objects of the Gateway API have no effect.
 const (
 	NoClassParameters = "the hub deploys no proxies, and its classes have no parameters"
-	NoTLSOptions      = "options of TLS are not supported"
+	NoTLSOptions      = "options of TLS are those of implementations, and the hub does not have this one"
 	NoDefaultGateways = "default Gateways are not supported; name the Gateway in parentRefs"
 	NoPersistence     = "session persistence is not supported; use consistentHash of a DestinationRule"
 )

@@ -68,11 +68,6 @@ func ServiceEntry(namespace string, e *api.ServiceEntry) []Problem {
 	found = append(found, each(at.field("hosts"), e.GetHosts(), partialWildcard)...)
 	found = append(found, texts(at.field("addresses"), e.GetAddresses(), func(text string) string { return entryAddress(e, text) })...)
 	found = append(found, each(at.field("ports"), e.GetPorts(), by(servicePortRules))...)
-	found = append(found, each(at.field("ports"), e.GetPorts(), func(at path, p *api.ServicePort) []Problem {
-		return problem(at.field("targetPort"), NoEffect, when(e.GetResolution() == api.ServiceEntry_NONE && p.GetTargetPort() != 0 &&
-			p.GetTargetPort() != p.GetNumber(),
-			"with resolution NONE connections go to the port that the client dialed: remove targetPort, or write resolution DNS"))
-	})...)
 	found = append(found, optional(at.field("workloadSelector"), e.GetWorkloadSelector(), workloadSelector)...)
 	found = append(found, exportToOfService(namespace, at.field("exportTo"), e.GetExportTo())...)
 	found = append(found, texts(at.field("subjectAltNames"), e.GetSubjectAltNames(),

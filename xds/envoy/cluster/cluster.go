@@ -138,6 +138,11 @@ func setDiscovery(v *facet.View, c *clusterv3.Cluster, d destination.Destination
 	if d.Passthrough() {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
 		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+		if target := d.Port.Target; target != 0 && d.Service.Resolution == federation.Passthrough {
+			c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{
+				UpstreamPortOverride: wrapperspb.UInt32(uint32(target)),
+			}}
+		}
 		return
 	}
 	setPanicThreshold(c, d)

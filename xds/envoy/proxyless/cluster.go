@@ -21,6 +21,7 @@ import (
 	"isthmus.dev/isthmus/xds/envoy/endpoint"
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/resource"
+	"isthmus.dev/isthmus/xds/envoy/service"
 )
 
 // StaticCluster is where requests go that have no destination.
@@ -47,6 +48,7 @@ func Cluster(v *facet.View, name string) proto.Message {
 		c.GetCircuitBreakers().GetThresholds()[0].MaxRequests.Value = uint32(limit)
 	}
 	setGRPCBalancing(v, c, d)
+	reportUnlisted(v, d)
 	reportNotInGRPC(v, d)
 	if !byDNS(d) {
 		return c
@@ -140,6 +142,18 @@ func reportNotInGRPC(v *facet.View, d destination.Destination) {
 			v.LeaveOut(notInGRPC(d, part.field, part.why))
 		}
 	}
+}
+
+// reportUnlisted reports a service that the client would have to call by an address: it dials hosts.
+func reportUnlisted(v *facet.View, d destination.Destination) {
+	if !service.IsUnlisted(d.Service) {
+		return
+	}
+	why := fmt.Sprintf("gRPC clients dial hosts, and nothing lists the addresses of %s, which has the resolution NONE: calls fail", d.Service.Key)
+	if d.Port.Target != 0 {
+		why += fmt.Sprintf(", and targetPort of port %d has no effect", d.Port.Number)
+	}
+	v.LeaveOut(resource.Reason{Code: resource.ReasonProxyless, Service: d.Service.Key, Message: why + "; write the resolution STATIC or DNS"})
 }
 
 func notInGRPC(d destination.Destination, field, why string) resource.Reason {

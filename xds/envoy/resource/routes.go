@@ -19,11 +19,23 @@ func Everything(name string, route *routev3.Route) *routev3.VirtualHost {
 	return &routev3.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{route}}
 }
 
-// ForwardTo sends every request to the cluster, without a time limit.
+// ForwardTo sends every request to the cluster, without a time limit but that of gRPC calls.
 func ForwardTo(cluster string) *routev3.Route {
-	return &routev3.Route{Match: AnyPath(), Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: durationpb.New(0),
-	}}}
+	action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}
+	LimitTime(action, nil)
+	return &routev3.Route{Match: AnyPath(), Action: &routev3.Route_Route{Route: action}}
+}
+
+// LimitTime has requests take at most that long; nil or 0: as long as they like. A gRPC call ends after the time that
+// its caller has for it (grpc-timeout), if that is less.
+func LimitTime(action *routev3.RouteAction, limit *durationpb.Duration) {
+	if limit.AsDuration() == 0 {
+		action.Timeout = durationpb.New(0)
+		action.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: durationpb.New(0)} // 0: whatever it says
+		return
+	}
+	action.Timeout = limit
+	action.MaxGrpcTimeout = limit //nolint:staticcheck // Envoy ignores the time limit of a route beside what replaces it
 }
 
 // AnyPath matches every request.

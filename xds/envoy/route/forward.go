@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1"
 
@@ -20,10 +19,8 @@ import (
 // ForwardTo sends requests to the destinations of a route. Where its only one does
 // not exist, it answers with 503 and says so. It returns those that exist.
 func (r *Rule) forward(route *routev3.Route, in *networking.HTTPRoute) (targets []target, err error) {
-	action := &routev3.RouteAction{Timeout: in.GetTimeout()}
-	if action.Timeout == nil {
-		action.Timeout = durationpb.New(0)
-	}
+	action := &routev3.RouteAction{}
+	resource.LimitTime(action, in.GetTimeout())
 	destinations := virtualservice.Weighted(in.GetRoute())
 	switch len(destinations) {
 	case 0:
@@ -136,7 +133,21 @@ func (r *Rule) target(d *networking.Destination) (to target, missing string) {
 		return to, fmt.Sprintf("no DestinationRule that this proxy sees gives the destination %s a subset %q", host, d.GetSubset())
 	}
 	to = target{owner, d.GetSubset()}
+	reportUnlisted(r, to)
 	return to, r.unresolved(to)
+}
+
+// reportUnlisted reports a destination of which a gateway knows no address: its clients dialed the gateway.
+func reportUnlisted(r *Rule, to target) {
+	if len(r.Gateways) == 0 || !service.IsUnlisted(to.Service) {
+		return
+	}
+	host := to.Service.Key.Hostname
+	why := fmt.Sprintf("gateways know no address of the destination %s, which has the resolution NONE: what is sent there fails", host)
+	if to.Port.Target != 0 {
+		why += fmt.Sprintf(", and targetPort of port %d has no effect", to.Port.Number)
+	}
+	r.View.LeaveOut(r.missing(why + "; write the resolution STATIC or DNS"))
 }
 
 // Datagrams is where datagrams go: Envoy sends those of a listener to one cluster. Of several

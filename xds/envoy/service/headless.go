@@ -32,6 +32,17 @@ func PodDomains(s *federation.Service) []string {
 	return []string{"*." + host}
 }
 
+// IsUnlisted reports whether nothing lists the addresses of the service: objects of
+// configuration alone declare it, and its callers know where it is (resolution NONE).
+func IsUnlisted(s *federation.Service) bool {
+	for key := range s.Shards.All() {
+		if !key.Provider.OfConfiguration() {
+			return false
+		}
+	}
+	return s.Resolution == federation.Passthrough
+}
+
 // HasPods reports whether a registry of workloads has the service; what ServiceEntries
 // alone declare has no names for its instances.
 func HasPods(s *federation.Service) bool {

@@ -16,7 +16,7 @@ var (
 	}})
 	_ = add(row{kind: federation.GatewayAPI.Gateway, derived: true, table: gatewayAPIGateway()})
 	_ = add(row{kind: federation.GatewayAPI.ListenerSet, derived: true, table: &table{
-		fields: append(listenerFields(), "parentRef"), refused: map[string]string{"listeners.tls.options": kind.NoTLSOptions},
+		fields: append(listenerFields(), "parentRef"),
 	}})
 	_ = add(row{kind: federation.GatewayAPI.ReferenceGrant, derived: true, table: &table{fields: []string{"from", "to"}}})
 	_ = add(row{kind: federation.GatewayAPI.BackendTLSPolicy, derived: true, table: &table{
@@ -38,16 +38,15 @@ func gatewayAPIGateway() *table {
 	return &table{
 		fields: append(listenerFields(), "gatewayClassName", "allowedListeners", "tls.frontend", "tls.backend"),
 		refused: map[string]string{
-			"defaultScope":          kind.NoDefaultGateways,
-			"addresses":             "the hub assigns no addresses; expose the proxies of the Gateway by a Service",
-			"infrastructure":        "the hub deploys no proxies; deploy them with the label " + federation.GatewayLabel,
-			"listeners.tls.options": kind.NoTLSOptions,
+			"defaultScope":   kind.NoDefaultGateways,
+			"addresses":      "the hub assigns no addresses; expose the proxies of the Gateway by a Service",
+			"infrastructure": "the hub deploys no proxies; deploy them with the label " + federation.GatewayLabel,
 		},
 	}
 }
 
 func listenerFields() []string {
-	return below("listeners", "name", "port", "protocol", "hostname", "allowedRoutes", "tls.mode", "tls.certificateRefs")
+	return below("listeners", "name", "port", "protocol", "hostname", "allowedRoutes", "tls.mode", "tls.certificateRefs", "tls.options")
 }
 
 // requestRoute is the table of routes of requests, with fields and filters that not each of their kinds has.

@@ -21,6 +21,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
 	api "istio.io/api/telemetry/v1alpha1"
 
@@ -73,7 +74,7 @@ func TestK27EnvoyAcceptsWhatTheCheckAccepts(t *testing.T) {
 		logOf(t,
 			"%REQ(A?:B):7% %RESP(x)% %TRAILER(y)% %DYNAMIC_METADATA(a.b:c:d)% %CLUSTER_METADATA(a:b)% %DYNAMIC_METADATA(a:b):3% %ENVIRONMENT(A_B)% 100%%", "has(request.useragent)"))
 	for _, log := range logs {
-		add(l.FilterChains[0].Filters[0], []logger{log}, nil)
+		add(l.FilterChains[0].Filters[0], []logger{log}, tracing{})
 	}
 	config,
 		err := protojson.Marshal(&bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{Listeners: []*listenerv3.Listener{l}}})
@@ -85,20 +86,27 @@ func TestK27EnvoyAcceptsWhatTheCheckAccepts(t *testing.T) {
 	}
 }
 
-// TestK26SpansHaveTheirTags: a real Envoy sends the spans of requests to a server of Zipkin's API.
-func TestK26SpansHaveTheirTags(t *testing.T) {
-	spans := make(chan string, 100)
+// received is a request that a collector got.
+type received struct {
+	path   string
+	header http.Header
+	body   string
+}
+
+// sentBy has a real Envoy trace a request that has the header x-tag, and returns the first spans that it sends to the cluster "collector".
+func sentBy(t *testing.T, traces tracing) received {
+	t.Helper()
+	spans := make(chan received, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		select {
-		case spans <- r.URL.Path + " " + string(body):
+		case spans <- received{r.URL.Path, r.Header, string(body)}:
 		default: // the first ones are enough
 		}
 	}))
 	t.Cleanup(collector.Close)
 	at := netip.MustParseAddrPort(collector.Listener.Addr().String())
-	loopback := netip.MustParseAddr("127.0.0.1")
-	port := testbed.FreePort(t, nil, loopback)
+	port := testbed.FreePort(t, nil, netip.MustParseAddr("127.0.0.1"))
 	answer := &routev3.Route{
 		Match:  resource.AnyPath(),
 		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusTeapot}},
@@ -108,21 +116,15 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{{Name: "all", Domains: []string{"*"}, Routes: []*routev3.Route{answer}}}}},
 	}
 	f := resource.Filter(resource.HTTPFilter, m)
-	said := &api.Tracing{}
-	if err := protojson.Unmarshal([]byte(`{"randomSamplingPercentage": 100, "customTags": {"a": {"literal": {"value": "fixed"}}, "b": {"header": {"name": "x-tag"}},
-		"c": {"environment": {"name": "NO_SUCH_VARIABLE", "defaultValue": "unset"}}, "d": {"formatter": {"value": "%RESPONSE_CODE%"}}, "e": {"formatter": {"value": "%NO_SUCH_OPERATOR%"}}}}`), said); err != nil {
-		t.Fatal(err)
-	}
-	add(f, nil, complete(toZipkin(extension.Server{Cluster: "zipkin", Host: "zipkin"},
-		&mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{}), said, 0.5))
+	add(f, nil, traces)
 	to := &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: resource.SocketAddress(at.Addr().String(), at.Port())}}}
 	config, err := protojson.Marshal(&bootstrapv3.Bootstrap{
 		Node: &corev3.Node{Id: "n", Cluster: "web.shop"},
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
 			Clusters: []*clusterv3.Cluster{{
-				Name: "zipkin", ConnectTimeout: durationpb.New(time.Second),
+				Name: "collector", ConnectTimeout: durationpb.New(time.Second),
 				LoadAssignment: &endpointv3.ClusterLoadAssignment{
-					ClusterName: "zipkin",
+					ClusterName: "collector",
 					Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{to}}},
 				},
 			}},
@@ -141,7 +143,7 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	request.Header.Set("X-Tag", "said")
-	var got string
+	var got received
 	testbed.WaitFor(t, time.Minute, "a span", func() error { // those that fail to be sent are not sent again
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
@@ -155,10 +157,70 @@ func TestK26SpansHaveTheirTags(t *testing.T) {
 			return errors.New("none was sent")
 		}
 	})
-	for _, want := range []string{"/api/v2/spans ", `"a":"fixed"`, `"b":"said"`, `"c":"unset"`, `"d":"418"`, `"serviceName":"web.shop"`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %s in %s", want, got)
+	return got
+}
+
+var collecting = extension.Server{Cluster: "collector", Host: "collector"}
+
+// TestK26SpansHaveTheirTags: a real Envoy sends the spans of requests to a server of Zipkin's API.
+func TestK26SpansHaveTheirTags(t *testing.T) {
+	said := &api.Tracing{}
+	if err := protojson.Unmarshal([]byte(`{"randomSamplingPercentage": 100, "customTags": {"a": {"literal": {"value": "fixed"}}, "b": {"header": {"name": "x-tag"}},
+		"c": {"environment": {"name": "NO_SUCH_VARIABLE", "defaultValue": "unset"}}, "d": {"formatter": {"value": "%RESPONSE_CODE%"}}, "e": {"formatter": {"value": "%NO_SUCH_OPERATOR%"}}}}`), said); err != nil {
+		t.Fatal(err)
+	}
+	got := sentBy(t, tracing{how: complete(toZipkin(collecting, &mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{}), said, 0.5)})
+	if got.path != "/api/v2/spans" {
+		t.Errorf("the spans were sent to %s", got.path)
+	}
+	for _, want := range []string{`"a":"fixed"`, `"b":"said"`, `"c":"unset"`, `"d":"418"`, `"serviceName":"web.shop"`} {
+		if !strings.Contains(got.body, want) {
+			t.Errorf("no %s in %s", want, got.body)
 		}
+	}
+}
+
+// TestG110TracersDoAsTheirProvidersSay: real Envoys send what fields of the providers ask for, to servers of Zipkin's API and of OTLP. A
+// variable that the proxy does not have costs nothing but its attributes.
+func TestG110TracersDoAsTheirProvidersSay(t *testing.T) {
+	headers := []*mesh.MeshConfig_ExtensionProvider_HttpHeader{{
+		Name: "Key", HeaderValue: &mesh.MeshConfig_ExtensionProvider_HttpHeader_Value{Value: "100%"},
+	}}
+	all := &api.Tracing{RandomSamplingPercentage: wrapperspb.Double(100)}
+	zipkin := sentBy(t, tracing{how: complete(toZipkin(collecting, &mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{
+		Path: "/own", Timeout: durationpb.New(time.Minute), Headers: headers,
+		TraceContextOption: mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider_USE_B3_WITH_W3C_PROPAGATION,
+	}), all, 0)})
+	if zipkin.path != "/own" || zipkin.header.Get("Key") != "100%" {
+		t.Errorf("the server of Zipkin's API got %s %v", zipkin.path, zipkin.header)
+	}
+	for _, attributes := range []string{"", "deployment.environment.name=shop-of-cats"} {
+		if attributes != "" {
+			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", attributes)
+		}
+		otlp := sentBy(t, tracing{how: complete(toOpenTelemetry(collecting, &mesh.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider{
+			Http: &mesh.MeshConfig_ExtensionProvider_HttpService{Path: "/v1/traces", Headers: headers},
+			ResourceDetectors: &mesh.MeshConfig_ExtensionProvider_ResourceDetectors{
+				Environment: &mesh.MeshConfig_ExtensionProvider_ResourceDetectors_EnvironmentResourceDetector{},
+				Dynatrace:   &mesh.MeshConfig_ExtensionProvider_ResourceDetectors_DynatraceResourceDetector{},
+			},
+		}, "web.shop"), all, 0)})
+		if otlp.path != "/v1/traces" || otlp.header.Get("Key") != "100%" || !strings.Contains(otlp.body, "web.shop") {
+			t.Errorf("with %q, the server of OTLP got %s %v %q", attributes, otlp.path, otlp.header, otlp.body)
+		}
+		if has := strings.Contains(otlp.body, "shop-of-cats"); has != (attributes != "") {
+			t.Errorf("with %q, the spans have the attribute: %t", attributes, has)
+		}
+	}
+}
+
+// TestG111TracersMaySample: where the object says that IDs of requests do not decide, a real Envoy leaves it to the tracer, which takes
+// also requests of which the share says that none is traced.
+func TestG111TracersMaySample(t *testing.T) {
+	none := &api.Tracing{RandomSamplingPercentage: wrapperspb.Double(0), UseRequestIdForTraceSampling: wrapperspb.Bool(false)}
+	got := sentBy(t, tracing{complete(toZipkin(collecting, &mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{}), none, 0), requestID(none)})
+	if !strings.Contains(got.body, "web.shop") {
+		t.Errorf("the spans are %s", got.body)
 	}
 }
 

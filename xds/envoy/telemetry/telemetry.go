@@ -53,7 +53,7 @@ func settingsOf(v *facet.View, l *listenerv3.Listener) *settings {
 func applyLogs(v *facet.View, l *listenerv3.Listener) {
 	s := settingsOf(v, l)
 	logs, traces := s.logs(), s.traces()
-	if len(logs) == 0 && traces == nil {
+	if len(logs) == 0 && traces.how == nil {
 		return
 	}
 	seen := map[*listenerv3.Filter]bool{}
@@ -76,7 +76,7 @@ func applyLogs(v *facet.View, l *listenerv3.Listener) {
 }
 
 // add has the filter that ends a chain log and trace.
-func add(f *listenerv3.Filter, logs []logger, traces *hcmv3.HttpConnectionManager_Tracing) {
+func add(f *listenerv3.Filter, logs []logger, traces tracing) {
 	m, err := f.GetTypedConfig().UnmarshalNew()
 	if err != nil {
 		return
@@ -88,7 +88,10 @@ func add(f *listenerv3.Filter, logs []logger, traces *hcmv3.HttpConnectionManage
 				m.AccessLog = append(m.AccessLog, log.http)
 			}
 		}
-		m.Tracing = traces
+		m.Tracing = traces.how
+		if traces.requestID != nil {
+			m.RequestIdExtension = traces.requestID
+		}
 	case *tcpproxyv3.TcpProxy:
 		for _, log := range logs {
 			if log.tcp != nil {
@@ -179,7 +182,7 @@ func providerNames(refs []*api.ProviderRef) []string {
 }
 
 // traces are how requests are traced: each field is that of the closest object that has it.
-func (s *settings) traces() *hcmv3.HttpConnectionManager_Tracing {
+func (s *settings) traces() tracing {
 	all := &api.Tracing{}
 	name := ""
 	if defaults := s.view.Reader.Mesh().Traces(); len(defaults) > 0 {
@@ -197,18 +200,19 @@ func (s *settings) traces() *hcmv3.HttpConnectionManager_Tracing {
 			all.RandomSamplingPercentage = cmp.Or(item.GetRandomSamplingPercentage(), all.GetRandomSamplingPercentage())
 			all.DisableSpanReporting = cmp.Or(item.GetDisableSpanReporting(), all.GetDisableSpanReporting())
 			all.DisableContextPropagation = cmp.Or(item.GetDisableContextPropagation(), all.GetDisableContextPropagation())
+			all.UseRequestIdForTraceSampling = cmp.Or(item.GetUseRequestIdForTraceSampling(), all.GetUseRequestIdForTraceSampling())
 			if len(item.GetCustomTags()) > 0 {
 				all.CustomTags = item.GetCustomTags()
 			}
 		}
 	}
 	if name == "" || all.GetDisableSpanReporting().GetValue() {
-		return nil
+		return tracing{}
 	}
 	t, err := tracingBy(s.view, name)
 	if err != nil {
 		s.report(name, err)
-		return nil
+		return tracing{}
 	}
-	return complete(t, all, s.view.Facet.Extras().Sampling)
+	return tracing{complete(t, all, s.view.Facet.Extras().Sampling), requestID(all)}
 }

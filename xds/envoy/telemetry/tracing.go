@@ -12,6 +12,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	uuidv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/request_id/uuid/v3"
+	detectorsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/tracers/opentelemetry/resource_detectors/v3"
 	tagv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
@@ -30,6 +32,20 @@ const defaultSampling = 1
 
 // spanTimeout is how long a request with spans may take, as with Istio.
 const spanTimeout = 3 * time.Second
+
+// tracing is how requests are traced; the zero value: not at all.
+type tracing struct {
+	how       *hcmv3.HttpConnectionManager_Tracing
+	requestID *hcmv3.RequestIDExtension // nil: Envoy's own
+}
+
+// requestID has the tracer decide which requests are sampled, and not their IDs, if the objects say so.
+func requestID(from *api.Tracing) *hcmv3.RequestIDExtension {
+	if from.GetUseRequestIdForTraceSampling() == nil || from.GetUseRequestIdForTraceSampling().GetValue() {
+		return nil
+	}
+	return &hcmv3.RequestIDExtension{TypedConfig: resource.Any(&uuidv3.UuidRequestIdConfig{UseRequestIdForTraceSampling: wrapperspb.Bool(false)})}
+}
 
 // tracingBy has spans sent to the provider.
 func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing, error) {
@@ -59,11 +75,19 @@ func tracingBy(v *facet.View, name string) (*hcmv3.HttpConnectionManager_Tracing
 }
 
 func toZipkin(at extension.Server, z *mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider) *hcmv3.HttpConnectionManager_Tracing {
-	return tracer("envoy.tracers.zipkin", &tracev3.ZipkinConfig{
-		CollectorCluster: at.Cluster, CollectorHostname: at.Host, CollectorEndpoint: orDefault(z.GetPath(), "/api/v2/spans"),
+	path := orDefault(z.GetPath(), "/api/v2/spans")
+	config := &tracev3.ZipkinConfig{
+		CollectorCluster: at.Cluster, CollectorHostname: at.Host, CollectorEndpoint: path,
 		CollectorEndpointVersion: tracev3.ZipkinConfig_HTTP_JSON, TraceId_128Bit: !z.GetEnable_64BitTraceId(),
 		SharedSpanContext: wrapperspb.Bool(false),
-	}, z.GetMaxTagLength())
+	}
+	if z.GetTraceContextOption() == mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider_USE_B3_WITH_W3C_PROPAGATION {
+		config.TraceContextOption = tracev3.ZipkinConfig_USE_B3_WITH_W3C_PROPAGATION
+	}
+	if z.GetTimeout() != nil || len(z.GetHeaders()) > 0 { // Envoys that do not have it use the fields above
+		config.CollectorService = requestsTo(at, path, z.GetTimeout(), z.GetHeaders())
+	}
+	return tracer("envoy.tracers.zipkin", config, z.GetMaxTagLength())
 }
 
 func toOpenTelemetry(at extension.Server, o *mesh.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider,
@@ -71,21 +95,41 @@ func toOpenTelemetry(at extension.Server, o *mesh.MeshConfig_ExtensionProvider_O
 ) *hcmv3.HttpConnectionManager_Tracing {
 	config := &tracev3.OpenTelemetryConfig{ServiceName: traced}
 	if to := o.GetHttp(); to != nil {
-		config.HttpService = &corev3.HttpService{HttpUri: &corev3.HttpUri{
-			Uri: "http://" + at.Host + to.GetPath(), HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: at.Cluster},
-			Timeout: cmp.Or(to.GetTimeout(), durationpb.New(spanTimeout)),
-		}}
-		for _, h := range headersOf(to.GetHeaders()) {
-			config.HttpService.RequestHeadersToAdd = append(config.HttpService.GetRequestHeadersToAdd(), &corev3.HeaderValueOption{
-				Header: h, AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
-			})
-		}
+		config.HttpService = requestsTo(at, to.GetPath(), to.GetTimeout(), to.GetHeaders())
 	} else {
 		config.GrpcService = grpcTo(at)
 		config.GrpcService.Timeout = o.GetGrpc().GetTimeout()
 		config.GrpcService.InitialMetadata = headersOf(o.GetGrpc().GetInitialMetadata())
 	}
+	if o.GetResourceDetectors().GetEnvironment() != nil {
+		config.ResourceDetectors = append(config.GetResourceDetectors(), detector("environment", &detectorsv3.EnvironmentResourceDetectorConfig{}))
+	}
+	if o.GetResourceDetectors().GetDynatrace() != nil {
+		config.ResourceDetectors = append(config.GetResourceDetectors(), detector("dynatrace", &detectorsv3.DynatraceResourceDetectorConfig{}))
+	}
 	return tracer("envoy.tracers.opentelemetry", config, o.GetMaxTagLength())
+}
+
+func detector(name string, config proto.Message) *corev3.TypedExtensionConfig {
+	return &corev3.TypedExtensionConfig{
+		Name: "envoy.tracers.opentelemetry.resource_detectors." + name, TypedConfig: resource.Any(config),
+	}
+}
+
+// requestsTo are requests with spans over HTTP.
+func requestsTo(at extension.Server, path string, timeout *durationpb.Duration,
+	headers []*mesh.MeshConfig_ExtensionProvider_HttpHeader,
+) *corev3.HttpService {
+	to := &corev3.HttpService{HttpUri: &corev3.HttpUri{
+		Uri: "http://" + at.Host + path, HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: at.Cluster},
+		Timeout: cmp.Or(timeout, durationpb.New(spanTimeout)),
+	}}
+	for _, h := range headersOf(headers) {
+		to.RequestHeadersToAdd = append(to.RequestHeadersToAdd, &corev3.HeaderValueOption{
+			Header: h, AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+		})
+	}
+	return to
 }
 
 // headersOf are the headers as they are written: a percent sign begins no operator.

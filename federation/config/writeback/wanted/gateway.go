@@ -52,23 +52,26 @@ func ofGateway(m Mesh, o Object) *Status {
 // listening is the status of what has listeners.
 func listening(m Mesh, o Object, status gatewayapi.Status, delivered Condition) *Status {
 	s := &Status{Conditions: withDelivery(merged(status.Conditions), delivered), Listeners: []Listener{}}
-	var lacking int
-	for _, l := range status.Listeners {
+	var faulty unusable
+	for i, l := range status.Listeners {
 		kinds := []federation.Kind{}
 		for _, name := range l.Kinds {
 			kinds = append(kinds, federation.Kind{Group: gateway.GroupName, Name: name})
 		}
 		conditions := withDelivery(merged(l.Conditions), delivered)
 		if missing := missingSecrets(m, o.Cluster, l.Secrets); missing != "" {
-			lacking++
+			faulty.secrets++
 			conditions = withoutSecret(conditions, missing)
+		} else if reserved := reservedPort(m, o.Key, i); reserved != "" {
+			faulty.ports++
+			conditions = withoutPort(conditions, reserved)
 		}
 		s.Listeners = append(s.Listeners, Listener{
 			Name: l.Name, Attached: l.Attached, Kinds: kinds,
 			Conditions: append(conditions, conflict(l.Conditions)),
 		})
 	}
-	s.Conditions = withLacking(s.Conditions, lacking, len(s.Listeners))
+	s.Conditions = withUnusable(s.Conditions, faulty, len(s.Listeners))
 	return s
 }
 

@@ -49,22 +49,3 @@ func withoutCertificate(conditions []Condition, message string) []Condition {
 	}
 	return conditions
 }
-
-// withLacking are the conditions of an object of whose listeners some lack a Secret. Of several
-// listeners, the others work.
-func withLacking(conditions []Condition, lacking, listeners int) []Condition {
-	if lacking == 0 {
-		return conditions
-	}
-	reason := string(gateway.GatewayReasonListenersNotValid)
-	const message = "Secrets of listeners are missing"
-	for i, c := range conditions {
-		switch {
-		case c.Type == accepted && c.Status == yes:
-			conditions[i].Reason, conditions[i].Message = reason, message
-		case c.Type == programmed && c.Status == yes && lacking == listeners:
-			conditions[i] = Condition{Type: programmed, Status: no, Reason: string(gateway.GatewayReasonInvalid), Message: message}
-		}
-	}
-	return conditions
-}
