@@ -40,7 +40,7 @@ func TestG103DefaultsOfRoutes(t *testing.T) {
 		{"timeout", one.GetTimeout().AsDuration(), time.Duration(0)}, // none
 		{"timeout, of streams", one.GetMaxStreamDuration().GetMaxStreamDuration() == nil, true},
 		{"timeout, of gRPC calls", one.GetMaxStreamDuration().GetGrpcTimeoutHeaderMax() != nil, true}, // grpc-timeout
-		{"destination.port", one.GetCluster(), "outbound|80||web.shop.svc.cluster.local"}, // the only one
+		{"destination.port", one.GetCluster(), "outbound|80||web.shop.svc.cluster.local"},             // the only one
 		{"destination.subset", one.GetCluster(), "outbound|80||web.shop.svc.cluster.local"},
 		{"weight of the only destination", one.GetWeightedClusters() == nil, true}, // 100
 		{"weight of one of several", len(shares), 2},                               // 0
