@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
@@ -83,4 +85,23 @@ func (r *gatewayRig) outliveTheIssuer(t *testing.T) {
 			return answeredBy(t, "web")(got) && got.Echo(t).Header.Get("X-Claims") != ""
 		})
 	refused()
+}
+
+// verifyByOption (G114): where an option of the listener says so, the gateway accepts clients with a certificate alone.
+func (r *gatewayRig) verifyByOption(t *testing.T) {
+	t.Helper()
+	clients := testbed.NewAuthority(t, "visitors")
+	visitor := clients.TLS(testbed.Subject{Name: "visitor"}).Certificates
+	known := func() testbed.Response {
+		return getOver(t, r.outside, r.address, "secure.example.com", "secure.example.com", r.ca, visitor...)
+	}
+	r.c1.Apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: Opaque\nmetadata: {name: web-cert-cacert, namespace: store}\ndata: {ca.crt: %s}\n",
+		base64.StdEncoding.EncodeToString(clients.PEM)))
+	r.c1.Apply(strings.Replace(boutique, "tls: {certificateRefs: [{name: web-cert}]}",
+		"tls: {certificateRefs: [{name: web-cert}], options: {gateway.istio.io/tls-terminate-mode: MUTUAL}}", 1))
+	eventually(t, "a client without a certificate to be refused", func() testbed.Response { return r.secure(t) },
+		func(r testbed.Response) bool { return r.Err != nil })
+	eventually(t, "a client with a certificate to be served", known, answeredBy(t, "web"))
+	r.c1.Apply(boutique)
+	eventually(t, "the gateway to serve everyone again", func() testbed.Response { return r.secure(t) }, answeredBy(t, "web"))
 }

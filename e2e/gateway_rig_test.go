@@ -131,15 +131,17 @@ func getTLS(t *testing.T, from *testbed.Namespace, address, host string, roots *
 	return getOver(t, from, address, host, host, roots)
 }
 
-// getOver asks for /hello of the host by a connection to the server.
-func getOver(t *testing.T, from *testbed.Namespace, address, server, host string, roots *testbed.Authority) testbed.Response {
+// getOver asks for /hello of the host by a connection to the server, with the client's own certificates.
+func getOver(
+	t *testing.T, from *testbed.Namespace, address, server, host string, roots *testbed.Authority, own ...tls.Certificate,
+) testbed.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/hello", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Host = host
-	answer, err := from.Client(&tls.Config{RootCAs: roots.Pool(), ServerName: server}).Do(request)
+	answer, err := from.Client(&tls.Config{RootCAs: roots.Pool(), ServerName: server, Certificates: own}).Do(request)
 	if err != nil {
 		return testbed.Response{Err: err}
 	}

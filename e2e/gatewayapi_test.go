@@ -112,6 +112,7 @@ func TestG21GatewayAPIIsServed(t *testing.T) {
 	eventually(t, "the change of the route", func() testbed.Response { return r.plain("a.example.com", "/hello") }, version("2"))
 	r.speakTLS(t)
 	r.presentCertificate(t)
+	r.verifyByOption(t)
 	r.retry(t)
 	r.outliveTheIssuer(t)
 	r.c1.Delete(fmt.Sprintf(boutiqueRoute, "2"))
