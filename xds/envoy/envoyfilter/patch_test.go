@@ -418,3 +418,46 @@ func TestK36WhatNoPatchMayDo(t *testing.T) {
 		}
 	}
 }
+
+// TestG117FiltersAreRemovedByName: as in Istio, a patch that removes, replaces or merges filters
+// without the name that it needs has no effect and says so; a listener keeps its original_dst.
+func TestG117FiltersAreRemovedByName(t *testing.T) {
+	const (
+		hcm   = `{listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}`
+		value = `, value: {name: renamed}`
+	)
+	for _, c := range []struct{ applyTo, match, operation, value, want string }{
+		{"LISTENER_FILTER", "{}", "REMOVE", "", "match.listener.listenerFilter"},
+		{"LISTENER_FILTER", "{listener: {name: virtualInbound}}", "REMOVE", "", "match.listener.listenerFilter"},
+		{"LISTENER_FILTER", "{}", "REPLACE", value, "match.listener.listenerFilter"},
+		{"LISTENER_FILTER", "{}", "MERGE", value, "match.listener.listenerFilter"},
+		{"LISTENER_FILTER", "{}", "MERGE_AND_REPLACE_LIST", value, "match.listener.listenerFilter"},
+		{"NETWORK_FILTER", "{listener: {portNumber: 8080}}", "REMOVE", "", "match.listener.filterChain.filter.name"},
+		{"NETWORK_FILTER", "{}", "REPLACE", value, "match.listener.filterChain.filter.name"},
+		{"HTTP_FILTER", "{}", "REMOVE", "", "match.listener.filterChain.filter.subFilter.name"},
+		{"HTTP_FILTER", hcm, "REMOVE", "", "match.listener.filterChain.filter.subFilter.name"},
+		{"HTTP_FILTER", hcm, "REPLACE", value, "match.listener.filterChain.filter.subFilter.name"},
+	} {
+		patches := patchesIn(t, fmt.Sprintf("- applyTo: %s\n  match: %s\n  patch: {operation: %s%s}", c.applyTo, c.match, c.operation, c.value))
+		problems := Problems(&api.EnvoyFilter{ConfigPatches: []*configPatch{patches[0].Spec}})
+		want := fmt.Sprintf("match: %s of %s needs the name of the filter in %s; this patch has no effect", c.operation, c.applyTo, c.want)
+		if len(problems) != 1 || problems[0].Message != want {
+			t.Errorf("%s of %s, match %s: %v, want %q", c.operation, c.applyTo, c.match, problems, want)
+		}
+		before := inboundListener()
+		if now, outcomes := Patched(before, patches); now != proto.Message(before) || len(outcomes) != 0 {
+			t.Errorf("%s of %s, match %s: the listener is now %s", c.operation, c.applyTo, c.match, shape(now))
+		}
+	}
+	// Of network and HTTP filters, those of the value's type are merged without a name.
+	now, outcomes := Patched(inboundListener(), patchesIn(t, `
+- applyTo: NETWORK_FILTER
+  match: {listener: {portNumber: 8080}}
+  patch:
+    operation: MERGE
+    value: {typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, xff_num_trusted_hops: 2}}
+`))
+	if got := shape(now); len(outcomes) != 1 || outcomes[0].Err != nil || !strings.Contains(got, "hops") {
+		t.Errorf("merged without a name: %s, %+v", got, outcomes)
+	}
+}

@@ -43,10 +43,31 @@ func (j *job) understood() error {
 		return fmt.Errorf("match: there are no waypoints")
 	case match.GetListener().GetPortName() != "":
 		return fmt.Errorf("match.listener.portName is not supported, nor implemented by Istio: write the portNumber")
-	case j.op == replace && !j.named():
-		return fmt.Errorf("match: REPLACE is for a filter that match names")
+	case j.needsName() && !j.named():
+		to := j.Spec.GetApplyTo()
+		return fmt.Errorf("match: %s of %s needs the name of the filter in match.listener.%s", j.op, to, filterNames[to])
 	}
 	return nil
+}
+
+// filterNames are the fields below match.listener that name a filter.
+var filterNames = map[api.EnvoyFilter_ApplyTo]string{
+	api.EnvoyFilter_LISTENER_FILTER: "listenerFilter",
+	api.EnvoyFilter_NETWORK_FILTER:  "filterChain.filter.name",
+	api.EnvoyFilter_HTTP_FILTER:     "filterChain.filter.subFilter.name",
+}
+
+// needsName reports whether the patch is for filters that its match names, as in Istio: without a
+// name it would change filters without which a listener does not work.
+func (j *job) needsName() bool {
+	to := j.Spec.GetApplyTo()
+	switch j.op {
+	case replace, remove:
+		return filterNames[to] != ""
+	case merge, mergeReplace:
+		return to == api.EnvoyFilter_LISTENER_FILTER
+	}
+	return false
 }
 
 // named reports whether the match names an item of the list that is patched.
