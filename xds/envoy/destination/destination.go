@@ -87,12 +87,19 @@ func (d Destination) Passthrough() bool {
 
 // Requests are in which protocol requests go to the destination, and whether they go in that of
 // the caller. Nothing says what a detected port speaks: a sidecar passes on what the workload
-// speaks, and gateways, whose callers chose the protocol for the gateway, speak HTTP/1.1.
+// speaks, and gateways, whose callers chose the protocol for the gateway, speak HTTP/1.1. A rule
+// that upgrades requests says that the port speaks HTTP/2.
 func (d Destination) Requests() (speaks federation.Protocol, asCaller bool) {
 	if d.detected {
-		return federation.HTTP, !d.balanced
+		return federation.HTTP, !d.balanced && !destinationrule.SpeaksHTTP2(federation.HTTP, d.Policy)
 	}
 	return d.Port.Protocol, false
+}
+
+// http2 reports whether requests go in HTTP/2 whatever the caller speaks.
+func (d Destination) http2() bool {
+	speaks, _ := d.Requests()
+	return destinationrule.SpeaksHTTP2(speaks, d.Policy)
 }
 
 // Differs reports whether the gateways of the facet have other resources of the service than

@@ -322,3 +322,31 @@ func TestProtocols(t *testing.T) {
 		})
 	}
 }
+
+// TestG118UpgradesOfUndeclaredPorts: a rule that upgrades requests says what a detected port speaks.
+// Sidecars and gateways send HTTP/2 there, and the handshake of TLS offers it.
+func TestG118UpgradesOfUndeclaredPorts(t *testing.T) {
+	gateway := node.Facet{Scope: node.ScopePublic, Balanced: true}
+	for name, test := range map[string]struct {
+		pool  string
+		facet node.Facet
+		want  string
+	}{
+		"no rule of HTTP":       {`{}`, inShop, "HTTP as the caller true, HTTP/2 false"},
+		"upgraded":              {`{"h2UpgradePolicy": "UPGRADE"}`, inShop, "HTTP as the caller false, HTTP/2 true"},
+		"not upgraded":          {`{"h2UpgradePolicy": "DO_NOT_UPGRADE"}`, inShop, "HTTP as the caller true, HTTP/2 false"},
+		"as the client":         {`{"h2UpgradePolicy": "UPGRADE", "useClientProtocol": true}`, inShop, "HTTP as the caller true, HTTP/2 false"},
+		"upgraded, of gateways": {`{"h2UpgradePolicy": "UPGRADE"}`, gateway, "HTTP as the caller false, HTTP/2 true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mesh := shop(`shop/a web.shop.svc.cluster.local {"trafficPolicy": {"connectionPool": {"http": ` + test.pool + `}}}`)
+			mesh.Services[0].Ports = []federation.Port{{Name: "p", Number: 80, Protocol: federation.TCP, Undeclared: true}}
+			d, ok := destination.Of(mesh.View(t, test.facet), web)
+			speaks, asCaller := d.Requests()
+			got := fmt.Sprintf("%s as the caller %t, HTTP/2 %t", speaks, asCaller, d.Client().Http2)
+			if !ok || got != test.want || d.Server(false).Http2 != d.Client().Http2 {
+				t.Errorf("%s, TLS offers HTTP/2: %t, want %s", got, d.Server(false).Http2, test.want)
+			}
+		})
+	}
+}

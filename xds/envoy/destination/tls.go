@@ -62,7 +62,7 @@ func (d Destination) Server(http bool) transport.Server {
 	if len(names) == 0 && !http {
 		names = []string{cmp.Or(sni, host)}
 	}
-	return transport.Server{Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy), SNI: sni, Names: names, Certificate: d.certificate}
+	return transport.Server{Http2: d.http2(), SNI: sni, Names: names, Certificate: d.certificate}
 }
 
 // Mutual reports whether connections to the destination are mutual TLS wherever the
@@ -80,7 +80,7 @@ func (d Destination) DemandsMutual() bool {
 func (d Destination) Client() transport.Client {
 	speaks, _ := d.Requests()
 	return transport.Client{
-		Agent: d.Agent, Exchange: d.Stats && !d.detected, HTTP: speaks.IsHTTP(), Http2: destinationrule.SpeaksHTTP2(d.Port.Protocol, d.Policy),
+		Agent: d.Agent, Exchange: d.Stats && !d.detected, HTTP: speaks.IsHTTP(), Http2: d.http2(),
 		SNI: cmp.Or(d.Policy.GetTls().GetSni(), d.SNI),
 	}
 }
