@@ -21,6 +21,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
 	api "istio.io/api/telemetry/v1alpha1"
@@ -70,7 +71,7 @@ func TestK27EnvoyAcceptsWhatTheCheckAccepts(t *testing.T) {
 	for operator := range strings.SplitSeq(plainOperators, "|") {
 		logs = append(logs, logOf(t, "%"+operator+"%", ""))
 	}
-	logs = append(logs, logOf(t, defaultFormat, ""),
+	logs = append(logs, labelled(t, &structpb.Struct{}), logOf(t, defaultFormat, ""),
 		logOf(t,
 			"%REQ(A?:B):7% %RESP(x)% %TRAILER(y)% %DYNAMIC_METADATA(a.b:c:d)% %CLUSTER_METADATA(a:b)% %DYNAMIC_METADATA(a:b):3% %ENVIRONMENT(A_B)% 100%%", "has(request.useragent)"))
 	for _, log := range logs {

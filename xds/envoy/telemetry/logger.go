@@ -38,6 +38,27 @@ const defaultFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH
 	`"%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% ` +
 	`%DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%` + "\n"
 
+// defaultLabels are Istio's format of logs in JSON.
+var defaultLabels = textFields(map[string]string{
+	"start_time": "%START_TIME%", "route_name": "%ROUTE_NAME%", "method": "%REQ(:METHOD)%", "path": "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
+	"protocol": "%PROTOCOL%", "response_code": "%RESPONSE_CODE%", "response_flags": "%RESPONSE_FLAGS%",
+	"response_code_details": "%RESPONSE_CODE_DETAILS%", "connection_termination_details": "%CONNECTION_TERMINATION_DETAILS%",
+	"upstream_transport_failure_reason": "%UPSTREAM_TRANSPORT_FAILURE_REASON%", "bytes_received": "%BYTES_RECEIVED%",
+	"bytes_sent": "%BYTES_SENT%", "duration": "%DURATION%", "upstream_service_time": "%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)%",
+	"x_forwarded_for": "%REQ(X-FORWARDED-FOR)%", "user_agent": "%REQ(USER-AGENT)%", "request_id": "%REQ(X-REQUEST-ID)%",
+	"authority": "%REQ(:AUTHORITY)%", "upstream_host": "%UPSTREAM_HOST%", "upstream_cluster": "%UPSTREAM_CLUSTER_RAW%",
+	"upstream_local_address": "%UPSTREAM_LOCAL_ADDRESS%", "downstream_local_address": "%DOWNSTREAM_LOCAL_ADDRESS%",
+	"downstream_remote_address": "%DOWNSTREAM_REMOTE_ADDRESS%", "requested_server_name": "%REQUESTED_SERVER_NAME%",
+})
+
+func textFields(texts map[string]string) *structpb.Struct {
+	s := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	for name, text := range texts {
+		s.Fields[name] = structpb.NewStringValue(text)
+	}
+	return s
+}
+
 const (
 	standardOutput = "/dev/stdout"
 	standardError  = "/dev/stderr"
@@ -149,7 +170,10 @@ func grpcTo(at extension.Server) *corev3.GrpcService {
 func toFile(p *mesh.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider, expression string) (logger, error) {
 	format := &corev3.SubstitutionFormatString{OmitEmptyValues: p.GetOmitEmptyValues()}
 	switch text, labels := p.GetLogFormat().GetText(), p.GetLogFormat().GetLabels(); {
-	case labels != nil && len(labels.GetFields()) > 0:
+	case labels != nil:
+		if len(labels.GetFields()) == 0 {
+			labels = defaultLabels
+		}
 		if err := checkLabels("logFormat.labels", structpb.NewStructValue(labels)); err != nil {
 			return logger{}, err
 		}
