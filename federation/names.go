@@ -82,24 +82,6 @@ func (k ShardKey) Compare(o ShardKey) int {
 
 func (k ShardKey) String() string { return string(k.Cluster) + "/" + string(k.Provider) }
 
-// The labels of topology: where endpoints and proxies are says their values.
-const (
-	LabelNetwork = "topology.istio.io/network"
-	LabelCluster = "topology.istio.io/cluster"
-	LabelRegion  = "topology.kubernetes.io/region"
-	LabelZone    = "topology.kubernetes.io/zone"
-	LabelSubZone = "topology.istio.io/subzone"
-)
-
-// IsTopology reports whether the key is that of a label of topology.
-func IsTopology(key string) bool {
-	switch key {
-	case LabelNetwork, LabelCluster, LabelRegion, LabelZone, LabelSubZone:
-		return true
-	}
-	return false
-}
-
 // The beginnings of the names and of the labels' keys under which objects are found: kinds
 // of configuration write them, and builders look them up.
 const (

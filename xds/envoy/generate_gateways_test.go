@@ -16,6 +16,7 @@ func drawGateway(t *rapid.T, name string) *federation.Object {
 		nil,
 		{"istio": "ingress"},
 		{"istio": "other"},
+		{federation.LabelCluster: "c1"},
 	}).Draw(t, "selector")}
 	for i := range rapid.IntRange(0, 4).Draw(t, "servers") {
 		spec.Servers = append(spec.Servers, drawServer(t, i))

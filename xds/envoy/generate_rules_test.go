@@ -20,7 +20,8 @@ func drawRules(t *rapid.T, w *fixture) {
 			}
 		}
 		add("rule exportTo", "", "", `exportTo: ["*"]`, `exportTo: ["."]`, "exportTo: [shop]", "exportTo: [other, istio-system]")
-		add("selector", "", "", "workloadSelector: {matchLabels: {app: a}}")
+		add("selector", "", "", "workloadSelector: {matchLabels: {app: a}}",
+			"workloadSelector: {matchLabels: {topology.istio.io/cluster: c1}}")
 		spec = append(spec, "trafficPolicy: {"+drawPolicy(t)+"}", "subsets: ["+drawSubsets(t)+"]")
 		namespace := rapid.SampledFrom([]string{"shop", "other", "istio-system"}).Draw(t, "rule namespace")
 		documents = append(documents, fmt.Sprintf("kind: DestinationRule\nmetadata: {name: r%d, namespace: %s}\nspec: {%s}", i,
@@ -35,7 +36,7 @@ func drawSubsets(t *rapid.T) string {
 	var subsets []string
 	for range rapid.IntRange(0, 3).Draw(t, "subsets") {
 		name := rapid.SampledFrom([]string{"v1", "v2", "a|b", "||", "", strings.Repeat("long", 90), `\x01`}).Draw(t, "subset")
-		labels := rapid.SampledFrom([]string{"", "version: v1", "version: v2", "version: v1, app: a"}).Draw(t, "subset labels")
+		labels := rapid.SampledFrom([]string{"", "version: v1", "version: v2", "version: v1, app: a", "topology.istio.io/cluster: c1"}).Draw(t, "subset labels")
 		subsets = append(subsets, fmt.Sprintf(`{name: "%s", labels: {%s}, trafficPolicy: {%s}}`, name, labels, drawSettings(t)))
 	}
 	return strings.Join(subsets, ", ")

@@ -92,7 +92,7 @@ func networksTakingMutual(s *federation.Service, port federation.ServicePort, pe
 			number, serves := e.Port(name)
 			_, isIP := e.Address.IP()
 			if isIP && serves && e.TakesMutualTLS() && e.Health == federation.Healthy &&
-				peers.PlainTextAlone(s, group.ClusterOf(e), e, number) == nil {
+				peers.PlainTextAlone(s, group, e, number) == nil {
 				found[e.Network] = true
 			}
 		}

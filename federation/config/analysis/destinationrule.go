@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1"
@@ -30,9 +31,15 @@ func DestinationRule(r *References, spec *networking.DestinationRule) {
 	}
 }
 
+// endpoint is one between which proxies choose, with those of its shard.
+type endpoint struct {
+	group federation.ShardEndpoints
+	*federation.Endpoint
+}
+
 // endpoints are those of the host between which proxies choose.
-func (r *References) endpoints(host federation.Hostname) []*federation.Endpoint {
-	var all []*federation.Endpoint
+func (r *References) endpoints(host federation.Hostname) []endpoint {
+	var all []endpoint
 	for _, spec := range r.reader.ByHostname(host) {
 		svc, ok := r.reader.Endpoints(spec.Key)
 		if !ok || svc.Resolution == federation.Passthrough {
@@ -40,19 +47,13 @@ func (r *References) endpoints(host federation.Hostname) []*federation.Endpoint 
 		}
 		for _, group := range svc.Endpoints {
 			for i := range group.Endpoints {
-				all = append(all, &group.Endpoints[i])
+				all = append(all, endpoint{group, &group.Endpoints[i]})
 			}
 		}
 	}
 	return all
 }
 
-func anyHas(endpoints []*federation.Endpoint, labels map[string]string) bool {
-	want := []map[string]string{labels}
-	for _, e := range endpoints {
-		if federation.MatchesLabels(e.Labels, want) {
-			return true
-		}
-	}
-	return false
+func anyHas(endpoints []endpoint, labels map[string]string) bool {
+	return slices.ContainsFunc(endpoints, func(e endpoint) bool { return e.group.HasLabels(e.Endpoint, labels) })
 }

@@ -79,8 +79,8 @@ func (r *References) plainText(labels map[string]string, root string) {
 			for i := range group.Endpoints {
 				e := &group.Endpoints[i]
 				ours := own.Cluster == "" || own.Cluster == group.ClusterOf(e)
-				if ours && !e.TakesMutualTLS() && federation.MatchesLabels(e.Labels, []map[string]string{labels}) &&
-					!r.decidedCloser(svc.Key.Namespace, e.Labels) {
+				if ours && !e.TakesMutualTLS() && group.HasLabels(e, labels) &&
+					!r.decidedCloser(svc.Key.Namespace, func(l map[string]string) bool { return group.HasLabels(e, l) }) {
 					r.Add(NotEnforced, "spec",
 						"%s of %s, for example, has no sidecar with an identity of the mesh (label security.istio.io/tlsMode: istio): callers speak plain text to it, and nothing refuses that", e.Address, svc.Key)
 					return
@@ -91,13 +91,13 @@ func (r *References) plainText(labels map[string]string, root string) {
 }
 
 // decidedCloser reports whether an object that is closer to the workload decides about it.
-func (r *References) decidedCloser(namespace string, labels map[string]string) bool {
+func (r *References) decidedCloser(namespace string, has func(labels map[string]string) bool) bool {
 	own := r.object.Key
 	general := len(selectorOf(r.object)) == 0
 	for o := range r.reader.Objects().In(own.Of(), namespace) {
 		selector := selectorOf(o)
 		closer := general && (len(selector) > 0 || namespace != own.Namespace)
-		if closer && r.meets(o) && federation.MatchesLabels(labels, []map[string]string{selector}) {
+		if closer && r.meets(o) && has(selector) {
 			return true
 		}
 	}

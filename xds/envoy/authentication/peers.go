@@ -86,7 +86,10 @@ func NewPeers(r *federation.Reader, own federation.ClusterID) *Peers {
 // PlainTextAlone returns the object because of which the endpoint accepts nothing but plain
 // text on the port; nil: there is none. Where no PeerAuthentication disables mutual TLS, it
 // reads nothing else.
-func (p *Peers) PlainTextAlone(s *federation.Service, in federation.ClusterID, e *federation.Endpoint, port uint16) *federation.Object {
+func (p *Peers) PlainTextAlone(
+	s *federation.Service, group federation.ShardEndpoints, e *federation.Endpoint, port uint16,
+) *federation.Object {
+	in := group.ClusterOf(e)
 	namespace, _, known := strings.Cut(e.Workload, "/")
 	if !known {
 		namespace = s.Key.Namespace
@@ -94,7 +97,8 @@ func (p *Peers) PlainTextAlone(s *federation.Service, in federation.ClusterID, e
 	if !p.anyIn(in, namespace) && !p.anyIn(in, p.rootNamespace()) {
 		return nil
 	}
-	d := p.modes(in, namespace, e.Labels, p.reader.Objects().ProxyLabels()).Of(port)
+	keys := p.reader.Objects().ProxyLabels()
+	d := p.modes(in, namespace, group.TopologyOf(e).Labels(e.Labels, keys), keys).Of(port)
 	if d.Mode != Disable {
 		return nil
 	}

@@ -141,7 +141,8 @@ func TestK05TheClosestOldestModeCounts(t *testing.T) {
 			// A caller of another cluster, which does not see the objects for c1 itself.
 			peers := NewPeers(s.Read(), "c9")
 			e := &federation.Endpoint{Labels: map[string]string{"app": "web", "v": "2", "pod": "x"}, Workload: at + "/web-1"}
-			plain := peers.PlainTextAlone(&federation.Service{Key: federation.ServiceKey{Namespace: "other"}}, "c1", e, 80)
+			plain := peers.PlainTextAlone(&federation.Service{Key: federation.ServiceKey{Namespace: "other"}},
+				federation.ShardEndpoints{Shard: federation.ShardKey{Cluster: "c1"}}, e, 80)
 			if (plain != nil) != (c.on80 == Disable) {
 				t.Errorf("the caller speaks plain text because of %v; the mode is %s", plain, c.on80)
 			}

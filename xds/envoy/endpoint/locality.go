@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -130,39 +129,24 @@ func wantedLabels(v *facet.View, priority []string) []wantedLabel {
 }
 
 func proxyLabel(v *facet.View, key string) string {
-	switch key {
-	case federation.LabelNetwork:
-		return string(v.Network())
-	case federation.LabelCluster:
-		return string(v.Facet.Cluster)
+	at := federation.Topology{Cluster: v.Facet.Cluster, Locality: v.Facet.Locality}
+	if key == federation.LabelNetwork {
+		at.Network = v.Network()
 	}
-	if value, is := ofLocality(v.Facet.Locality, key); is {
+	if value, is := at.Label(nil, key); is {
 		return value
 	}
 	return v.Facet.PriorityLabel(key)
 }
 
-// ofLocality is the value of a label that is part of a locality.
-func ofLocality(l federation.Locality, key string) (value string, is bool) {
-	switch key {
-	case federation.LabelRegion:
-		return l.Region, true
-	case federation.LabelZone:
-		return l.Zone, true
-	case federation.LabelSubZone:
-		return l.SubZone, true
-	}
-	return "", false
-}
-
 // label is the value of a label of the member. A gateway has what all endpoints behind it
 // have, and its own locality.
 func (m Member) label(key string) string {
-	if value, is := ofLocality(m.locality, key); is {
-		return value
-	}
 	if m.entry == nil {
 		return m.Offer.label(key)
+	}
+	if value, is := m.locality.Label(key); is {
+		return value
 	}
 	first := m.behind[0][0].label(key)
 	for _, offers := range m.behind {
@@ -174,13 +158,8 @@ func (m Member) label(key string) string {
 }
 
 func (o Offer) label(key string) string {
-	switch key {
-	case federation.LabelNetwork:
-		return string(cmp.Or(o.Endpoint.Network, federation.DefaultNetwork))
-	case federation.LabelCluster:
-		return string(federation.ShardEndpoints{Shard: o.shard}.ClusterOf(o.Endpoint))
-	}
-	return o.Endpoint.Labels[key]
+	value, _ := federation.ShardEndpoints{Shard: o.shard}.TopologyOf(o.Endpoint).Label(o.Endpoint.Labels, key)
+	return value
 }
 
 // share is the part of the requests that goes to the localities of a pattern.

@@ -58,7 +58,7 @@ func Offers(v *facet.View, p destination.Destination) []Offer {
 					fmt.Sprintf("%s does not declare port %d of the service", group.Shard, p.Port.Number))
 				continue
 			}
-			if !federation.HasLabels(o.Endpoint.Labels, p.Labels) {
+			if !group.HasLabels(o.Endpoint, p.Labels) {
 				LeaveOutEndpoint(v, o, resource.ReasonSubset, fmt.Sprintf("%s does not have the labels of the subset", o.Endpoint.Address))
 				continue
 			}
@@ -66,7 +66,7 @@ func Offers(v *facet.View, p destination.Destination) []Offer {
 				continue
 			}
 			if o.Endpoint.TakesMutualTLS() {
-				o.plain = peers.PlainTextAlone(p.Service, group.ClusterOf(o.Endpoint), o.Endpoint, o.number)
+				o.plain = peers.PlainTextAlone(p.Service, group, o.Endpoint, o.number)
 			}
 			if p.Identity && o.TakesMutualTLS() {
 				o.peer = transport.PeerOf(group.ClusterOf(o.Endpoint))
@@ -88,7 +88,7 @@ func FirstPlain(v *facet.View, d destination.Destination) *federation.Endpoint {
 		for i := range group.Endpoints {
 			e := &group.Endpoints[i]
 			number, _ := e.Port(portName)
-			if !e.TakesMutualTLS() || peers.PlainTextAlone(d.Service, group.ClusterOf(e), e, number) != nil {
+			if !e.TakesMutualTLS() || peers.PlainTextAlone(d.Service, group, e, number) != nil {
 				return e
 			}
 		}

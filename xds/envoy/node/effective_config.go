@@ -34,6 +34,7 @@ type effectiveConfig struct {
 	certificate       string // that a gateway presents to backends
 }
 
+// effectiveConfigOf is that of a node that has its labels of topology.
 func effectiveConfigOf(n Node, r *federation.Reader) effectiveConfig {
 	keys := r.Objects().ProxyLabels()
 	c := effectiveConfig{labels: projected(n.Labels, keys), priority: projected(n.Labels, destinationrule.PriorityLabels(keys))}
@@ -55,7 +56,7 @@ func effectiveConfigOf(n Node, r *federation.Reader) effectiveConfig {
 	}
 	c.patches = patchesFor(n, c.labels, r, mesh)
 	c.own = destinationrule.HasOwn(n.Namespace, r) || virtualservice.HasOwnConnections(n.Namespace, r)
-	sidecar := SidecarOf(n, r, mesh.Root())
+	sidecar := sidecarOf(n, r, mesh.Root())
 	if sidecar != nil {
 		c.imports, c.bound = egressOf(n, sidecar), boundOf(n, sidecar)
 		c.egress = withDestinations(c.imports, n.Namespace, r)
@@ -118,6 +119,10 @@ func (f Facet) HasLabels(want map[string]string) bool {
 // selects it, else the one that selects nobody, else that of the root
 // namespace; the oldest where there are several.
 func SidecarOf(n Node, r *federation.Reader, root string) *federation.Object {
+	return sidecarOf(n.withTopology(r), r, root)
+}
+
+func sidecarOf(n Node, r *federation.Reader, root string) *federation.Object {
 	if n.Type != Sidecar {
 		return nil
 	}

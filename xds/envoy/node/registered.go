@@ -27,6 +27,27 @@ func (n Node) Registered(r *federation.Reader) (Node, *federation.Workload) {
 	return n, found.Workload
 }
 
+// withTopology is the node with those labels of topology by which objects select proxies, as
+// registries know the node.
+func (n Node) withTopology(r *federation.Reader) Node {
+	keys := r.Objects().ProxyLabels()
+	if !slices.ContainsFunc(keys, federation.IsTopology) {
+		return n
+	}
+	at := federation.Topology{Cluster: n.Cluster, Locality: n.Locality}
+	if slices.Contains(keys, federation.LabelNetwork) {
+		at.Network = r.At(n.Place()).Network()
+	}
+	n.Labels = at.Labels(n.Labels, keys)
+	// A comma ends a label in a facet: a locality that the proxy reports must not add labels.
+	for _, key := range keys {
+		if federation.IsTopology(key) && strings.Contains(n.Labels[key], ",") {
+			delete(n.Labels, key)
+		}
+	}
+	return n
+}
+
 // Serves tells why the node is not a gateway of its network (S22), as those are that
 // may be in sni-dnat mode or say which gateways of others they reach: it must be in
 // a namespace where gateways may be, or in that of a service that the Network object

@@ -30,14 +30,16 @@ type View struct {
 func ViewOf(n Node, r *federation.Reader) View {
 	claimed := n
 	n, w := n.Registered(r.For(n.Cluster))
-	if n.passesOn(r) && claimed.serves(r) == nil {
+	selected := n.withTopology(r)
+	if selected.passesOn(r) && claimed.serves(r) == nil {
 		n.RouterMode = SNIDNAT
 	} else {
 		n.RouterMode = Standard
 	}
+	selected.RouterMode = n.RouterMode
 	return View{
-		node: n, config: effectiveConfigOf(n, r), known: w != nil, placed: w != nil && w.Locality != (federation.Locality{}),
-		called: w != nil && w.TLSMode == federation.MutualTLS, fronted: hasGateway(n, r, func(*networking.Gateway) bool { return true }),
+		node: n, config: effectiveConfigOf(selected, r), known: w != nil, placed: w != nil && w.Locality != (federation.Locality{}),
+		called: w != nil && w.TLSMode == federation.MutualTLS, fronted: hasGateway(selected, r, func(*networking.Gateway) bool { return true }),
 	}
 }
 
