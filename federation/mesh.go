@@ -198,7 +198,8 @@ type MeshSettings struct {
 	ClusterLocalHosts      []string `json:"clusterLocalHosts,omitempty"`
 	ClusterLocalExceptions []string `json:"clusterLocalExceptions,omitempty"`
 	LocalityLoadBalancing  struct {
-		Enabled          bool             `json:"enabled,omitempty"`
+		// Enabled: true orders endpoints by place also without outlier detection, false does not even with it.
+		Enabled          *bool            `json:"enabled,omitempty"`
 		Distribute       []LocalityShares `json:"distribute,omitempty"`
 		Failover         []RegionFailover `json:"failover,omitempty"`
 		FailoverPriority []string         `json:"failoverPriority,omitempty"` // labels: KEY, or KEY=VALUE

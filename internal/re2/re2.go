@@ -33,6 +33,12 @@ func Check(expression string) error {
 		return fmt.Errorf("the regular expression compiles to about %d RE2 instructions; at most %d are accepted: repeat less, or match a prefix",
 			n, MaxProgram)
 	}
+	for _, class := range classes.FindAllStringSubmatch(literals.ReplaceAllString(expression, ""), -1) {
+		if !hasClass(class[1]) {
+			return fmt.Errorf("the regular expression contains %s, which is not RE2: "+
+				"write a category such as Lu, or a script such as Greek, in exactly these letters", class[0])
+		}
+	}
 	if escape := wideEscape.FindStringSubmatch(literals.ReplaceAllString(expression, "")); escape != nil {
 		return fmt.Errorf("the regular expression contains %s, but Envoy matches bytes: write the character itself", escape[1])
 	}
@@ -45,6 +51,20 @@ var (
 	literals   = regexp.MustCompile(`(?s)\\\\|\\Q.*?(?:\\E|$)`)
 	wideEscape = regexp.MustCompile(`(\\x\{0*[1-9A-Fa-f][0-9A-Fa-f]{2,}\}|\\[4-7][0-7]{2})`)
 )
+
+// classes are classes of characters by their Unicode names. Go knows more names than RE2, and takes them in any case.
+var classes = regexp.MustCompile(`\\[pP]\{\^?([^}]*)\}`)
+
+// hasClass reports whether RE2 has a class of the name.
+func hasClass(name string) bool {
+	switch name {
+	case "Any":
+		return true
+	case "LC", "Cn":
+		return false
+	}
+	return unicode.Categories[name] != nil || unicode.Scripts[name] != nil
+}
 
 // program is an upper bound of the instructions of RE2's program. RE2 matches
 // bytes and unrolls repetitions, so that neither the length of an expression nor

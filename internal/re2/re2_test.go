@@ -26,6 +26,22 @@ func TestR05ProgramsAreBounded(t *testing.T) {
 	}
 }
 
+// Envoy 1.40 refuses a whole resource because of such a class (seen), and knows all other categories and scripts of Go's unicode.
+func TestR05ClassesHaveTheNamesOfRE2(t *testing.T) {
+	for _, expression := range []string{
+		`\p{LC}`, `\p{^LC}`, `\P{Cn}`, `[\p{Cn}]`, `\p{Letter}`, `\p{ASCII}`, `\p{greek}`, `\p{ L}`, `\p{Lu}\p{lu}`, `\\\p{Letter}`,
+	} {
+		if err := Check(expression); err == nil || !strings.Contains(err.Error(), "not RE2") {
+			t.Errorf("%q: %v", expression, err)
+		}
+	}
+	for _, expression := range []string{`\p{Lu}`, `\p{^Greek}`, `[\P{Han}a]`, `\pL`, `\PN`, `\p{Any}`, `\Q\p{Letter}\E`, `\\p{2}`} {
+		if err := Check(expression); err != nil {
+			t.Errorf("%q: %v", expression, err)
+		}
+	}
+}
+
 // Envoy 1.40 refuses all routes of a port because of such an expression (seen); Go accepts it.
 func TestR05EscapesOfWideCharacters(t *testing.T) {
 	for _, expression := range []string{`\x{100}`, `[^\x{0100}]`, `a\x{10FFFF}`, `\777`, `\400`, `\\\x{100}`, `\Qa\E\x{100}`} {

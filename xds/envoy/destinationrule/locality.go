@@ -26,7 +26,7 @@ func LocalitiesOf(policy *networking.TrafficPolicy, mesh *federation.MeshSetting
 	}
 	set := policy.GetLoadBalancer().GetLocalityLbSetting()
 	if set == nil {
-		if mesh == nil {
+		if mesh == nil || OffForMesh(mesh) {
 			return Localities{}
 		}
 		of := mesh.LocalityLoadBalancing
@@ -43,6 +43,11 @@ func LocalitiesOf(policy *networking.TrafficPolicy, mesh *federation.MeshSetting
 		l.Failover = append(l.Failover, federation.RegionFailover{From: f.GetFrom(), To: f.GetTo()})
 	}
 	return l
+}
+
+// OffForMesh reports whether endpoints have no order by place unless a rule or a service wants one.
+func OffForMesh(mesh *federation.MeshSettings) bool {
+	return mesh != nil && mesh.LocalityLoadBalancing.Enabled != nil && !*mesh.LocalityLoadBalancing.Enabled
 }
 
 func regionsOf(set *networking.ZoneAwareLoadBalancerSetting) Localities {

@@ -42,10 +42,18 @@ func KeepClusterLocal(v *facet.View, d destination.Destination, offers []Offer) 
 }
 
 // prefersNear reports whether the destination's endpoints have priorities by where they
-// are: where they are ejected when they fail, or the service or the settings want it.
+// are: where they are ejected when they fail, or the service or the settings want it. Settings that
+// do not want it have no say where the rule has its own.
 func prefersNear(v *facet.View, d destination.Destination) bool {
 	mesh := v.Reader.Mesh()
-	return d.Policy.GetOutlierDetection() != nil || service.StaysClose(d.Service) || mesh != nil && mesh.LocalityLoadBalancing.Enabled
+	switch own := d.Policy.GetLoadBalancer().GetLocalityLbSetting() != nil; {
+	case service.StaysClose(d.Service):
+		return true
+	case destinationrule.OffForMesh(mesh) && !own:
+		return false
+	}
+	return d.Policy.GetOutlierDetection() != nil ||
+		mesh != nil && mesh.LocalityLoadBalancing.Enabled != nil && *mesh.LocalityLoadBalancing.Enabled
 }
 
 // beyond is farther than anything that ranks a member.

@@ -147,10 +147,11 @@ type connectionMatch interface {
 	GetSourceNamespace() string
 }
 
-// ConcernsConnection reports whether the match is for the facet's proxies and the rule's port.
+// ConcernsConnection reports whether the match is for the facet's proxies and the rule's port. As in Istio, the source of a match does
+// not count at gateways.
 func (r *Rule) ConcernsConnection(m connectionMatch) bool {
 	return r.isFor(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.Port)) &&
-		isSource(r.View, m.GetSourceNamespace(), m.GetSourceLabels())
+		(len(r.Gateways) > 0 || isSource(r.View, m.GetSourceNamespace(), m.GetSourceLabels()))
 }
 
 // TCPSplit sends connections to destinations by weight. Those to a destination

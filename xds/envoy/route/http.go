@@ -108,10 +108,11 @@ func routeName(route, match string) string {
 	return route + "." + match
 }
 
-// applies reports whether the match is for the facet's proxies and the rule's port.
+// applies reports whether the match is for the facet's proxies and the rule's port. As in Istio, one that lists gateways is for all
+// callers there: its source does not count.
 func (r *Rule) applies(m *networking.HTTPMatchRequest) bool {
 	return r.isFor(m.GetGateways()) && (m.GetPort() == 0 || m.GetPort() == uint32(r.Port)) &&
-		isSource(r.View, m.GetSourceNamespace(), m.GetSourceLabels())
+		(len(m.GetGateways()) > 0 || isSource(r.View, m.GetSourceNamespace(), m.GetSourceLabels()))
 }
 
 // isSource reports whether the facet's proxies are what a match means by its source.
@@ -122,6 +123,7 @@ func isSource(v *facet.View, namespace string, labels map[string]string) bool {
 
 // act sets what the route does with a request, and returns the targets to which that may go.
 func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) ([]target, error) {
+	virtualservice.SetRouteHeaders(route, in.GetHeaders()) // those of a destination come after them, and win
 	var targets []target
 	var err error
 	switch {
@@ -135,7 +137,6 @@ func (r *Rule) act(route *routev3.Route, in *networking.HTTPRoute) ([]target, er
 	if err != nil {
 		return nil, err
 	}
-	virtualservice.SetRouteHeaders(route, in.GetHeaders())
 	return targets, virtualservice.AddFilters(route, in)
 }
 

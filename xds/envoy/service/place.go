@@ -35,7 +35,7 @@ func IsClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) boo
 func dependsOnPlace(s *federation.Service, r *federation.Reader) bool {
 	mesh := r.Mesh()
 	if StaysClose(s) || IsClusterLocal(s.Key.Hostname, mesh) || mesh != nil &&
-		(mesh.LocalityLoadBalancing.Enabled || len(mesh.LocalityLoadBalancing.Distribute) > 0) {
+		(mesh.LocalityLoadBalancing.Enabled != nil && *mesh.LocalityLoadBalancing.Enabled || len(mesh.LocalityLoadBalancing.Distribute) > 0) {
 		return true
 	}
 	return destinationrule.Any(s.Key.Hostname, r, destinationrule.GoesByPlace)

@@ -233,8 +233,8 @@ func TestPlaces(t *testing.T) {
 	with := func(distribution string) federation.Shard {
 		return federation.Shard{TrafficDistribution: distribution, Ports: []federation.Port{facettest.Port(80, federation.HTTP)}}
 	}
-	balanced := &federation.MeshSettings{}
-	balanced.LocalityLoadBalancing.Enabled = true
+	balanced, enabled := &federation.MeshSettings{}, true
+	balanced.LocalityLoadBalancing.Enabled = &enabled
 	for name, test := range map[string]struct {
 		host     string
 		shard    federation.Shard

@@ -22,7 +22,8 @@ var _ = add(row{kind: federation.TelemetryKind, concerns: func(o *federation.Obj
 		"selector.matchLabels", "accessLogging.match.mode", "accessLogging.providers.name", "accessLogging.disabled",
 		"accessLogging.filter.expression",
 		"tracing.match.mode", "tracing.providers.name", "tracing.randomSamplingPercentage", "tracing.disableSpanReporting", "tracing.customTags",
-		"tracing.disableContextPropagation", "tracing.useRequestIdForTraceSampling", "metrics.providers.name", "metrics.overrides", "metrics.reportingInterval",
+		"tracing.disableContextPropagation", "tracing.useRequestIdForTraceSampling",
+		"metrics.providers.name", "metrics.overrides", "metrics.reportingInterval",
 	},
 	refused: map[string]string{
 		"tracing.enableIstioTags": "spans have Envoy's own tags, and those of customTags",
