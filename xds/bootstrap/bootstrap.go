@@ -74,11 +74,12 @@ const (
 	defaultConnections = 50_000
 )
 
-// Build makes the bootstrap. Its error names every field that is wrong.
+// Build makes the bootstrap. Its error has a line for everything that is wrong, which begins
+// with the flags of "isthmus proxy bootstrap" that it is about.
 func Build(o Options) (*bootstrapv3.Bootstrap, error) {
 	o.fill()
 	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("making a bootstrap: %w", err)
+		return nil, err
 	}
 	b := &bootstrapv3.Bootstrap{
 		Node:             o.node(),
@@ -112,26 +113,28 @@ func (o *Options) fill() {
 
 func (o *Options) check() error {
 	var wrong []error
-	need := func(field string, ok bool, what string) {
+	need := func(flags string, ok bool, what string) {
 		if !ok {
-			wrong = append(wrong, fmt.Errorf("%s: %s", field, what))
+			wrong = append(wrong, fmt.Errorf("%s: %s", flags, what))
 		}
 	}
-	need("type", slices.Contains([]Kind{Sidecar, Gateway, SNIDNAT}, o.Kind), "use sidecar, gateway or sni-dnat")
-	for field, value := range map[string]string{"name": o.Name, "namespace": o.Namespace, "cluster-id": o.Cluster} {
-		need(field, value != "" && !strings.ContainsAny(value, "~ \n"), "is missing, or has a ~ or a blank")
+	need("--type", slices.Contains([]Kind{Sidecar, Gateway, SNIDNAT}, o.Kind), "use sidecar, gateway or sni-dnat")
+	for flag, value := range map[string]string{"--name": o.Name, "--namespace": o.Namespace, "--cluster-id": o.Cluster} {
+		need(flag, value != "" && !strings.ContainsAny(value, "~ \n"), "is missing, or has a ~ or a blank")
 	}
-	need("ip", len(o.Addresses) > 0, "name an address of the workload")
-	need("hub", o.Hub.Path != "" || o.Hub.Host != "" && o.Hub.Port != 0, "use HOST:PORT or unix:PATH")
+	need("--ip", len(o.Addresses) > 0, "name an address of the workload")
+	complete := o.Hub.Path != "" || o.Hub.Host != "" && o.Hub.Port != 0
+	need("--hub", complete, "use HOST:PORT or unix:PATH")
 	files := 0
 	for _, file := range []string{o.HubCA, o.Certificate, o.Key} {
 		if file != "" {
 			files++
 		}
 	}
-	need("hub-ca, cert, key", files == 0 || files == 3, "give all three for mutual TLS, or none for a hub with --dev")
-	need("hub", files == 3 || o.Hub.local(), "plaintext goes to a loopback address or a socket only; give hub-ca, cert and key")
-	need("admin", o.Admin == (Endpoint{}) || o.Admin.local(),
+	need("--hub-ca, --cert, --key", files == 0 || files == 3, "give all three for mutual TLS, or none for a hub with --dev")
+	need("--hub", files > 0 || !complete || o.Hub.local(),
+		"plaintext goes to a loopback address or a socket only; give --hub-ca, --cert and --key")
+	need("--admin", o.Admin == (Endpoint{}) || o.Admin.local(),
 		"use a loopback address, unix:PATH or none: every client that reaches it can do everything")
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(wrong...)

@@ -106,16 +106,26 @@ func TestEndpointIsFoundByItsOwnClustersPortName(t *testing.T) {
 }
 
 func TestEndpointsLeftOutHaveReasons(t *testing.T) {
-	sick, tired, unserved := at("10.0.0.2", 8080), at("10.0.0.3", 8080), at("10.0.0.4", 8080)
+	sick, tired, unserved, renamed := at("10.0.0.2", 8080), at("10.0.0.3", 8080), at("10.0.0.4", 8080), at("10.0.0.5", 8080)
+	renamed.Ports = []federation.EndpointPort{{Name: "web", Number: 8080}, {Name: "admin", Number: 9090}}
 	sick.Health, tired.Health, unserved.Ports = federation.Unhealthy, federation.Draining, nil
-	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080), sick, tired, unserved, at("backend.example.com", 8080)))
+	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080), sick, tired, unserved, renamed,
+		at("backend.example.com", 8080)))
 	expectEndpoints(t, w, "10.0.0.1:8080 HEALTHY", "10.0.0.3:8080 DRAINING")
 	_, reasons := webEndpoints(t, w)
 	if want := []string{
-		"HOSTNAME backend.example.com", "PORT_NOT_SERVED 10.0.0.4",
+		"HOSTNAME backend.example.com", "PORT_NOT_SERVED 10.0.0.4", "PORT_NOT_SERVED 10.0.0.5",
 		"UNHEALTHY 10.0.0.2",
 	}; !slices.Equal(codes(reasons), want) {
 		t.Errorf("reasons are %q, want %q", codes(reasons), want)
+	}
+	for _, want := range []string{
+		`10.0.0.4 does not listen on port "http"; it has no ports`,
+		`10.0.0.5 does not listen on port "http"; it has "web" (8080), "admin" (9090)`,
+	} {
+		if !slices.ContainsFunc(reasons, func(r envoy.Reason) bool { return r.Message == want }) {
+			t.Errorf("no reason is %q: %v", want, reasons)
+		}
 	}
 }
 

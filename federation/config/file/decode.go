@@ -26,6 +26,9 @@ func decode(o Options, name string, data []byte) (objects []*config.Object, prob
 	}()
 	documents, refused := manifest.Parse(name, data, o.Manifest)
 	for _, p := range refused {
+		if p.Code == manifest.Empty { // objects of a folder cannot be deleted by name
+			p.Message = "the file has no object; to remove the objects that it had, delete the file"
+		}
 		problems = append(problems, problemAt(string(p.Code), name, p.Field, p.Line, p.Column, p.Message))
 	}
 	objects = make([]*config.Object, len(documents))

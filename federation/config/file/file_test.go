@@ -74,6 +74,8 @@ func TestBY3FilesWithoutObjectsKeepWhatTheySaid(t *testing.T) {
 			seen := f.objects("a=1 b=2 c=4")
 			if p := seen.Problems[0]; p.Object != "a.yaml" || !strings.HasSuffix(p.Message, "what the file said before stays") {
 				t.Errorf("the problem is %+v", p)
+			} else if p.Code == "EMPTY" && !strings.Contains(p.Message, "delete the file;") {
+				t.Errorf("the problem does not say what to do: %s", p.Message)
 			}
 			for key, o := range before.Objects {
 				if key.Name != "c" && seen.Objects[key] != o {
@@ -83,6 +85,8 @@ func TestBY3FilesWithoutObjectsKeepWhatTheySaid(t *testing.T) {
 			f.put("a.yaml", entry("a", 5))
 			f.objects("a=5 c=4")
 			f.well()
+			must(t, os.Remove(filepath.Join(f.dir, "a.yaml")))
+			f.objects("c=4")
 		})
 	}
 }

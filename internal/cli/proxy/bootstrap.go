@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,9 +95,11 @@ func (g *bootstrapFlags) read() error {
 	parts := append(strings.Split(g.locality, "/"), "", "")
 	o.Region, o.Zone, o.SubZone = parts[0], parts[1], parts[2]
 	var err error
-	o.Hub, err = endpoint(g.hub)
-	if err != nil {
-		wrong = append(wrong, fmt.Errorf("--hub: %w", err))
+	if g.hub != "" {
+		o.Hub, err = endpoint(g.hub)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("--hub: %w", err))
+		}
 	}
 	if g.admin != "none" {
 		o.Admin, err = endpoint(g.admin)
@@ -131,13 +134,29 @@ func endpoint(text string) (bootstrap.Endpoint, error) {
 	return bootstrap.Endpoint{Host: host, Port: uint16(number)}, nil
 }
 
-func writeBootstrap(io cmdutil.Streams, given bootstrapFlags) error {
-	if err := given.read(); err != nil {
-		return cmdutil.Usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+// wrongFlags is what the errors say, each flag once: a value that cannot be read is not also reported as missing.
+func wrongFlags(errs ...error) string {
+	var said, flags []string
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		for line := range strings.Lines(err.Error()) {
+			line = strings.TrimSuffix(line, "\n")
+			flag, _, _ := strings.Cut(line, ":")
+			if !slices.Contains(flags, flag) {
+				said, flags = append(said, line), append(flags, flag)
+			}
+		}
 	}
+	return strings.Join(said, "; ")
+}
+
+func writeBootstrap(io cmdutil.Streams, given bootstrapFlags) error {
+	unread := given.read()
 	made, err := bootstrap.Build(given.options)
-	if err != nil {
-		return cmdutil.Usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if wrong := wrongFlags(unread, err); wrong != "" {
+		return cmdutil.Usagef("%s", wrong)
 	}
 	text, err := bootstrap.YAML(made)
 	if err != nil {

@@ -83,7 +83,7 @@ func (v Vocabulary) Type(word string) (Type, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Type{}, cmdutil.Usagef("unknown kind %q%s; \"isthmus api-resources\" lists the kinds", word, cmdutil.DidYouMean(word, v.words()))
+		return Type{}, cmdutil.Usagef("unknown kind %q%s; \"isthmus api-resources\" lists the kinds", word, v.meant(word))
 	case 1:
 		return Type{Kind: found[0]}, nil
 	}
@@ -109,6 +109,15 @@ func isOf(k client.Kind, rest string) bool {
 	}
 	version, group, _ := strings.Cut(rest, ".")
 	return group == k.Group && slices.Contains(k.Versions, version)
+}
+
+// meant suggests what an unknown word means: a short name whose plural it is, or the nearest name.
+func (v Vocabulary) meant(word string) string {
+	short, plural := strings.CutSuffix(strings.ToLower(word), "s")
+	if plural && (HubWord(short) != "" || slices.ContainsFunc(v, func(k client.Kind) bool { return isCalled(k, short) })) {
+		return cmdutil.DidYouMean(word, []string{short})
+	}
+	return cmdutil.DidYouMean(word, v.words())
 }
 
 // words are the names of all kinds by which a user may mean one.

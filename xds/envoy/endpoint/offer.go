@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
@@ -96,6 +97,22 @@ func FirstPlain(v *facet.View, d destination.Destination) *federation.Endpoint {
 	return nil
 }
 
+// listens says which ports an endpoint has.
+func listens(e *federation.Endpoint) string {
+	if len(e.Ports) == 0 {
+		return "it has no ports"
+	}
+	ports := make([]string, len(e.Ports))
+	for i, p := range e.Ports {
+		ports[i] = fmt.Sprintf("%q (%d)", p.Name, p.Number)
+	}
+	const shown = 10
+	if more := len(ports) - shown; more > 0 {
+		ports = append(ports[:shown], fmt.Sprintf("%d more", more))
+	}
+	return "it has " + strings.Join(ports, ", ")
+}
+
 func usable(v *facet.View, o *Offer, portName string) bool {
 	address := o.Endpoint.Address
 	if o.Endpoint.Health == federation.Unhealthy {
@@ -115,7 +132,8 @@ func usable(v *facet.View, o *Offer, portName string) bool {
 	_, isName := address.Host()
 	switch {
 	case !served:
-		LeaveOutEndpoint(v, *o, resource.ReasonPortNotServed, fmt.Sprintf("%s does not listen for port %q", address, portName))
+		LeaveOutEndpoint(v, *o, resource.ReasonPortNotServed, fmt.Sprintf("%s does not listen on port %q; %s",
+			address, portName, listens(o.Endpoint)))
 	case number == 0 || !isIP && !isName || isIP && (ip.Zone() != "" || ip.IsUnspecified()):
 		LeaveOutEndpoint(v, *o, resource.ReasonInvalidAddress, fmt.Sprintf("%s with port %d is not an address to send to", address, number))
 	default:
