@@ -64,7 +64,7 @@ func TestU29AgentsAreSentWhereTheyUseTLS(t *testing.T) {
 		t.Errorf("the pages have %d addresses", seen)
 	}
 	sources := regexp.MustCompile(`(?s)sources:\n  - cluster: c1\n.*?\n\x60`).FindString(read(t, "move-from-istio.md"))
-	if !strings.Contains(sources, "scope: MESH") || !strings.Contains(sources, "istio-system") {
+	if !strings.Contains(sources, "scope: MESH") || !strings.Contains(sources, `namespaces: ["*"]`) {
 		t.Errorf("the sources are %q", sources)
 	}
 }
