@@ -106,7 +106,8 @@ func TestEndpointIsFoundByItsOwnClustersPortName(t *testing.T) {
 }
 
 func TestEndpointsLeftOutHaveReasons(t *testing.T) {
-	sick, tired, unserved, renamed := at("10.0.0.2", 8080), at("10.0.0.3", 8080), at("10.0.0.4", 8080), at("10.0.0.5", 8080)
+	sick, tired, unserved := at("10.0.0.2", 8080), at("10.0.0.3", 8080), at("10.0.0.4", 8080)
+	renamed := at("10.0.0.5", 8080)
 	renamed.Ports = []federation.EndpointPort{{Name: "web", Number: 8080}, {Name: "admin", Number: 9090}}
 	sick.Health, tired.Health, unserved.Ports = federation.Unhealthy, federation.Draining, nil
 	w := newFixture().attach("c1", "").say("c1", webKey, web(at("10.0.0.1", 8080), sick, tired, unserved, renamed,
