@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -54,8 +55,12 @@ func checkSize(limits manifest.Limits, files []File) []Error {
 // bounded is a result that an answer has room for.
 func bounded(r Result) Result {
 	if more := len(r.Errors) - maxErrors + 1; more > 1 {
+		atLeast := ""
+		if slices.ContainsFunc(r.Errors, func(e Error) bool { return e.Code == Code(manifest.TooManyProblems) }) {
+			atLeast = "at least "
+		}
 		r.Errors = append(r.Errors[:maxErrors-1:maxErrors-1], Error{
-			Code: Code(manifest.TooManyProblems), Message: fmt.Sprintf("%d more problems are not listed: correct these first", more),
+			Code: Code(manifest.TooManyProblems), Message: fmt.Sprintf("%s%d more problems are not listed: correct these first", atLeast, more),
 		})
 	}
 	if more := len(r.Findings) - maxFindings + 1; more > 1 {

@@ -1,10 +1,13 @@
 package apply_test
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,6 +111,56 @@ func TestVeryManyErrorsAreBounded(t *testing.T) {
 	last := r.Errors[len(r.Errors)-1]
 	if len(r.Errors) != 1000 || last.Code != "TOO_MANY_PROBLEMS" || !strings.Contains(last.Message, " more problems") {
 		t.Errorf("%d errors, the last is %+v", len(r.Errors), last)
+	}
+}
+
+// TestR104ObjectsAreNotMergedAfterTheRequestEnded: the rest of a request whose client left, or whose time is over, is
+// not worked on.
+func TestR104ObjectsAreNotMergedAfterTheRequestEnded(t *testing.T) {
+	w := newFixture(t)
+	var text strings.Builder
+	for i := range 500 {
+		text.WriteString(route(fmt.Sprint("r", i), "v1"))
+	}
+	most := int32(5 + runtime.GOMAXPROCS(0))
+	for name, manifests := range map[string]string{"valid": text.String(), "with one that is not": text.String() + "---\n[]\n"} {
+		for _, dry := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			var merged atomic.Int32
+			o := w.engine.Options
+			o.NewUID = func() string {
+				n := merged.Add(1)
+				if n == 5 {
+					cancel()
+				}
+				return fmt.Sprint("uid-", n)
+			}
+			r, err := apply.New(o).Apply(ctx, request(manifests, func(r *apply.Request) { r.DryRun = dry }))
+			if n := merged.Load(); !errors.Is(err, context.Canceled) || n > most {
+				t.Errorf("%s, dry run %t: %d objects are merged, and at most %d are expected; %v, errors %.200s", name, dry, n, most, err, codes(r))
+			}
+			cancel()
+		}
+	}
+}
+
+// TestR104OneObjectHasAsManyErrorsAsAnAnswerLists: the unknown fields of one object, each with its place.
+func TestR104OneObjectHasAsManyErrorsAsAnAnswerLists(t *testing.T) {
+	w := newFixture(t)
+	var fields strings.Builder
+	for i := range 2500 {
+		fmt.Fprintf(&fields, "  k%d: v\n", i)
+	}
+	r := w.apply("apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec:\n"+fields.String(), dryRun)
+	last := r.Errors[len(r.Errors)-1]
+	if len(r.Errors) != 1000 || last.Code != "TOO_MANY_PROBLEMS" || !strings.HasPrefix(last.Message, "1501 more problems") {
+		t.Errorf("%d errors, the last is %+v", len(r.Errors), last)
+	}
+	for _, e := range r.Errors[:999] {
+		var n int
+		if _, err := fmt.Sscanf(e.Field, "spec.k%d", &n); err != nil || e.Place.Line != 5+n || e.Place.Column != 3 {
+			t.Errorf("%s is said to be at %v", e.Field, e.Place)
+		}
 	}
 }
 

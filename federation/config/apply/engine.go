@@ -124,6 +124,9 @@ func (e *Engine) change(ctx context.Context, o Origin, dryRun bool, compute plan
 	if dryRun {
 		on := base{e.Views.Latest()}
 		p, problems := compute(on)
+		if ctx.Err() != nil {
+			return Result{}, fmt.Errorf("computing the change: %w", ctx.Err())
+		}
 		if len(problems) > 0 {
 			return bounded(Result{DryRun: true, Revision: on.Revision(), Errors: problems}), nil
 		}
@@ -181,6 +184,9 @@ func (e *Engine) attempt(ctx context.Context, o Origin, compute planner) (*Resul
 		return done, err
 	}
 	p, problems := compute(on)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("computing the change: %w", ctx.Err())
+	}
 	if len(problems) > 0 {
 		return &Result{Revision: on.Revision(), Errors: problems}, nil
 	}

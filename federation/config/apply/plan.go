@@ -32,28 +32,31 @@ func (e *Engine) Apply(ctx context.Context, r Request) (Result, error) {
 	all, errs := readManifests(e.Schema, e.Limits, r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
 	if len(errs) > 0 {
 		on := base{e.Views.Latest()}
-		return bounded(Result{DryRun: r.DryRun, Revision: on.Revision(), Errors: e.plans.withOthers(on, r, all, errs)}), nil
+		return bounded(Result{DryRun: r.DryRun, Revision: on.Revision(), Errors: e.plans.withOthers(ctx, on, r, all, errs)}), ctx.Err()
 	}
 	r.expects = newest(r.ExpectedRevision, r.ExpectedRevisions)
 	return e.change(ctx, r.Origin, r.DryRun, func(v base) (plan, []Error) {
 		if all == nil { // another hub was faster: everything is merged again
 			all, _ = readManifests(e.Schema, e.Limits, r.Manifests, cmp.Or(r.Namespace, defaultNamespace))
 		}
-		p, errs := e.plans.apply(v, r, all)
+		p, errs := e.plans.apply(ctx, v, r, all)
 		all = nil
 		return p, errs
 	})
 }
 
 // apply uses the manifests up: what was read of one takes many times its text,
-// and goes once it is merged.
-func (p planning) apply(v base, r Request, all []requested) (plan, []Error) {
+// and goes once it is merged. The plan is of no use if the context ended.
+func (p planning) apply(ctx context.Context, v base, r Request, all []requested) (plan, []Error) {
 	errs := expected(v, r.ExpectedRevision, r.ExpectedRevisions)
 	out := plan{credentials: r.Credentials}
 	out.changes = make([]Change, len(all))
 	faults := make([][]Error, len(all))
 	preparer := v.State.Preparer()
 	parallel.Each(len(all), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
 		w := all[i].again()
 		out.changes[i], faults[i] = p.one(v, r, w)
 		if o := out.changes[i].Object; o != nil && len(faults[i]) == 0 {
@@ -63,7 +66,7 @@ func (p planning) apply(v base, r Request, all []requested) (plan, []Error) {
 		all[i] = requested{key: all[i].key}
 	})
 	errs = append(errs, slices.Concat(faults...)...)
-	if r.Prune {
+	if r.Prune && ctx.Err() == nil {
 		gone, faults := planPrune(v, r, all)
 		out.changes = append(out.changes, gone...)
 		errs = append(errs, faults...)

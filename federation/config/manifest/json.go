@@ -133,7 +133,7 @@ func (r *jsonReader) list(path string, depth int, at *place) []any {
 }
 
 func (r *jsonReader) object(path string, depth int, at *place) map[string]any {
-	object, keys := map[string]any{}, known{of: at}
+	object := map[string]any{}
 	for r.tokens.More() {
 		token, keyAt := r.next()
 		key, _ := token.(string)
@@ -142,13 +142,13 @@ func (r *jsonReader) object(path string, depth int, at *place) map[string]any {
 			r.report(keyAt, path, refused.code, "%s", refused.message)
 		}
 		child := r.value(field, depth+1)
-		if line, seen := keys.line(key); seen {
-			r.report(keyAt, field, DuplicateKey, "the key %s is already in line %d: keep one", quote(key), line)
+		if twice := at.field(key); twice >= 0 {
+			r.report(keyAt, field, DuplicateKey, "the key %s is already in line %d: keep one", quote(key), at.fields[twice].line)
 			continue
 		}
 		child.place.spot, child.place.key = keyAt, key
 		object[key] = child.value
-		keys.add(child.place)
+		at.add(child.place)
 	}
 	r.next()
 	return object

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,17 +11,44 @@ type place struct {
 	spot
 	key    string // within an object
 	fields []place
+	byKey  map[string]int // indexes of fields, once there are more than a few
 	items  []place
 }
 
 // child returns the place of a field, or that of the object itself.
 func (p *place) child(key string) *place {
-	for i := range p.fields {
-		if p.fields[i].key == key {
-			return &p.fields[i]
-		}
+	if i := p.field(key); i >= 0 {
+		return &p.fields[i]
 	}
 	return p
+}
+
+// fewFields is how many fields of an object are looked through one by one.
+const fewFields = 16
+
+// field is the index of the field with that key, or -1. Of an object with very many fields each may be looked for.
+func (p *place) field(key string) int {
+	if p.byKey != nil {
+		if i, has := p.byKey[key]; has {
+			return i
+		}
+		return -1
+	}
+	return slices.IndexFunc(p.fields, func(f place) bool { return f.key == key })
+}
+
+// add takes a field that the object does not have yet.
+func (p *place) add(field place) {
+	p.fields = append(p.fields, field)
+	switch {
+	case p.byKey != nil:
+		p.byKey[field.key] = len(p.fields) - 1
+	case len(p.fields) > fewFields:
+		p.byKey = make(map[string]int, 2*len(p.fields))
+		for i, f := range p.fields {
+			p.byKey[f.key] = i
+		}
+	}
 }
 
 func (p *place) index(i int) *place {

@@ -123,7 +123,6 @@ func (r *yamlReader) scalar(n *yaml.Node, path string) any {
 
 func (r *yamlReader) object(n *yaml.Node, path string, depth int, at *place) map[string]any {
 	object := make(map[string]any, len(n.Content)/2)
-	keys := known{of: at}
 	at.fields = make([]place, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, ok := r.key(n.Content[i], path)
@@ -132,13 +131,13 @@ func (r *yamlReader) object(n *yaml.Node, path string, depth int, at *place) map
 		}
 		field := join(path, key)
 		child := r.read(n.Content[i+1], field, depth+1)
-		if line, seen := keys.line(key); seen {
-			r.report(r.at(n.Content[i]), field, DuplicateKey, "the key %s is already in line %d: keep one", quote(key), line)
+		if twice := at.field(key); twice >= 0 {
+			r.report(r.at(n.Content[i]), field, DuplicateKey, "the key %s is already in line %d: keep one", quote(key), at.fields[twice].line)
 			continue
 		}
 		child.place.spot, child.place.key = r.at(n.Content[i]), key
 		object[key] = child.value
-		keys.add(child.place)
+		at.add(child.place)
 	}
 	return object
 }

@@ -66,7 +66,7 @@ func (s *Set) TakeKnown(object map[string]any) (kept map[string]any, unknown, pr
 	kept, problems = v.admit(object, nil, func(c *compiled, object map[string]any) (bool, []Problem) {
 		conforms, found := v.decode(c, object)
 		found = slices.DeleteFunc(found, func(p Problem) bool {
-			harmless := p.Code == UnknownField && !narrows(p.Field)
+			harmless := p.Code == UnknownField && !narrows(p.Field) || p.Code == TooManyProblems
 			if harmless {
 				unknown = append(unknown, Problem{UnknownField, p.Field, cut(p.Message + "; the hub does not support the field")})
 			}
@@ -258,6 +258,9 @@ func (v *version) toStorage(object map[string]any) (map[string]any, []Problem) {
 	object["apiVersion"] = to.apiVersion()
 	lost := c.prune(object)
 	for i := range lost {
+		if lost[i].Code == TooManyProblems {
+			continue
+		}
 		lost[i].Message = fmt.Sprintf("%s, in which the object would be stored, does not have the field", to.apiVersion())
 	}
 	if len(lost) > 0 {

@@ -60,12 +60,7 @@ func (v *version) merge(live, wanted map[string]any, o ApplyOptions) (Result, er
 	}
 	if err != nil {
 		problems := v.diagnose(m, wanted, live, err)
-		for _, p := range v.beside(m, wanted, live, o) {
-			if !covered(p, problems) {
-				problems = append(problems, p)
-			}
-		}
-		return Result{Problems: problems}, nil
+		return Result{Problems: withUncovered(problems, v.beside(m, wanted, live, o))}, nil
 	}
 	return v.finish(merged, live, o), nil
 }
@@ -135,18 +130,18 @@ func (v *version) diagnose(m *manager, wanted, live map[string]any, why error) [
 	dropNulls(pruned)
 	_, problems := v.checkMetadata(pruned)
 	problems = append(problems, c.prune(pruned)...)
+	_, err = m.types.ObjectToTyped(&unstructured.Unstructured{Object: pruned})
+	if wrong := typeProblems(err); len(wrong) > maxListed {
+		// Kubernetes' validation compares each problem with all before it.
+		return append(problems, bounded(wrong)...)
+	}
 	if len(problems) == 0 {
 		_, err = m.types.ObjectToTyped(&unstructured.Unstructured{Object: wanted})
 		problems = typeProblems(err)
 	}
 	if live == nil {
 		_, all := v.admit(runtime.DeepCopyJSON(wanted), nil, v.decode)
-		for _, p := range problems {
-			if !covered(p, all) {
-				all = append(all, p)
-			}
-		}
-		problems = all
+		problems = withUncovered(all, problems)
 	}
 	if len(problems) == 0 {
 		problems = []Problem{{Invalid, "", cut(why.Error())}}
@@ -174,14 +169,19 @@ func (v *version) beside(m *manager, wanted, live map[string]any, o ApplyOptions
 	return v.finish(merged, live, o).Problems
 }
 
-// covered reports whether a field is already spoken of.
-func covered(p Problem, by []Problem) bool {
-	for _, q := range by {
-		if q.Field == p.Field {
-			return true
+// withUncovered adds those of more whose field has no problem yet.
+func withUncovered(problems, more []Problem) []Problem {
+	covered := make(map[string]bool, len(problems)+len(more))
+	for _, p := range problems {
+		covered[p.Field] = true
+	}
+	for _, p := range more {
+		if !covered[p.Field] {
+			covered[p.Field] = true
+			problems = append(problems, p)
 		}
 	}
-	return false
+	return problems
 }
 
 // typeProblems takes the errors of the merge library apart.
@@ -202,6 +202,14 @@ func typeProblems(err error) []Problem {
 		problems[i] = Problem{WrongType, at, cut(e.ErrorMessage)}
 	}
 	return problems
+}
+
+// bounded are the problems that are listed, and one for those that are not.
+func bounded(problems []Problem) []Problem {
+	if len(problems) <= maxListed {
+		return problems
+	}
+	return append(problems[:maxListed-1:maxListed-1], notListed(len(problems)-maxListed+1))
 }
 
 // finish admits what came of a merge. Old is not changed.

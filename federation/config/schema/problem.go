@@ -3,7 +3,6 @@ package schema
 import (
 	"fmt"
 	"regexp"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -40,8 +39,10 @@ const (
 	TooLong        Code = "TOO_LONG"
 	TooMany        Code = "TOO_MANY"
 	Forbidden      Code = "FORBIDDEN"
-	NotChecked     Code = "NOT_CHECKED" // rules that wait until the other problems are gone
-	Internal       Code = "INTERNAL"    // a defect of the hub
+	// TooManyProblems is the last problem of an object with too many; it stands for those that are not listed.
+	TooManyProblems Code = "TOO_MANY_PROBLEMS"
+	NotChecked      Code = "NOT_CHECKED" // rules that wait until the other problems are gone
+	Internal        Code = "INTERNAL"    // a defect of the hub
 )
 
 var codes = map[field.ErrorType]Code{
@@ -62,6 +63,7 @@ const notChecked = "some validation rules were not checked because the object wa
 // problemsOf gives Kubernetes' errors, each once.
 func problemsOf(errs field.ErrorList) []Problem {
 	var list []Problem
+	listed := make(map[Problem]bool, len(errs))
 	for _, err := range errs {
 		p := Problem{Code: codes[err.Type], Field: err.Field, Message: cut(err.ErrorBody())}
 		if p.Code == "" {
@@ -82,7 +84,8 @@ func problemsOf(errs field.ErrorList) []Problem {
 		if near := nearestValue(err); near != "" {
 			p.Message += "; did you mean " + near + "?"
 		}
-		if !slices.Contains(list, p) {
+		if !listed[p] {
+			listed[p] = true
 			list = append(list, p)
 		}
 	}

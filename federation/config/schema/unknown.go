@@ -13,15 +13,45 @@ import (
 	"isthmus.dev/isthmus/internal/text"
 )
 
+// maxListed is how many problems an object has at most because of its unknown fields, or because of wrong types; the
+// last one says how many are not listed. It is as many as an answer lists: to look for the name that was meant takes time.
+const maxListed = 1000
+
+func notListed(more int) Problem {
+	return Problem{TooManyProblems, "", fmt.Sprintf("%d more problems are not listed: correct these first", more)}
+}
+
 // prune removes the fields that the schema does not know, and names them.
 func (c *compiled) prune(object map[string]any) []Problem {
 	paths := pruning.PruneWithOptions(object, c.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	slices.Sort(paths)
-	problems := make([]Problem, len(paths))
-	for i, at := range paths {
+	listed := paths
+	if len(paths) > maxListed {
+		listed = narrowingFirst(paths)[:maxListed-1]
+		slices.Sort(listed)
+	}
+	problems := make([]Problem, len(listed), len(listed)+1)
+	for i, at := range listed {
 		problems[i] = unknownField(at, c.siblings(at))
 	}
+	if more := len(paths) - len(listed); more > 0 {
+		problems = append(problems, notListed(more))
+	}
 	return problems
+}
+
+// narrowingFirst has the fields that narrow before the others, so that one of them is listed if there is any: TakeKnown
+// refuses an object by what is listed.
+func narrowingFirst(paths []string) []string {
+	first, others := make([]string, 0, len(paths)), []string(nil)
+	for _, at := range paths {
+		if narrows(at) {
+			first = append(first, at)
+		} else {
+			others = append(others, at)
+		}
+	}
+	return append(first, others...)
 }
 
 // narrowing are the fields that choose requests, objects, callers or certificates. A part of them that is not
