@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// crowded is a VirtualService with that many unknown fields, and whatever else its spec has.
-func crowded(t *testing.T, unknown int, more string) map[string]any {
+// overfull is a VirtualService with that many unknown fields, and whatever else its spec has.
+func overfull(t *testing.T, unknown int, more string) map[string]any {
 	t.Helper()
 	var spec strings.Builder
 	for i := range unknown {
@@ -27,7 +27,7 @@ func TestR104UnknownFieldsAreListedUpToALimit(t *testing.T) {
 		for unknown, last := range map[int]string{
 			maxListed: `spec.k999: unknown field "spec.k999"`, 3000: "2001 more problems are not listed: correct these first",
 		} {
-			r, err := set.Apply(stored, crowded(t, unknown, ""), o)
+			r, err := set.Apply(stored, overfull(t, unknown, ""), o)
 			if err != nil || len(r.Problems) != maxListed || !strings.HasPrefix(r.Problems[maxListed-1].String(), last) {
 				t.Errorf("%s, %d unknown fields: %d problems, %v; the last is %v", name, unknown, len(r.Problems), err, r.Problems[len(r.Problems)-1:])
 			}
@@ -39,12 +39,12 @@ func TestR104UnknownFieldsAreListedUpToALimit(t *testing.T) {
 // without one of them is still refused, and one that would not is still used.
 func TestR104FieldsThatNarrowAreNotHiddenByOthers(t *testing.T) {
 	set := load(t)
-	kept, unknown, problems := set.TakeKnown(crowded(t, 3000, ""))
+	kept, unknown, problems := set.TakeKnown(overfull(t, 3000, ""))
 	if kept == nil || len(unknown) != maxListed || len(problems) > 0 {
 		t.Errorf("harmless fields: kept %t, %d unknown, %v", kept != nil, len(unknown), problems)
 	}
 	narrowing := `"tls":[{"match":[{"port":443,"sniHosts":["a.example"],"zone":"z"}],"route":[{"destination":{"host":"a.example"}}]}],`
-	kept, _, problems = set.TakeKnown(crowded(t, 3000, narrowing))
+	kept, _, problems = set.TakeKnown(overfull(t, 3000, narrowing))
 	if kept != nil || !slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == "spec.tls[0].match[0].zone" }) {
 		t.Errorf("a field that narrows: kept %t, %v", kept != nil, problems)
 	}
