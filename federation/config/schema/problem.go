@@ -39,7 +39,7 @@ const (
 	TooLong        Code = "TOO_LONG"
 	TooMany        Code = "TOO_MANY"
 	Forbidden      Code = "FORBIDDEN"
-	// TooManyProblems is the last problem of an object with too many; it stands for those that are not listed.
+	// TooManyProblems is the last problem of an object with too many; those after it are not listed.
 	TooManyProblems Code = "TOO_MANY_PROBLEMS"
 	NotChecked      Code = "NOT_CHECKED" // rules that wait until the other problems are gone
 	Internal        Code = "INTERNAL"    // a defect of the hub
