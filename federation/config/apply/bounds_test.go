@@ -159,7 +159,7 @@ func TestR104OneObjectHasAsManyErrorsAsAnAnswerLists(t *testing.T) {
 	for _, e := range r.Errors[:999] {
 		var n int
 		if _, err := fmt.Sscanf(e.Field, "spec.k%d", &n); err != nil || e.Place.Line != 5+n || e.Place.Column != 3 {
-			t.Errorf("%s is said to be at %v", e.Field, e.Place)
+			t.Errorf("%s is reported at %v", e.Field, e.Place)
 		}
 	}
 }
