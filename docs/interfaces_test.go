@@ -140,7 +140,7 @@ func TestLimitsOfGraphQL(t *testing.T) {
 		"Time": "time limit of a query, in seconds", "Change": "time limit of a mutation, in seconds", "InFlight": "operations at the same time",
 		"InFlightPerCaller": "operations of one caller",
 		"LargeBody":         "bytes of a mutation's body", "LargeBodies": "bodies larger than that of a query, at the same time",
-		"Values": "JSON values in a body", "Held": "bytes of requests and answers in memory",
+		"Values": "JSON values in a body", "ListMax": "items of a list in an argument of a query", "Held": "bytes of requests and answers in memory",
 		"HeldPerCaller": "bytes of requests and answers of one caller",
 	}
 	if n := reflect.TypeFor[transport.Limits]().NumField(); n != len(names)+1 { // Documents is the hub's own affair

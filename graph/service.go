@@ -32,10 +32,11 @@ func services(from *federation.Snapshot, filter *model.ServiceFilter) model.List
 
 // serviceList shows the services of the list that fit.
 func serviceList(from *federation.Snapshot, all model.List[*federation.Service], filter *model.ServiceFilter) model.List[model.Service] {
+	named := hostnamesIn(filter)
 	shown := func(some iter.Seq[*federation.Service]) iter.Seq[model.Service] {
 		return func(yield func(model.Service) bool) {
 			for of := range some {
-				if fitsService(of, filter) && !yield(model.Service{From: from, Of: of}) {
+				if fitsService(of, filter, named) && !yield(model.Service{From: from, Of: of}) {
 					return
 				}
 			}
@@ -70,7 +71,19 @@ func (serviceResolver) Endpoints(
 	return model.EndpointConnection{Page: model.NewPage(list, window)}, err
 }
 
-func fitsService(of *federation.Service, filter *model.ServiceFilter) bool {
+// hostnamesIn are the hostnames of a filter as snapshots have them, made once for all services; nil: it has none.
+func hostnamesIn(filter *model.ServiceFilter) map[federation.Hostname]bool {
+	if filter == nil || filter.Hostnames == nil {
+		return nil
+	}
+	named := make(map[federation.Hostname]bool, len(filter.Hostnames))
+	for _, name := range filter.Hostnames {
+		named[lookedUp(name)] = true
+	}
+	return named
+}
+
+func fitsService(of *federation.Service, filter *model.ServiceFilter, named map[federation.Hostname]bool) bool {
 	if filter == nil {
 		return true
 	}
@@ -80,7 +93,7 @@ func fitsService(of *federation.Service, filter *model.ServiceFilter) bool {
 	}
 	return fits(filter.Namespace, of.Key.Namespace) &&
 		(filter.HostnameContains == nil || strings.Contains(string(of.Key.Hostname), strings.ToLower(*filter.HostnameContains))) &&
-		(filter.Hostnames == nil || slices.ContainsFunc(filter.Hostnames, func(name string) bool { return lookedUp(name) == of.Key.Hostname })) &&
+		(named == nil || named[of.Key.Hostname]) &&
 		(filter.HasEndpoints == nil || *filter.HasEndpoints == (of.CountEndpoints() > 0)) &&
 		(filter.HasConflicts == nil || *filter.HasConflicts == (len(of.Conflicts) > 0)) &&
 		(filter.ClusterID == nil && filter.Provider == nil || slices.ContainsFunc(of.Order(), contributes)) &&

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -149,6 +150,7 @@ func (o *objects) weight(field *ast.Field) int {
 	cost := weights[name]
 	o.share(name, nil)
 	for _, argument := range field.Arguments {
+		o.boundLists(field, argument)
 		parts := []string{argument.Name}
 		for _, given := range o.given(argument.Value) {
 			parts = append(parts, argument.Name+"."+given)
@@ -163,6 +165,41 @@ func (o *objects) weight(field *ast.Field) int {
 		cost += weights[name+".totalCount"]
 	}
 	return cost
+}
+
+// boundLists refuses a list that is an argument of a query, or a field of one, with more items than the limit: what
+// is listed is compared with each of its items. Input of mutations has the limits of the change.
+func (o *objects) boundLists(field *ast.Field, argument *ast.Argument) {
+	if field.ObjectDefinition.Name == "Mutation" || field.Name == "nodes" { // the IDs of nodes count as objects
+		return
+	}
+	most := o.limits.ListMax
+	check := func(what string, items int) {
+		if items > most {
+			o.refuse(field, argument.Name, "%s%d items, at most %d are allowed; split the request", what, items, most)
+		}
+	}
+	if argument.Value.Kind != ast.ObjectValue {
+		held, _ := argument.Value.Value(o.variables)
+		check("there are ", lengthOf(held))
+		fields, _ := held.(map[string]any)
+		for name, value := range fields {
+			check(name+" has ", lengthOf(value))
+		}
+		return
+	}
+	for _, given := range argument.Value.Children {
+		held, _ := given.Value.Value(o.variables)
+		check(given.Name+" has ", lengthOf(held))
+	}
+}
+
+// lengthOf is how many items a list has; 0 for other values.
+func lengthOf(held any) int {
+	if of := reflect.ValueOf(held); of.Kind() == reflect.Slice {
+		return of.Len()
+	}
+	return 0
 }
 
 // share notes what the operation does once: for all fields of the name, or for this one.
