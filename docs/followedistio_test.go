@@ -305,11 +305,13 @@ func (p *istiosPod) asks(t *testing.T) (end func() []error) {
 			}
 		}
 	})
-	return func() []error {
+	end = sync.OnceValue(func() []error {
 		close(ended)
 		asking.Wait()
 		return failed
-	}
+	})
+	t.Cleanup(func() { end() }) // of a test that fails
+	return end
 }
 
 // TestU64ANamespaceMovesFromIstiodAndBackAsInTheGuide follows the guide with a real istiod, Istio's own agents and its
