@@ -26,7 +26,7 @@ func LocalitiesOf(policy *networking.TrafficPolicy, mesh *federation.MeshSetting
 	}
 	set := policy.GetLoadBalancer().GetLocalityLbSetting()
 	if set == nil {
-		if mesh == nil || OffForMesh(mesh) {
+		if mesh == nil || OrderForMesh(mesh, false) {
 			return Localities{}
 		}
 		of := mesh.LocalityLoadBalancing
@@ -45,9 +45,10 @@ func LocalitiesOf(policy *networking.TrafficPolicy, mesh *federation.MeshSetting
 	return l
 }
 
-// OffForMesh reports whether endpoints have no order by place unless a rule or a service wants one.
-func OffForMesh(mesh *federation.MeshSettings) bool {
-	return mesh != nil && mesh.LocalityLoadBalancing.Enabled != nil && !*mesh.LocalityLoadBalancing.Enabled
+// OrderForMesh reports whether the settings say so of the order of endpoints by place: true, that all services have it, or false,
+// that none has it unless a rule or the service wants it. Settings may say neither.
+func OrderForMesh(mesh *federation.MeshSettings, said bool) bool {
+	return mesh != nil && mesh.LocalityLoadBalancing.Enabled != nil && *mesh.LocalityLoadBalancing.Enabled == said
 }
 
 func regionsOf(set *networking.ZoneAwareLoadBalancerSetting) Localities {

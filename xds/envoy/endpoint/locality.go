@@ -49,11 +49,10 @@ func prefersNear(v *facet.View, d destination.Destination) bool {
 	switch own := d.Policy.GetLoadBalancer().GetLocalityLbSetting() != nil; {
 	case service.StaysClose(d.Service):
 		return true
-	case destinationrule.OffForMesh(mesh) && !own:
+	case destinationrule.OrderForMesh(mesh, false) && !own:
 		return false
 	}
-	return d.Policy.GetOutlierDetection() != nil ||
-		mesh != nil && mesh.LocalityLoadBalancing.Enabled != nil && *mesh.LocalityLoadBalancing.Enabled
+	return d.Policy.GetOutlierDetection() != nil || destinationrule.OrderForMesh(mesh, true)
 }
 
 // beyond is farther than anything that ranks a member.

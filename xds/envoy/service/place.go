@@ -34,8 +34,8 @@ func IsClusterLocal(host federation.Hostname, mesh *federation.MeshSettings) boo
 // anything is different for a proxy there, which takes a look at its rules.
 func dependsOnPlace(s *federation.Service, r *federation.Reader) bool {
 	mesh := r.Mesh()
-	if StaysClose(s) || IsClusterLocal(s.Key.Hostname, mesh) || mesh != nil &&
-		(mesh.LocalityLoadBalancing.Enabled != nil && *mesh.LocalityLoadBalancing.Enabled || len(mesh.LocalityLoadBalancing.Distribute) > 0) {
+	if StaysClose(s) || IsClusterLocal(s.Key.Hostname, mesh) || destinationrule.OrderForMesh(mesh, true) ||
+		mesh != nil && len(mesh.LocalityLoadBalancing.Distribute) > 0 {
 		return true
 	}
 	return destinationrule.Any(s.Key.Hostname, r, destinationrule.GoesByPlace)
