@@ -44,7 +44,8 @@ func DefaultLimits() Limits {
 		Body: 1 << 20, LargeBody: 17 << 20, LargeBodies: 2, Values: 50_000, Held: 256 << 20, HeldPerCaller: 64 << 20,
 		QueryString: 16 << 10, Tokens: 10_000, Name: 128, Operations: 10, Fragments: 50, Depth: 12,
 		IntrospectionDepth: 25, Aliases: 30, RootFields: 20, Directives: 50, Fields: 600, Cost: 16_000,
-		PageDefault: 50, PageMax: 500, ListMax: 1000, Time: 10 * time.Second, Change: 2 * time.Minute, InFlight: 100, InFlightPerCaller: 50, Documents: 4 << 20,
+		PageDefault: 50, PageMax: 500, ListMax: 1000, Time: 10 * time.Second, Change: 2 * time.Minute,
+		InFlight: 100, InFlightPerCaller: 50, Documents: 4 << 20,
 	}
 }
 
@@ -60,7 +61,8 @@ func (l Limits) withDefaults() Limits {
 		Aliases:            cmp.Or(l.Aliases, d.Aliases), RootFields: cmp.Or(l.RootFields, d.RootFields),
 		Directives: cmp.Or(l.Directives, d.Directives), Fields: cmp.Or(l.Fields, d.Fields),
 		Cost: cmp.Or(l.Cost, d.Cost), PageDefault: cmp.Or(l.PageDefault, d.PageDefault),
-		PageMax: cmp.Or(l.PageMax, d.PageMax), ListMax: cmp.Or(l.ListMax, d.ListMax), Time: cmp.Or(l.Time, d.Time), Change: cmp.Or(l.Change, d.Change),
+		PageMax: cmp.Or(l.PageMax, d.PageMax), ListMax: cmp.Or(l.ListMax, d.ListMax),
+		Time: cmp.Or(l.Time, d.Time), Change: cmp.Or(l.Change, d.Change),
 		InFlight: cmp.Or(l.InFlight, d.InFlight), InFlightPerCaller: cmp.Or(l.InFlightPerCaller, d.InFlightPerCaller),
 		Documents: cmp.Or(l.Documents, d.Documents),
 	}
