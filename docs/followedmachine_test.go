@@ -63,52 +63,13 @@ again 'kubectl get configmap istio-ca-root-cert -n shop'`)
 	m.do(t, true, "KUBECONFIG="+kubeconfig)
 }
 
-// podOfTheHub is a pod as which istioctl finds the hub, on a node that forwards ports.
-const podOfTheHub = `apiVersion: v1
-kind: Namespace
-metadata: {name: isthmus}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: default, namespace: isthmus}
----
-apiVersion: v1
-kind: Node
-metadata: {name: node-1}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: isthmus-1
-  namespace: isthmus
-  labels: {app: istiod, istio.io/rev: default}
-  annotations: {prometheus.io/port: "8081"}
-spec: {nodeName: node-1, containers: [{name: isthmus, image: none}]}
-`
-
-const podOfTheHubStatus = `apiVersion: v1
-kind: Pod
-metadata: {name: isthmus-1, namespace: isthmus}
-status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
----
-apiVersion: v1
-kind: Node
-metadata: {name: node-1}
-status:
-  addresses: [{type: InternalIP, address: %s}]
-  daemonEndpoints: {kubeletEndpoint: {Port: %d}}
-`
-
 // forwardsPorts has the reader use the commands of istioctl that look for pods (U85). The hub is outside of the cluster: a kubelet forwards
 // the ports of a pod to it.
 func (m *readersMachine) forwardsPorts(t *testing.T, kube *testbed.Kube) {
 	t.Helper()
-	kube.Apply(strings.Split(podOfTheHub, "---\n")...)
-	node := kubelet.Start(t, m.Namespace, map[kubelet.Port]string{
-		{Namespace: "isthmus", Pod: "isthmus-1", Number: 15012}: "127.0.0.1:15012",
-		{Namespace: "isthmus", Pod: "isthmus-1", Number: 8081}:  "127.0.0.1:8081",
-	})
-	kube.ApplyStatus(strings.Split(fmt.Sprintf(podOfTheHubStatus, node.Addr(), node.Port()), "---\n")...)
+	kubelet.Hub{
+		Namespace: "isthmus", Health: 8081, Ports: map[int]string{15012: "127.0.0.1:15012", 8081: "127.0.0.1:8081"},
+	}.Run(kubelet.Start(t, m.Namespace, kube))
 	m.types(`sudo sed -i 's|sa/default]|sa/default, "spiffe://cluster.local/ns/isthmus/sa/default"]|; s|^debug:|&\n  portForward: true|' \
   /etc/isthmus/isthmus.yaml
 sudo systemctl restart isthmus

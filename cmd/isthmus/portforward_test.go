@@ -1,49 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"isthmus.dev/isthmus/deploy/testbed"
 	"isthmus.dev/isthmus/deploy/testbed/kubelet"
 )
-
-// istiodPod is a pod of the hub as istioctl looks for it, on a node whose kubelet has the address.
-const istiodPod = `apiVersion: v1
-kind: Namespace
-metadata: {name: isthmus}
----
-apiVersion: v1
-kind: Node
-metadata: {name: node-1}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: isthmus-1
-  namespace: isthmus
-  labels: {app: istiod, istio: pilot, istio.io/rev: default}
-  annotations: {prometheus.io/port: "%d"}
-spec:
-  nodeName: node-1
-  containers: [{name: isthmus, image: isthmus}]
-`
-
-const istiodStatus = `apiVersion: v1
-kind: Node
-metadata: {name: node-1}
-status:
-  addresses: [{type: InternalIP, address: %s}]
-  daemonEndpoints: {kubeletEndpoint: {Port: %d}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: isthmus-1, namespace: isthmus}
-status:
-  phase: Running
-  conditions: [{type: Ready, status: "True"}]
-`
 
 // TestIstioctlForwardsPorts (K76, K77): commands that reach a control plane only by the port-forward of an API server get
 // to the hub's health address.
@@ -53,9 +16,7 @@ func TestIstioctlForwardsPorts(t *testing.T) {
 	r.sidecar()
 	kube := testbed.StartKube(t, testbed.KubeOptions{Name: "home"})
 	const port = 15014 // of the pod, as it says
-	node := kubelet.Start(t, nil, map[kubelet.Port]string{{Namespace: "isthmus", Pod: "isthmus-1", Number: port}: r.health})
-	kube.Apply(documents(fmt.Sprintf(istiodPod, port))...)
-	kube.ApplyStatus(documents(fmt.Sprintf(istiodStatus, node.Addr(), node.Port()))...)
+	kubelet.Hub{Namespace: "isthmus", Health: port, Ports: map[int]string{port: r.health}}.Run(kubelet.Start(t, nil, kube))
 	ask := func(t *testing.T, args ...string) string {
 		t.Helper()
 		output, err := testbed.IstioctlOf(t, nil, kube.Kubeconfig(), append(args, "-i", "isthmus")...)
@@ -78,9 +39,6 @@ func TestIstioctlForwardsPorts(t *testing.T) {
 		}
 	})
 }
-
-// documents are the objects of a manifest.
-func documents(manifest string) []string { return strings.Split(manifest, "---\n") }
 
 // hasRow reports whether a table has a row of these words.
 func hasRow(table string, words ...string) bool {

@@ -1,12 +1,16 @@
 package testbed
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Pod is a pod of a cluster without a scheduler and kubelets: a test writes what these would.
 type Pod struct {
 	Namespace, Name string
 	Account         string // its service account; empty: none is named
 	Labels          string // in YAML, such as {app: web}
+	Annotations     string // likewise; empty: none
 	Address         string
 }
 
@@ -18,10 +22,11 @@ metadata:
   name: %s
   namespace: %s
   labels: %s
+  annotations: %s
 spec:
   nodeName: node-1
   containers: [{name: main, image: none}]
-`, p.Name, p.Namespace, p.Labels)
+`, p.Name, p.Namespace, p.Labels, cmp.Or(p.Annotations, "{}"))
 	if p.Account != "" {
 		text += "  serviceAccountName: " + p.Account + "\n"
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -30,37 +29,91 @@ type Port struct {
 	Number         int
 }
 
-// Start serves until the test ends, and returns the address for a Node, which API servers in the same network
-// namespace reach. Connections to a port lead to the TCP address for it, in that namespace; other ports are refused.
-func Start(t testing.TB, at *testbed.Namespace, ports map[Port]string) netip.AddrPort {
+// target is where connections to a port lead.
+type target struct {
+	at      *testbed.Namespace
+	address string
+}
+
+// Node is the node of a cluster's pods.
+type Node struct {
+	t       testing.TB
+	kube    *testbed.Kube
+	at      *testbed.Namespace
+	end     <-chan struct{} // of the test
+	serving sync.WaitGroup
+
+	mu    sync.Mutex
+	ports map[Port]target
+}
+
+// node is the one that the pods of the test bed name.
+const node = `apiVersion: v1
+kind: Node
+metadata: {name: node-1}
+`
+
+const nodeStatus = node + `status:
+  addresses: [{type: InternalIP, address: %s}]
+  daemonEndpoints: {kubeletEndpoint: {Port: %d}}
+`
+
+// Start adds the Node to a cluster whose API server is in a network namespace, and serves until the test ends.
+func Start(t testing.TB, at *testbed.Namespace, kube *testbed.Kube) *Node {
 	t.Helper()
 	listener, err := at.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kubelet{at: at, ports: ports, end: t.Context().Done()}
-	server := httptest.NewUnstartedServer(k)
+	n := &Node{t: t, kube: kube, at: at, end: t.Context().Done(), ports: map[Port]target{}}
+	server := httptest.NewUnstartedServer(n)
 	_ = server.Listener.Close()
 	server.Listener = listener
 	server.StartTLS()
 	t.Cleanup(func() {
 		server.Close()
-		k.serving.Wait()
+		n.serving.Wait()
 	})
-	return netip.MustParseAddrPort(server.Listener.Addr().String())
+	address := server.Listener.Addr().(*net.TCPAddr)
+	kube.Apply(node)
+	kube.ApplyStatus(fmt.Sprintf(nodeStatus, address.IP, address.Port))
+	return n
 }
 
-type kubelet struct {
-	at      *testbed.Namespace
-	ports   map[Port]string
-	end     <-chan struct{} // of the test
-	serving sync.WaitGroup
+// Forward has connections to a port lead to a TCP address in a network namespace. Ports that it is not told about are refused.
+func (n *Node) Forward(from Port, at *testbed.Namespace, address string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ports[from] = target{at, address}
+}
+
+// Hub is a pod as which istioctl finds a hub that runs elsewhere.
+type Hub struct {
+	Namespace string
+	Health    int            // The port of its health address, as its annotation says. 0: it says none.
+	Ports     map[int]string // TCP addresses in the network namespace of the API server.
+}
+
+// Run adds the pod, with its namespace and the account of which istioctl asks for a token.
+func (h Hub) Run(on *Node) {
+	on.t.Helper()
+	pod := testbed.Pod{
+		Namespace: h.Namespace, Name: "isthmus-1", Account: "default", Labels: "{app: istiod, istio.io/rev: default}", Address: "192.0.2.1",
+	}
+	if h.Health != 0 {
+		pod.Annotations = fmt.Sprintf(`{prometheus.io/port: "%d"}`, h.Health)
+	}
+	on.kube.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + h.Namespace + "}\n")
+	pod.Run(on.kube)
+	for number, address := range h.Ports {
+		on.Forward(Port{Namespace: h.Namespace, Pod: pod.Name, Number: number}, on.at, address)
+	}
 }
 
 // ServeHTTP upgrades the connection of an API server, and serves the streams that it opens.
-func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	k.serving.Add(1)
-	defer k.serving.Done()
+func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n.serving.Add(1)
+	defer n.serving.Done()
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(path) < 3 || path[0] != "portForward" {
 		http.NotFound(w, r)
@@ -79,12 +132,12 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if conn != nil {
-		k.serve(Port{Namespace: path[1], Pod: path[2]}, conn, opened)
+		n.serve(Port{Namespace: path[1], Pod: path[2]}, conn, opened)
 	}
 }
 
 // serve serves pairs of streams until the connection ends: one for data, and one that says what went wrong.
-func (k *kubelet) serve(of Port, conn httpstream.Connection, opened <-chan httpstream.Stream) {
+func (n *Node) serve(of Port, conn httpstream.Connection, opened <-chan httpstream.Stream) {
 	var forwards sync.WaitGroup
 	defer forwards.Wait()
 	defer conn.Close()
@@ -92,7 +145,7 @@ func (k *kubelet) serve(of Port, conn httpstream.Connection, opened <-chan https
 	pairs := map[string]pair{}
 	for {
 		select {
-		case <-k.end:
+		case <-n.end:
 			return
 		case <-conn.CloseChan():
 			return
@@ -110,7 +163,7 @@ func (k *kubelet) serve(of Port, conn httpstream.Connection, opened <-chan https
 			}
 			delete(pairs, id)
 			forwards.Go(func() {
-				if err := k.forward(of, p.data); err != nil {
+				if err := n.forward(of, p.data); err != nil {
 					_, _ = fmt.Fprint(p.fault, err) // the test sees what is missing
 				}
 				_ = p.fault.Close()
@@ -120,16 +173,18 @@ func (k *kubelet) serve(of Port, conn httpstream.Connection, opened <-chan https
 }
 
 // forward connects a stream with the port that it names, until both sides have ended.
-func (k *kubelet) forward(to Port, data httpstream.Stream) error {
+func (n *Node) forward(to Port, data httpstream.Stream) error {
 	defer data.Close()
 	if _, err := fmt.Sscan(data.Headers().Get(core.PortHeader), &to.Number); err != nil {
 		return fmt.Errorf("reading the port: %w", err)
 	}
-	address, exists := k.ports[to]
+	n.mu.Lock()
+	target, exists := n.ports[to]
+	n.mu.Unlock()
 	if !exists {
 		return fmt.Errorf("nothing listens on port %d of the pod %s/%s", to.Number, to.Namespace, to.Pod)
 	}
-	conn, err := k.at.DialContext(context.Background(), "tcp", address)
+	conn, err := target.at.DialContext(context.Background(), "tcp", target.address)
 	if err != nil {
 		return err
 	}
