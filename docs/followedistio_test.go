@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/deploy/testbed"
+	"isthmus.dev/isthmus/deploy/testbed/kubelet"
 	"isthmus.dev/isthmus/deploy/testbed/toolset"
 )
 
@@ -27,6 +28,7 @@ type istiosUser struct {
 	*readersMachine
 	mesh     *testbed.Network
 	kube     *testbed.Kube
+	node     *kubelet.Node // of the pods
 	istiod   *testbed.Istiod
 	istiodAt *testbed.Namespace
 	root     []byte
@@ -135,6 +137,7 @@ func newIstiosUser(t *testing.T) *istiosUser {
 	w.kube = testbed.StartKube(t, testbed.KubeOptions{Name: "c1", Namespace: w.Namespace})
 	w.kube.Apply(testbed.Definitions(t, "../federation/config/schema/crds/istio.json.gz")...)
 	w.kube.Apply(strings.Split(istiosObjects, "---\n")...)
+	w.node = kubelet.Start(t, w.Namespace, w.kube)
 	w.istiodAt = testbed.NewNamespace(t, "istiod")
 	w.istiodAt.Join(w.mesh, istiosIstiod)
 	w.istiod = testbed.StartIstiod(t, testbed.IstiodOptions{
@@ -189,6 +192,7 @@ func (w *istiosUser) pod(t *testing.T, name, app, address, annotation string) *i
 	p := &istiosPod{Namespace: testbed.NewNamespace(t, name), name: name}
 	p.Join(w.mesh, address)
 	p.Capture(testbed.ProxyUID)
+	w.node.Forward(kubelet.Port{Namespace: "shop", Pod: name, Number: 15000}, p.Namespace, "127.0.0.1:15000")
 	p.agent = testbed.StartAgent(t, testbed.AgentOptions{
 		Namespace: p.Namespace, Pod: "shop/" + name, Account: app, Address: address, Cluster: "Kubernetes",
 		Labels: map[string]string{"app": app, "security.istio.io/tlsMode": "istio"},
@@ -315,7 +319,8 @@ func (p *istiosPod) asks(t *testing.T) (end func() []error) {
 }
 
 // TestU64ANamespaceMovesFromIstiodAndBackAsInTheGuide follows the guide with a real istiod, Istio's own agents and its
-// command line, while a workload that stays with istiod sends requests: none fails. Not done are:
+// command line, which also compares what the hub sent with what a proxy has, by a forwarded port (U96). Meanwhile a workload that stays
+// with istiod sends requests: none fails. Not done are:
 //   - the Service and the EndpointSlice of a hub outside of the cluster, beyond their manifests: nothing here balances
 //     connections to Services. The pods find the hub by its name as they would with them.
 //   - what controllers, kubelets and injection do for a changed Deployment: the test does it.
@@ -336,7 +341,7 @@ func TestU64ANamespaceMovesFromIstiodAndBackAsInTheGuide(t *testing.T) {
 	}, func(gone <-chan struct{}) {
 		w.rollsOut(t, caller, annotation, "web-2", gone)
 	})
-	w.withOwn("ISTIO/tools", w.folder+"/tools")
+	w.withOwn("ISTIO/tools", w.folder+"/tools", "hub.example:15012", "hub.isthmus.svc:15012")
 	w.do(t, true, w.kubeconfig(t))
 	if failed := end(); len(failed) > 0 {
 		t.Errorf("%d requests failed, first %v", len(failed), failed[0])
@@ -387,6 +392,10 @@ func (w *istiosUser) moves(t *testing.T) {
 	t.Helper()
 	w.reads(t, toMove, "## 4. Move one workload", "## 5. Move the rest")
 	w.types("isthmus get proxies | grep 'web-1.*SYNCED'\nistioctl proxy-status --xds-address hub.isthmus.svc:15012 -n shop | grep web-1.shop")
+	w.reads(t, agentsPage, "proxy's own `config_dump`:", "| istioctl shows | if the proxy |")
+	for _, of := range []string{"Clusters", "Listeners", "Routes"} {
+		w.types("again \"istioctl proxy-status web-1.shop --xds-address hub.isthmus.svc:15012 | grep '" + of + " Match'\"")
+	}
 	w.reads(t, toMove, "## 5. Move the rest", "## Move back")
 	w.types("sed -i 's/c1.kubeconfig}/c1.kubeconfig, secrets: true}/' /etc/isthmus/isthmus.yaml\nkill $hub; wait $hub || true")
 	w.types("isthmus serve --config /etc/isthmus/isthmus.yaml --data-dir /var/lib/isthmus")

@@ -30,9 +30,8 @@ spec:
 
 // TestU65IstiodReadsTheHubAsInTheGuide follows the guide with a real istiod, a Consul server and Istio's own agents. Istiod's
 // proxies reach the service of the datacenter by the route that the hub has, and also when the hub is gone; the custom resources
-// of istiod's cluster stay in force. Not done are:
-//   - what controllers and kubelets do for the changed Deployment of istiod: the test does it.
-//   - istioctl proxy-config: it forwards a port to a pod.
+// of istiod's cluster stay in force. istioctl shows what they have
+// (U97). Not done is what controllers and kubelets do for the changed Deployment of istiod: the test does it.
 func TestU65IstiodReadsTheHubAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	w := newIstiosUser(t)
@@ -64,6 +63,9 @@ isthmus apply -f reviews.yaml`)
 		awaitReviews(t, caller)
 		awaitCalls(t, caller, web)
 	})
+	ask := strings.TrimSpace(blocksOf(section(t, read(t, besideIstio), "## 3. Call the services"), "sh")[0])
+	w.types("again '" + ask + " | grep EDS'") // the other pod may have it first
+	w.reads(t, besideIstio, "## 3. Call the services", "## What istiod gets")
 	w.types("grep 'a control plane reads the configuration' /var/lib/hub.log | grep ns/istio-system/sa/istiod\nsystemctl stop isthmus")
 	w.reads(t, besideIstio, "## Undo", "")
 	w.elsewhere = slices.Insert(w.elsewhere, 0, func(gone <-chan struct{}) { w.restartsIstiod(t, gone) })
