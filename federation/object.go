@@ -114,6 +114,17 @@ type Object struct {
 type Origin struct {
 	Key   ObjectKey
 	Field string
+	// Parts are the objects that say a part of it each, sorted, such as the routes that share a
+	// listener's host; none: Key says all of it.
+	Parts []ObjectKey
+}
+
+// Has reports whether the object is derived from the one of that key.
+func (o Origin) Has(key ObjectKey) bool { return o.Key == key || slices.Contains(o.Parts, key) }
+
+// Equal compares all fields.
+func (o Origin) Equal(p Origin) bool {
+	return o.Key == p.Key && o.Field == p.Field && slices.Equal(o.Parts, p.Parts)
 }
 
 // Subject is the object that people wrote, which reasons are about.
@@ -159,7 +170,7 @@ func (o *Object) Decoded() any {
 // Equal compares all fields; the digest represents the spec.
 func (o *Object) Equal(p *Object) bool {
 	return o.Key == p.Key && o.Revision == p.Revision && o.Digest == p.Digest &&
-		o.DryRun == p.DryRun && o.Credentials == p.Credentials && o.Origin == p.Origin && maps.Equal(o.Labels, p.Labels) &&
+		o.DryRun == p.DryRun && o.Credentials == p.Credentials && o.Origin.Equal(p.Origin) && maps.Equal(o.Labels, p.Labels) &&
 		o.Created.Equal(p.Created) && slices.Equal(o.Names, p.Names) && slices.Equal(o.ProxyLabels, p.ProxyLabels)
 }
 

@@ -33,7 +33,7 @@ type Object struct {
 
 // Alike reports whether the objects mean the same, whatever their keys and revisions.
 func (o *Object) Alike(p *Object) bool {
-	return bytes.Equal(o.Manifest, p.Manifest) && o.Credentials == p.Credentials && o.Origin == p.Origin
+	return bytes.Equal(o.Manifest, p.Manifest) && o.Credentials == p.Credentials && o.Origin.Equal(p.Origin)
 }
 
 // Event is a change of one object. Old is nil for a new one, New for one that

@@ -187,6 +187,8 @@ type Progress struct {
 	State RolloutState
 	Error string // why it rejected, in its words, cut and escaped
 	Part  string // what it rejected: the title of a RefusedPart
+	// Objects are those of which the part is made; none: they are not known.
+	Objects []federation.ObjectKey
 	// Searching: it rejected, and whether the object is at fault is being found out.
 	Searching bool
 }

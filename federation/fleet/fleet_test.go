@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -162,7 +163,7 @@ func TestR97ABuildMakesAnotherValue(t *testing.T) {
 	if c := now.ChangesSince(before.Version()); c.All || len(c.Changed)+len(c.Gone) > 0 {
 		t.Errorf("streams changed: %+v", c)
 	}
-	if was, is := before.Rollout(1), now.Rollout(1); len(is) != 1 || !slices.Equal(is, was) {
+	if was, is := before.Rollout(1), now.Rollout(1); len(is) != 1 || !reflect.DeepEqual(is, was) {
 		t.Errorf("the rollout became %v, and was %v", is, was)
 	}
 }

@@ -189,7 +189,10 @@ func (a *Affected) lacking(built Built, key federation.ObjectKey) {
 }
 
 // refusal is what a proxy refused, and why.
-type refusal struct{ part, text string }
+type refusal struct {
+	part, text string
+	objects    []federation.ObjectKey
+}
 
 // reject notes what the proxy refused of the resource because of the object.
 func (a *Affected) reject(m member, number uint32, key federation.ObjectKey) {
@@ -204,7 +207,7 @@ func (a *Affected) reject(m member, number uint32, key federation.ObjectKey) {
 	}
 	part := open.Parts[slices.IndexFunc(open.Parts, func(p RefusedPart) bool { return p.madeOf(key) })]
 	if known, is := a.errors[m.proxy]; !is || !a.blamed.has(m.proxy) || part.Title < known.part {
-		a.errors[m.proxy] = refusal{part.Title, cmp.Or(part.Error, m.delivery.LastError)}
+		a.errors[m.proxy] = refusal{part.Title, cmp.Or(part.Error, m.delivery.LastError), part.Objects}
 	}
 	a.blamed = a.blamed.with(m.proxy)
 }
@@ -218,7 +221,7 @@ func (a *Affected) refusing(secrets []string) {
 		at := slices.IndexFunc(m.delivery.RefusedSecrets, func(name string) bool { return slices.Contains(secrets, name) })
 		if at >= 0 {
 			a.rejected, a.blamed = a.rejected.with(m.proxy), a.blamed.with(m.proxy)
-			a.errors[m.proxy] = refusal{fmt.Sprintf("secret %q", m.delivery.RefusedSecrets[at]), m.delivery.LastError}
+			a.errors[m.proxy] = refusal{part: fmt.Sprintf("secret %q", m.delivery.RefusedSecrets[at]), text: m.delivery.LastError}
 		}
 	}
 }
@@ -231,7 +234,7 @@ func (a Affected) Proxies() iter.Seq[Progress] {
 			switch {
 			case a.rejected.has(at):
 				one.State, one.Searching = Rejected, !a.blamed.has(at)
-				one.Part, one.Error = a.errors[at].part, a.errors[at].text
+				one.Part, one.Error, one.Objects = a.errors[at].part, a.errors[at].text, a.errors[at].objects
 			case a.waiting.has(at):
 				one.State = Waiting
 			case a.delivered.has(at):

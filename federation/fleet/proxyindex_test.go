@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -31,11 +32,11 @@ func TestR36ProxiesOfTwoClustersWithOneNodeID(t *testing.T) {
 		{ProxyID: fleet.ProxyID{Cluster: "east", NodeID: "web-1"}, State: fleet.Delivered},
 		{ProxyID: fleet.ProxyID{Cluster: "west", NodeID: "web-1"}, State: fleet.Accepted},
 	}
-	if got := now.Rollout(2); !slices.Equal(got, want) {
+	if got := now.Rollout(2); !reflect.DeepEqual(got, want) {
 		t.Errorf("the rollout is %+v", got)
 	}
 	a := now.Affected(fleet.Question{Built: []fleet.Built{{Group: group, Numbers: []uint32{3}}}, Changed: func(uint64) bool { return false }})
-	if got := slices.Collect(a.Proxies()); !slices.Equal(got, want) || a.Accepted != 1 || a.Delivered != 1 {
+	if got := slices.Collect(a.Proxies()); !reflect.DeepEqual(got, want) || a.Accepted != 1 || a.Delivered != 1 {
 		t.Errorf("the object is with %+v", got)
 	}
 	if p := now.ByProxy(want[1].ProxyID); p == nil || p.Cluster != "west" {

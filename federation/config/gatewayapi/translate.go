@@ -274,10 +274,16 @@ func (g *gatewayView) routes(r *federation.Reader, l *listener, host string, rou
 		spec["tcp"] = []any{object{"route": routes[0].splits(r, &faults{})}}
 	}
 	o := g.object(federation.VirtualServiceKind, g.serverName(l, l.host)+"."+hostName(host), spec)
-	o.Origin = l.origin()
 	if len(routes) == 1 {
 		o.Origin = federation.Origin{Key: routes[0].Key}
+		return o
 	}
+	o.Origin = l.origin()
+	for _, v := range routes {
+		o.Origin.Parts = append(o.Origin.Parts, v.Key)
+	}
+	slices.SortFunc(o.Origin.Parts, federation.ObjectKey.Compare)
+	o.Origin.Parts = slices.Compact(o.Origin.Parts)
 	return o
 }
 

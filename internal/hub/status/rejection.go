@@ -33,7 +33,7 @@ func derivedFrom(r *federation.Reader, key federation.ObjectKey) (found []federa
 	}
 	for _, of := range []federation.Kind{federation.GatewayKind, federation.VirtualServiceKind} {
 		for o := range r.Objects().Of(of) {
-			if o.Origin.Key == key {
+			if o.Origin.Has(key) {
 				found = append(found, o.Key)
 			}
 		}
@@ -41,13 +41,23 @@ func derivedFrom(r *federation.Reader, key federation.ObjectKey) (found []federa
 	return found
 }
 
-// fieldOf is the field of which a derived object is made.
-func fieldOf(r *federation.Reader, key federation.ObjectKey) string {
-	o, exists := r.Object(key)
-	if !exists {
-		return ""
+// fieldOf is the field of the object of which the derived one is made.
+func fieldOf(r *federation.Reader, key, derived federation.ObjectKey) string {
+	if o, exists := r.Object(derived); exists && o.Origin.Key == key {
+		return o.Origin.Field
 	}
-	return o.Origin.Field
+	return ""
+}
+
+// others are the objects that people wrote of which something is made besides the object.
+func others(r *federation.Reader, key federation.ObjectKey, of []federation.ObjectKey) (found []federation.ObjectKey) {
+	for _, made := range of {
+		if o, exists := r.Object(made); exists {
+			found = append(append(found, o.Subject()), o.Origin.Parts...)
+		}
+	}
+	slices.SortFunc(found, federation.ObjectKey.Compare)
+	return slices.DeleteFunc(slices.Compact(found), func(other federation.ObjectKey) bool { return other == key })
 }
 
 // rejections say which proxies reject what was made from the object, and why: one finding
@@ -56,17 +66,18 @@ func (s *Objects) rejections(of reading, proxies *fleet.Value, key federation.Ob
 	if !proxies.Refused() {
 		return nil // as nearly always: who gets what of the object need not be found out
 	}
-	nodes := map[rejection][]string{}
+	nodes, with := map[rejection][]string{}, map[rejection][]federation.ObjectKey{}
 	for _, made := range append(derivedFrom(of.Reader, key), key) {
 		affected := s.Proxies.Object(of.snapshot, proxies, made)
 		if affected.Refused == 0 {
 			continue
 		}
-		field := fieldOf(of.Reader, made)
+		field := fieldOf(of.Reader, key, made)
 		for p := range affected.Proxies() {
 			if p.State == fleet.Rejected && !p.Searching {
 				one := rejection{p.Part, p.Error, field}
 				nodes[one] = append(nodes[one], p.NodeID)
+				with[one] = others(of.Reader, key, p.Objects)
 			}
 		}
 	}
@@ -76,21 +87,25 @@ func (s *Objects) rejections(of reading, proxies *fleet.Value, key federation.Ob
 			return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.text, b.text), cmp.Compare(a.field, b.field))
 		}) {
 		found = append(found, apply.Finding{
-			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one]),
-			Field: cmp.Or(one.field, fieldSaid(of.Reader, key, one.text)),
+			Code: rejectedByProxy, Severity: apply.Warning, Key: key, Message: one.message(nodes[one], with[one]),
+			Field: cmp.Or(one.field, fieldSaid(of.Reader, key, one.text)), Related: with[one],
 		})
 	}
 	return found
 }
 
-func (r rejection) message(nodes []string) string {
+func (r rejection) message(nodes []string, with []federation.ObjectKey) string {
 	names := strings.Join(nodes[:min(len(nodes), shownRejections)], ", ")
 	if more := len(nodes) - shownRejections; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	part := cmp.Or(r.part, "the configuration")
-	return fmt.Sprintf("%s rejected %s, made from this object: %q; the last accepted form stays in use; correct the object",
-		names, part, r.text)
+	from, correct := "this object", "the object"
+	if len(with) > 0 {
+		from, correct = "this object and others", "the object that the proxy's words are about"
+	}
+	return fmt.Sprintf("%s rejected %s, made from %s: %q; the last accepted form stays in use; correct %s",
+		names, part, from, r.text, correct)
 }
 
 // fieldSaid is the field of the object whose value the text repeats; empty if none or

@@ -63,6 +63,9 @@ var subjects = []subject{
 		`{"parentRefs":[{"name":"edge"}],"rules":[{"filters":[{"type":"RequestHeaderModifier","requestHeaderModifier":` +
 			`{"set":[{"name":"x-refused","value":"1"}]}}],"backendRefs":[{"name":"web","port":80}]}]}`,
 	}},
+	{federation.GatewayAPI.HTTPRoute.Key("shop", "api"), []string{
+		`{"parentRefs":[{"name":"edge"}],"rules":[{"matches":[{"path":{"value":"/api"}}],"backendRefs":[{"name":"web","port":80}]}]}`,
+	}},
 }
 
 func gatewayOf(proxies string, port int) string {
