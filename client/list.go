@@ -59,6 +59,32 @@ func (c *Client) Objects(ctx context.Context, filter *ConfigObjectFilter) iter.S
 	})
 }
 
+// Findings yields the findings of all configuration objects, object by object.
+func (c *Client) Findings(ctx context.Context) iter.Seq2[Finding, error] {
+	has := true
+	pages := all(func(after *string) (page[ObjectWithFindings], error) {
+		answer, err := ObjectFindings(ctx, c, pageSize, after, &ConfigObjectFilter{HasFindings: &has})
+		if err != nil {
+			return page[ObjectWithFindings]{}, err
+		}
+		found := orZero(answer.ConfigObjects)
+		return page[ObjectWithFindings]{found.Nodes, found.PageInfo}, nil
+	})
+	return func(yield func(Finding, error) bool) {
+		for o, err := range pages {
+			if err != nil {
+				yield(Finding{}, err)
+				return
+			}
+			for _, f := range o.Status.Findings {
+				if !yield(f, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Services yields the services of the mesh that fit.
 func (c *Client) Services(ctx context.Context, filter *ServiceFilter) iter.Seq2[ServiceSummary, error] {
 	return all(func(after *string) (page[ServiceSummary], error) {

@@ -962,6 +962,8 @@ type ConfigObjectFilter struct {
 	Rejected *bool `json:"rejected"`
 	// Objects with (true) or without (false) findings.
 	HasFindings *bool `json:"hasFindings"`
+	// Objects with a finding of this code.
+	FindingCode *string `json:"findingCode"`
 }
 
 // GetGroup returns ConfigObjectFilter.Group, and is useful for accessing the field via an interface.
@@ -997,6 +999,9 @@ func (v *ConfigObjectFilter) GetRejected() *bool { return v.Rejected }
 // GetHasFindings returns ConfigObjectFilter.HasFindings, and is useful for accessing the field via an interface.
 func (v *ConfigObjectFilter) GetHasFindings() *bool { return v.HasFindings }
 
+// GetFindingCode returns ConfigObjectFilter.FindingCode, and is useful for accessing the field via an interface.
+func (v *ConfigObjectFilter) GetFindingCode() *string { return v.FindingCode }
+
 // ConfigObjectNumbers includes the requested fields of the GraphQL type ConfigObjectOverview.
 // The GraphQL type's documentation follows.
 //
@@ -1008,6 +1013,8 @@ type ConfigObjectNumbers struct {
 	Rejected int `json:"rejected"`
 	// Objects with findings.
 	WithFindings int `json:"withFindings"`
+	// The number with findings of each code that occurs, by code.
+	ByFindingCode []FindingNumber `json:"byFindingCode"`
 }
 
 // GetTotal returns ConfigObjectNumbers.Total, and is useful for accessing the field via an interface.
@@ -1018,6 +1025,9 @@ func (v *ConfigObjectNumbers) GetRejected() int { return v.Rejected }
 
 // GetWithFindings returns ConfigObjectNumbers.WithFindings, and is useful for accessing the field via an interface.
 func (v *ConfigObjectNumbers) GetWithFindings() int { return v.WithFindings }
+
+// GetByFindingCode returns ConfigObjectNumbers.ByFindingCode, and is useful for accessing the field via an interface.
+func (v *ConfigObjectNumbers) GetByFindingCode() []FindingNumber { return v.ByFindingCode }
 
 // The kind of a source of configuration objects.
 type ConfigSourceKind string
@@ -1628,6 +1638,95 @@ type FindingCode struct {
 
 // GetCode returns FindingCode.Code, and is useful for accessing the field via an interface.
 func (v *FindingCode) GetCode() string { return v.Code }
+
+// FindingCounts includes the requested fields of the GraphQL type ConfigObjectOverview.
+// The GraphQL type's documentation follows.
+//
+// Numbers of configuration objects.
+type FindingCounts struct {
+	// Objects with findings.
+	WithFindings int `json:"withFindings"`
+	// The number with findings of each code that occurs, by code.
+	ByFindingCode []FindingNumber `json:"byFindingCode"`
+}
+
+// GetWithFindings returns FindingCounts.WithFindings, and is useful for accessing the field via an interface.
+func (v *FindingCounts) GetWithFindings() int { return v.WithFindings }
+
+// GetByFindingCode returns FindingCounts.ByFindingCode, and is useful for accessing the field via an interface.
+func (v *FindingCounts) GetByFindingCode() []FindingNumber { return v.ByFindingCode }
+
+// FindingNumber includes the requested fields of the GraphQL type FindingCodeCount.
+// The GraphQL type's documentation follows.
+//
+// The number of configuration objects with findings of a code.
+type FindingNumber struct {
+	// The code.
+	Code string `json:"code"`
+	// The highest severity of these findings.
+	Severity Severity `json:"severity"`
+	// The number of objects.
+	Count int `json:"count"`
+}
+
+// GetCode returns FindingNumber.Code, and is useful for accessing the field via an interface.
+func (v *FindingNumber) GetCode() string { return v.Code }
+
+// GetSeverity returns FindingNumber.Severity, and is useful for accessing the field via an interface.
+func (v *FindingNumber) GetSeverity() Severity { return v.Severity }
+
+// GetCount returns FindingNumber.Count, and is useful for accessing the field via an interface.
+func (v *FindingNumber) GetCount() int { return v.Count }
+
+// FindingNumbersOverview includes the requested fields of the GraphQL type Overview.
+// The GraphQL type's documentation follows.
+//
+// Numbers that describe the whole mesh. The list of the same name has a filter for each of them.
+type FindingNumbersOverview struct {
+	// The configuration objects in use.
+	ConfigObjects FindingCounts `json:"configObjects"`
+}
+
+// GetConfigObjects returns FindingNumbersOverview.ConfigObjects, and is useful for accessing the field via an interface.
+func (v *FindingNumbersOverview) GetConfigObjects() FindingCounts { return v.ConfigObjects }
+
+// FindingNumbersResponse is returned by FindingNumbers on success.
+type FindingNumbersResponse struct {
+	// Numbers that describe the whole mesh, for a start page. Answered from memory.
+	Overview *FindingNumbersOverview `json:"overview"`
+}
+
+// GetOverview returns FindingNumbersResponse.Overview, and is useful for accessing the field via an interface.
+func (v *FindingNumbersResponse) GetOverview() *FindingNumbersOverview { return v.Overview }
+
+// FoundPage includes the requested fields of the GraphQL type ConfigObjectConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of configuration objects.
+type FoundPage struct {
+	// The position of the page.
+	PageInfo PageEnd `json:"pageInfo"`
+	// The objects of this page.
+	Nodes []ObjectWithFindings `json:"nodes"`
+}
+
+// GetPageInfo returns FoundPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *FoundPage) GetPageInfo() PageEnd { return v.PageInfo }
+
+// GetNodes returns FoundPage.Nodes, and is useful for accessing the field via an interface.
+func (v *FoundPage) GetNodes() []ObjectWithFindings { return v.Nodes }
+
+// FoundStatus includes the requested fields of the GraphQL type ConfigObjectStatus.
+// The GraphQL type's documentation follows.
+//
+// The status of an object in the mesh.
+type FoundStatus struct {
+	// Notes about the object in the current mesh.
+	Findings []Finding `json:"findings"`
+}
+
+// GetFindings returns FoundStatus.Findings, and is useful for accessing the field via an interface.
+func (v *FoundStatus) GetFindings() []Finding { return v.Findings }
 
 // GatewayNumbers includes the requested fields of the GraphQL type GatewayOverview.
 // The GraphQL type's documentation follows.
@@ -2275,6 +2374,15 @@ type ObjectDetailsResponse struct {
 // GetConfigObject returns ObjectDetailsResponse.ConfigObject, and is useful for accessing the field via an interface.
 func (v *ObjectDetailsResponse) GetConfigObject() *ObjectDetail { return v.ConfigObject }
 
+// ObjectFindingsResponse is returned by ObjectFindings on success.
+type ObjectFindingsResponse struct {
+	// The configuration objects in use, from all sources. The default page size is 50; a page of large objects has fewer.
+	ConfigObjects *FoundPage `json:"configObjects"`
+}
+
+// GetConfigObjects returns ObjectFindingsResponse.ConfigObjects, and is useful for accessing the field via an interface.
+func (v *ObjectFindingsResponse) GetConfigObjects() *FoundPage { return v.ConfigObjects }
+
 // ObjectHistoryResponse is returned by ObjectHistory on success.
 type ObjectHistoryResponse struct {
 	// One configuration object, or null.
@@ -2506,6 +2614,38 @@ func (v *ObjectSummaryStatus) GetFindings() []FindingCode { return v.Findings }
 
 // GetDrain returns ObjectSummaryStatus.Drain, and is useful for accessing the field via an interface.
 func (v *ObjectSummaryStatus) GetDrain() *DrainPercent { return v.Drain }
+
+// ObjectWithFindings includes the requested fields of the GraphQL type ConfigObject.
+// The GraphQL type's documentation follows.
+//
+// A configuration object.
+type ObjectWithFindings struct {
+	// Its kind.
+	Kind string `json:"kind"`
+	// Its namespace; "" if it has none.
+	Namespace string `json:"namespace"`
+	// Its name.
+	Name string `json:"name"`
+	// The cluster for whose proxies alone it is; null for an object for all proxies.
+	ClusterID *string `json:"clusterID"`
+	// Its status in the mesh.
+	Status FoundStatus `json:"status"`
+}
+
+// GetKind returns ObjectWithFindings.Kind, and is useful for accessing the field via an interface.
+func (v *ObjectWithFindings) GetKind() string { return v.Kind }
+
+// GetNamespace returns ObjectWithFindings.Namespace, and is useful for accessing the field via an interface.
+func (v *ObjectWithFindings) GetNamespace() string { return v.Namespace }
+
+// GetName returns ObjectWithFindings.Name, and is useful for accessing the field via an interface.
+func (v *ObjectWithFindings) GetName() string { return v.Name }
+
+// GetClusterID returns ObjectWithFindings.ClusterID, and is useful for accessing the field via an interface.
+func (v *ObjectWithFindings) GetClusterID() *string { return v.ClusterID }
+
+// GetStatus returns ObjectWithFindings.Status, and is useful for accessing the field via an interface.
+func (v *ObjectWithFindings) GetStatus() FoundStatus { return v.Status }
 
 // ObjectWithHistory includes the requested fields of the GraphQL type ConfigObject.
 // The GraphQL type's documentation follows.
@@ -4424,6 +4564,22 @@ func (v *__ObjectDetailsInput) GetName() string { return v.Name }
 // GetClusterID returns __ObjectDetailsInput.ClusterID, and is useful for accessing the field via an interface.
 func (v *__ObjectDetailsInput) GetClusterID() *string { return v.ClusterID }
 
+// __ObjectFindingsInput is used internally by genqlient
+type __ObjectFindingsInput struct {
+	First  int                 `json:"first"`
+	After  *string             `json:"after"`
+	Filter *ConfigObjectFilter `json:"filter"`
+}
+
+// GetFirst returns __ObjectFindingsInput.First, and is useful for accessing the field via an interface.
+func (v *__ObjectFindingsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ObjectFindingsInput.After, and is useful for accessing the field via an interface.
+func (v *__ObjectFindingsInput) GetAfter() *string { return v.After }
+
+// GetFilter returns __ObjectFindingsInput.Filter, and is useful for accessing the field via an interface.
+func (v *__ObjectFindingsInput) GetFilter() *ConfigObjectFilter { return v.Filter }
+
 // __ObjectHistoryInput is used internally by genqlient
 type __ObjectHistoryInput struct {
 	Group     string  `json:"group"`
@@ -5642,6 +5798,43 @@ func Explain(
 	return data_, err_
 }
 
+// The query executed by FindingNumbers.
+const FindingNumbers_Operation = `
+query FindingNumbers {
+	overview {
+		configObjects {
+			withFindings
+			byFindingCode {
+				code
+				severity
+				count
+			}
+		}
+	}
+}
+`
+
+func FindingNumbers(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *FindingNumbersResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "FindingNumbers",
+		Query:  FindingNumbers_Operation,
+	}
+
+	data_ = &FindingNumbersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by History.
 const History_Operation = `
 query History ($first: Int!, $after: String, $filter: HistoryFilter) {
@@ -6103,6 +6296,79 @@ func ObjectDetails(
 	return data_, err_
 }
 
+// The query executed by ObjectFindings.
+const ObjectFindings_Operation = `
+query ObjectFindings ($first: Int!, $after: String, $filter: ConfigObjectFilter) {
+	configObjects(first: $first, after: $after, filter: $filter) {
+		pageInfo {
+			hasNextPage
+			endCursor
+		}
+		nodes {
+			kind
+			namespace
+			name
+			clusterID
+			status {
+				findings {
+					... Finding
+				}
+			}
+		}
+	}
+}
+fragment Finding on Finding {
+	code
+	severity
+	message
+	field
+	object {
+		... Ref
+	}
+	related {
+		... Ref
+	}
+}
+fragment Ref on ObjectRef {
+	group
+	kind
+	namespace
+	name
+	clusterID
+	revision
+}
+`
+
+// The findings of objects, for a list of all.
+func ObjectFindings(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	first int,
+	after *string,
+	filter *ConfigObjectFilter,
+) (data_ *ObjectFindingsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ObjectFindings",
+		Query:  ObjectFindings_Operation,
+		Variables: &__ObjectFindingsInput{
+			First:  first,
+			After:  after,
+			Filter: filter,
+		},
+	}
+
+	data_ = &ObjectFindingsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ObjectHistory.
 const ObjectHistory_Operation = `
 query ObjectHistory ($group: String!, $kind: String!, $namespace: String, $name: String!, $clusterID: String, $first: Int!) {
@@ -6281,6 +6547,11 @@ fragment MeshOverview on Overview {
 		total
 		rejected
 		withFindings
+		byFindingCode {
+			code
+			severity
+			count
+		}
 	}
 	gateways {
 		total

@@ -31,12 +31,9 @@ func (q query) ConfigObjects(
 		return nil, err
 	}
 	items := objects(view, filter)
-	if filter != nil && (filter.Rejected != nil || filter.HasFindings != nil) {
+	if filter != nil && (filter.Rejected != nil || filter.HasFindings != nil || filter.FindingCode != nil) {
 		numbers := q.overviews.objectNumbers(ctx, q.Config)
-		items = fitting(items, func(o model.ConfigObject) bool {
-			return (filter.Rejected == nil || *filter.Rejected == numbers.isRejected[o.Of.Key]) &&
-				(filter.HasFindings == nil || *filter.HasFindings == numbers.hasFindings[o.Of.Key])
-		})
+		items = fitting(items, func(o model.ConfigObject) bool { return numbers.fits(o.Of.Key, filter) })
 	}
 	list := model.List[model.ConfigObject]{
 		Name: "configObjects", Key: model.ConfigObject.Key, Items: items, Size: manifestSize, MaxPage: maxManifestPage,

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -24,7 +25,16 @@ func newOverviews() *overviews { return &overviews{} }
 // objectNumbers are those of configuration objects, and which objects are counted.
 type objectNumbers struct {
 	model.ConfigObjectOverview
-	isRejected, hasFindings map[federation.ObjectKey]bool
+	isRejected map[federation.ObjectKey]bool
+	findings   map[federation.ObjectKey][]string // the codes of those that have some, each once
+}
+
+// fits reports whether the object is one that the filter asks for by what is counted.
+func (n objectNumbers) fits(key federation.ObjectKey, filter *model.ConfigObjectFilter) bool {
+	codes := n.findings[key]
+	return (filter.Rejected == nil || *filter.Rejected == n.isRejected[key]) &&
+		(filter.HasFindings == nil || *filter.HasFindings == (len(codes) > 0)) &&
+		(filter.FindingCode == nil || slices.Contains(codes, *filter.FindingCode))
 }
 
 // objectsView is what the numbers of configuration objects depend on.
@@ -77,14 +87,15 @@ func (r overviewResolver) ConfigObjects(ctx context.Context, _ *model.Overview) 
 func (o *overviews) objectNumbers(ctx context.Context, of Config) objectNumbers {
 	view, err := configured(ctx)
 	if err != nil {
-		return objectNumbers{}
+		return objectNumbers{ConfigObjectOverview: model.ConfigObjectOverview{ByFindingCode: []model.FindingCodeCount{}}}
 	}
 	key := objectsView{view, snapshot(ctx), connected(ctx)}
 	return o.objects.of(key, func() objectNumbers { return countObjects(of, key) })
 }
 
 func countObjects(of Config, in objectsView) objectNumbers {
-	out := objectNumbers{isRejected: map[federation.ObjectKey]bool{}, hasFindings: map[federation.ObjectKey]bool{}}
+	out := objectNumbers{isRejected: map[federation.ObjectKey]bool{}, findings: map[federation.ObjectKey][]string{}}
+	byCode := model.FindingCounts{}
 	for o := range in.config.State.Objects() {
 		if kind.Internal(o.Key.Of()) {
 			continue
@@ -95,10 +106,13 @@ func countObjects(of Config, in objectsView) objectNumbers {
 				out.isRejected[o.Key] = true
 			}
 		}
-		if of.Findings != nil && len(of.Findings(in.snapshot, in.fleet, o.Key)) > 0 {
-			out.hasFindings[o.Key] = true
+		if of.Findings == nil {
+			continue
+		}
+		if codes := byCode.Add(of.Findings(in.snapshot, in.fleet, o.Key)); len(codes) > 0 {
+			out.findings[o.Key] = codes
 		}
 	}
-	out.Rejected, out.WithFindings = len(out.isRejected), len(out.hasFindings)
+	out.Rejected, out.WithFindings, out.ByFindingCode = len(out.isRejected), len(out.findings), byCode.All()
 	return out
 }

@@ -234,9 +234,10 @@ type ComplexityRoot struct {
 	}
 
 	ConfigObjectOverview struct {
-		Rejected     func(childComplexity int) int
-		Total        func(childComplexity int) int
-		WithFindings func(childComplexity int) int
+		ByFindingCode func(childComplexity int) int
+		Rejected      func(childComplexity int) int
+		Total         func(childComplexity int) int
+		WithFindings  func(childComplexity int) int
 	}
 
 	ConfigObjectRevision struct {
@@ -421,6 +422,13 @@ type ComplexityRoot struct {
 	FindingCode struct {
 		Code   func(childComplexity int) int
 		DocURL func(childComplexity int) int
+	}
+
+	FindingCodeCount struct {
+		Code     func(childComplexity int) int
+		Count    func(childComplexity int) int
+		DocURL   func(childComplexity int) int
+		Severity func(childComplexity int) int
 	}
 
 	GatewayHealth struct {
@@ -1685,6 +1693,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ConfigObjectEdge.Node(childComplexity), true
 
+	case "ConfigObjectOverview.byFindingCode":
+		if e.ComplexityRoot.ConfigObjectOverview.ByFindingCode == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConfigObjectOverview.ByFindingCode(childComplexity), true
 	case "ConfigObjectOverview.rejected":
 		if e.ComplexityRoot.ConfigObjectOverview.Rejected == nil {
 			break
@@ -2426,6 +2440,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.FindingCode.DocURL(childComplexity), true
+
+	case "FindingCodeCount.code":
+		if e.ComplexityRoot.FindingCodeCount.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FindingCodeCount.Code(childComplexity), true
+	case "FindingCodeCount.count":
+		if e.ComplexityRoot.FindingCodeCount.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FindingCodeCount.Count(childComplexity), true
+	case "FindingCodeCount.docUrl":
+		if e.ComplexityRoot.FindingCodeCount.DocURL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FindingCodeCount.DocURL(childComplexity), true
+	case "FindingCodeCount.severity":
+		if e.ComplexityRoot.FindingCodeCount.Severity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FindingCodeCount.Severity(childComplexity), true
 
 	case "GatewayHealth.observer":
 		if e.ComplexityRoot.GatewayHealth.Observer == nil {
@@ -5109,6 +5148,20 @@ type ConfigObjectOverview {
   rejected: Int!
   "Objects with findings."
   withFindings: Int!
+  "The number with findings of each code that occurs, by code."
+  byFindingCode: [FindingCodeCount!]!
+}
+
+"The number of configuration objects with findings of a code."
+type FindingCodeCount {
+  "The code."
+  code: String!
+  "The documentation of the code; null if there is none."
+  docUrl: String
+  "The highest severity of these findings."
+  severity: Severity!
+  "The number of objects."
+  count: Int!
 }
 
 "Numbers of gateways."
@@ -6449,6 +6502,8 @@ input ConfigObjectFilter {
   rejected: Boolean
   "Objects with (true) or without (false) findings."
   hasFindings: Boolean
+  "Objects with a finding of this code."
+  findingCode: String
 }
 
 "The order of a list of configuration objects."
@@ -7719,6 +7774,8 @@ func (ec *executionContext) childFields_ConfigObjectOverview(ctx context.Context
 		return ec.fieldContext_ConfigObjectOverview_rejected(ctx, field)
 	case "withFindings":
 		return ec.fieldContext_ConfigObjectOverview_withFindings(ctx, field)
+	case "byFindingCode":
+		return ec.fieldContext_ConfigObjectOverview_byFindingCode(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ConfigObjectOverview", field.Name)
 }
@@ -8089,6 +8146,20 @@ func (ec *executionContext) childFields_FindingCode(ctx context.Context, field g
 		return ec.fieldContext_FindingCode_docUrl(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type FindingCode", field.Name)
+}
+
+func (ec *executionContext) childFields_FindingCodeCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_FindingCodeCount_code(ctx, field)
+	case "docUrl":
+		return ec.fieldContext_FindingCodeCount_docUrl(ctx, field)
+	case "severity":
+		return ec.fieldContext_FindingCodeCount_severity(ctx, field)
+	case "count":
+		return ec.fieldContext_FindingCodeCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FindingCodeCount", field.Name)
 }
 
 func (ec *executionContext) childFields_GatewayHealth(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -5075,6 +5075,38 @@ func (ec *executionContext) fieldContext_ConfigObjectOverview_withFindings(_ con
 	return graphql.NewScalarFieldContext("ConfigObjectOverview", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _ConfigObjectOverview_byFindingCode(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectOverview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfigObjectOverview_byFindingCode(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ByFindingCode, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.FindingCodeCount) graphql.Marshaler {
+			return ec.marshalNFindingCodeCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCodeCountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfigObjectOverview_byFindingCode(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfigObjectOverview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FindingCodeCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ConfigObjectRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.ConfigObjectRevision) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8174,6 +8206,98 @@ func (ec *executionContext) _FindingCode_docUrl(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_FindingCode_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("FindingCode", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _FindingCodeCount_code(ctx context.Context, field graphql.CollectedField, obj *model.FindingCodeCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FindingCodeCount_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FindingCodeCount_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FindingCodeCount", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _FindingCodeCount_docUrl(ctx context.Context, field graphql.CollectedField, obj *model.FindingCodeCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FindingCodeCount_docUrl(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DocURL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FindingCodeCount_docUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FindingCodeCount", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _FindingCodeCount_severity(ctx context.Context, field graphql.CollectedField, obj *model.FindingCodeCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FindingCodeCount_severity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Severity, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Severity) graphql.Marshaler {
+			return ec.marshalNSeverity2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐSeverity(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FindingCodeCount_severity(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FindingCodeCount", field, false, false, errors.New("field of type Severity does not have child fields"))
+}
+
+func (ec *executionContext) _FindingCodeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.FindingCodeCount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FindingCodeCount_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FindingCodeCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FindingCodeCount", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _GatewayHealth_observerNetworkID(ctx context.Context, field graphql.CollectedField, obj *model.GatewayHealth) (ret graphql.Marshaler) {
@@ -17387,7 +17511,7 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"group", "kind", "namespace", "name", "clusterID", "source", "sourceName", "set", "labels", "rejected", "hasFindings"}
+	fieldsInOrder := [...]string{"group", "kind", "namespace", "name", "clusterID", "source", "sourceName", "set", "labels", "rejected", "hasFindings", "findingCode"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -17471,6 +17595,13 @@ func (ec *executionContext) unmarshalInputConfigObjectFilter(ctx context.Context
 				return it, err
 			}
 			it.HasFindings = data
+		case "findingCode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("findingCode"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.FindingCode = data
 		}
 	}
 	return it, nil
@@ -20913,6 +21044,11 @@ func (ec *executionContext) _ConfigObjectOverview(ctx context.Context, sel ast.S
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "byFindingCode":
+			out.Values[i] = ec._ConfigObjectOverview_byFindingCode(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -22541,6 +22677,59 @@ func (ec *executionContext) _FindingCode(ctx context.Context, sel ast.SelectionS
 			}
 		case "docUrl":
 			out.Values[i] = ec._FindingCode_docUrl(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var findingCodeCountImplementors = []string{"FindingCodeCount"}
+
+func (ec *executionContext) _FindingCodeCount(ctx context.Context, sel ast.SelectionSet, obj *model.FindingCodeCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, findingCodeCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FindingCodeCount")
+		case "code":
+			out.Values[i] = ec._FindingCodeCount_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "docUrl":
+			out.Values[i] = ec._FindingCodeCount_docUrl(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "severity":
+			out.Values[i] = ec._FindingCodeCount_severity(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._FindingCodeCount_count(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -28316,6 +28505,26 @@ func (ec *executionContext) marshalNFindingCode2ᚕisthmusᚗdevᚋisthmusᚋgra
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNFindingCode2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCode(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNFindingCodeCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCodeCount(ctx context.Context, sel ast.SelectionSet, v model.FindingCodeCount) graphql.Marshaler {
+	return ec._FindingCodeCount(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNFindingCodeCount2ᚕisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCodeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []model.FindingCodeCount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNFindingCodeCount2isthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐFindingCodeCount(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

@@ -299,6 +299,8 @@ type ConfigObjectFilter struct {
 	Rejected *bool `json:"rejected,omitempty"`
 	// Objects with (true) or without (false) findings.
 	HasFindings *bool `json:"hasFindings,omitempty"`
+	// Objects with a finding of this code.
+	FindingCode *string `json:"findingCode,omitempty"`
 }
 
 // The order of a list of configuration objects.
@@ -317,6 +319,8 @@ type ConfigObjectOverview struct {
 	Rejected int `json:"rejected"`
 	// Objects with findings.
 	WithFindings int `json:"withFindings"`
+	// The number with findings of each code that occurs, by code.
+	ByFindingCode []FindingCodeCount `json:"byFindingCode"`
 }
 
 // A revision of an object in a list.
@@ -569,6 +573,18 @@ type FindingCode struct {
 	Code string `json:"code"`
 	// The documentation of the code.
 	DocURL string `json:"docUrl"`
+}
+
+// The number of configuration objects with findings of a code.
+type FindingCodeCount struct {
+	// The code.
+	Code string `json:"code"`
+	// The documentation of the code; null if there is none.
+	DocURL *string `json:"docUrl,omitempty"`
+	// The highest severity of these findings.
+	Severity Severity `json:"severity"`
+	// The number of objects.
+	Count int `json:"count"`
 }
 
 // Which gateways to list; absent and null fields match everything.

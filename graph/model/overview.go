@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/federation/fleet"
 )
 
@@ -89,6 +90,40 @@ func NewServiceNumbers(from *federation.Snapshot) ServiceNumbers {
 		return NetworkCount{NetworkID: string(id), Network: networkIn(from, id), Count: n}
 	})
 	return out
+}
+
+// FindingCounts are how many objects have findings of each code, with the highest severity of these.
+type FindingCounts map[string]FindingCodeCount
+
+// Add counts the findings of one object, and returns their codes, each once.
+func (c FindingCounts) Add(found []apply.Finding) (codes []string) {
+	for _, f := range found {
+		of := c[f.Code]
+		if !slices.Contains(codes, f.Code) {
+			codes = append(codes, f.Code)
+			of.Count++
+		}
+		of.Code, of.DocURL, of.Severity = f.Code, findingDoc(f.Code), higher(of.Severity, Severity(f.Severity))
+		c[f.Code] = of
+	}
+	return codes
+}
+
+// higher is the severity that comes first in the schema, which begins with the highest.
+func higher(a, b Severity) Severity {
+	if a == "" || slices.Index(AllSeverity, b) < slices.Index(AllSeverity, a) {
+		return b
+	}
+	return a
+}
+
+// All lists them by code.
+func (c FindingCounts) All() []FindingCodeCount {
+	all := make([]FindingCodeCount, 0, len(c))
+	for _, code := range slices.Sorted(maps.Keys(c)) {
+		all = append(all, c[code])
+	}
+	return all
 }
 
 // NewGatewayOverview counts gateways.

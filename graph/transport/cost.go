@@ -104,6 +104,7 @@ var weights = map[string]int{
 	"Query.proxies(orderBy)": 750, "Query.explain": 100, "Query.configObjects(orderBy)": 300, "Query.history(orderBy)": 1600,
 	// All endpoints are visited; the deliveries and findings of all objects are looked at, as for the overview.
 	"Query.endpoints(filter)": 500, "Query.configObjects(filter.rejected)": 800, "Query.configObjects(filter.hasFindings)": 800,
+	"Query.configObjects(filter.findingCode)": 800,
 	// All resources of the type are listed for a page, and each is decoded to be shown.
 	"ProxyConfig.resources": 200, "ProxyResource.sent": 8, "ProxyResource.acked": 8, "ProxyResource.causes": 1,
 	// All services or proxies are visited; for a network, the endpoints of each service, or the network of each proxy.
