@@ -238,7 +238,7 @@ esac`
 
 // TestM19AServiceIsInstalledAndBackedUpAsInTheGuide follows the pages about a hub that runs as a
 // service: its certificates, its user, its unit, a CA for workloads, backups and their restore. A
-// Kubernetes cluster is attached, gets new credentials, an alias, and is detached (U76).
+// Kubernetes cluster is attached, gets new credentials, is rebuilt, gets an alias, and is detached (U76).
 func TestM19AServiceIsInstalledAndBackedUpAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -254,7 +254,7 @@ func TestM19AServiceIsInstalledAndBackedUpAsInTheGuide(t *testing.T) {
 	m.types(`export ISTHMUS_SERVER=https://localhost:8080
 export ISTHMUS_TLS_CA=$PWD/hub-ca.crt ISTHMUS_TLS_CERT=$PWD/me.crt ISTHMUS_TLS_KEY=$PWD/me.key`)
 	m.reads(t, "troubleshooting.md", "## A cluster is FAILED", "## Two clusters cannot reach each other")
-	m.managesCluster(t)
+	m.managesCluster(t, kube)
 	m.reads(t, "identity.md", "### Certificates from a CA of your own", "## Who may be which node")
 	m.types("isthmus apply -f first.yaml\nisthmus ca show | grep -q cluster.local")
 	m.reads(t, "operations.md", "## Back up and restore", "### Restore it")
@@ -270,27 +270,43 @@ export ISTHMUS_TLS_CA=$PWD/hub-ca.crt ISTHMUS_TLS_CERT=$PWD/me.crt ISTHMUS_TLS_K
 	m.do(t, true)
 }
 
-// managesCluster has the reader attach the cluster of c1.kubeconfig, rotate its credentials, detach it by either command, and attach it again.
-func (m *readersMachine) managesCluster(t *testing.T) {
+// managesCluster has the reader attach the cluster of c1.kubeconfig, rotate its credentials, rebuild it, detach it by either command, and
+// attach it again.
+func (m *readersMachine) managesCluster(t *testing.T, kube *testbed.Kube) {
 	t.Helper()
 	const page, gone = "clusters.md", "again '! isthmus describe cluster c1'"
 	m.typesThose(t, "## Attach a cluster", "c1.kubeconfig")
 	m.reads(t, page, "## Look at a cluster", "## Rotate credentials")
-	m.types(`kubectl --kubeconfig c1.kubeconfig apply -f deploy/kubernetes/reader.yaml
-token=$(kubectl --kubeconfig c1.kubeconfig create token isthmus-reader -n isthmus)
-export KUBECONFIG=new.kubeconfig
-kubectl config view --raw --kubeconfig c1.kubeconfig > $KUBECONFIG
-user=$(kubectl config view -o jsonpath='{.users[0].name}')
-kubectl config delete-user $user
-kubectl config set-credentials $user --token=$token
-sed 's/token: .*/token: nonsense/' $KUBECONFIG > bad.kubeconfig
-unset KUBECONFIG`)
+	m.types(`credentials() {
+  kubectl --kubeconfig c1.kubeconfig apply -f deploy/kubernetes/reader.yaml
+  token=$(kubectl --kubeconfig c1.kubeconfig create token isthmus-reader -n isthmus)
+  export KUBECONFIG=new.kubeconfig
+  kubectl config view --raw --kubeconfig c1.kubeconfig > $KUBECONFIG
+  user=$(kubectl config view -o jsonpath='{.users[0].name}')
+  kubectl config delete-user $user
+  kubectl config set-credentials $user --token=$token
+  unset KUBECONFIG
+}
+credentials
+sed 's/token: .*/token: nonsense/' new.kubeconfig > bad.kubeconfig`)
 	m.typesThose(t, "## Rotate credentials", "new.kubeconfig")
 	m.types("isthmus describe cluster c1 | grep READY\nif isthmus cluster rotate c1 --kubeconfig bad.kubeconfig; then exit 1; fi\nisthmus describe cluster c1 | grep READY")
+	m.rebuilds(t, kube)
 	m.reads(t, page, "## Detach a cluster", "## Confirm a cluster that you rebuilt")
 	m.types(gone + "\nisthmus cluster attach c1 --kubeconfig c1.kubeconfig --network n1 --alias Kubernetes")
 	m.types("isthmus cluster attach c2 --kubeconfig c1.kubeconfig --alias Kubernetes --dry-run 2>&1 | grep DUPLICATE_CLUSTER_ALIAS")
 	m.types("isthmus delete clusters.isthmus.dev c1\n" + gone + "\nisthmus cluster attach c1 --kubeconfig c1.kubeconfig --network n1")
+}
+
+// rebuilds has the reader attach a cluster again that was rebuilt, and does not accept the credentials of the hub (U88).
+func (m *readersMachine) rebuilds(t *testing.T, kube *testbed.Kube) {
+	t.Helper()
+	m.waits(t, "rebuilding", kube.Replace)
+	m.types("again 'isthmus describe cluster c1 | grep STALE'\nisthmus cluster confirm c1 2>&1 | grep NOTHING_HELD")
+	m.types("credentials\nisthmus cluster rotate c1 --kubeconfig new.kubeconfig 2>&1 | grep OTHER_CLUSTER")
+	m.reads(t, "clusters-reference.md", "message then says that another cluster answers, and you can confirm it. Otherwise detach it and attach it again:",
+		"The phase stays `HELD` until the known cluster answers again or you confirm the new one, even")
+	m.types("isthmus describe cluster c1 | grep READY")
 }
 
 // startsHub has the reader start a hub for trying out, and wait until it is ready.
