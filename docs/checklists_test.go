@@ -24,6 +24,7 @@ var checkLists = []struct {
 	{"a new registry", "registry", 4},
 	{"a new configuration kind", "kind", 3},
 	{"a new field", "field", 2},
+	{"a new field that is looked up", "resolver", 3},
 	{"a new xDS type", "xdstype", 4},
 }
 
