@@ -106,6 +106,13 @@ func (p *checkpointer) make(ctx context.Context, s *state, extra time.Duration) 
 }
 
 func (p *checkpointer) save(ctx context.Context, s *state) error {
+	switch r := p.write.store.refusal(checkpointReserve(s)); {
+	case r != nil && r.Limit == limitFull:
+		return fmt.Errorf("the disk of %s has no room for it beside the %d MiB that changes need: free %d MiB in all",
+			p.write.store.dir, diskReserve>>20, checkpointReserve(s)>>20)
+	case r != nil:
+		return r
+	}
 	known, err := p.client.Get(ctx, checkpointKey(s.revision), clientv3.WithCountOnly())
 	if err != nil || known.Count > 0 {
 		return err
@@ -128,6 +135,10 @@ func (p *checkpointer) save(ctx context.Context, s *state) error {
 	p.write.discard(ctx, t) // unless it became known after all
 	return err
 }
+
+// checkpointReserve is how much of the disk must be free for a checkpoint: what it writes, into the log of writes and
+// into the database, must leave the room that changes need. A checkpoint can wait, changes cannot.
+func checkpointReserve(s *state) uint64 { return diskReserve + 2*uint64(s.live) }
 
 func (p *checkpointer) publish(ctx context.Context, t staged, s *state) (bool, error) {
 	value, err := sealed(checkpoint{Revision: s.revision, Tx: t.id, Hash: t.hash, Record: s.hash, Pasts: true})

@@ -2,6 +2,9 @@ package etcd_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,4 +119,64 @@ func TestR11HangingCheckpointHoldsNobodyUp(t *testing.T) {
 		commit()
 		return counted.get(etcd.CountCheckpoints) > 0
 	})
+}
+
+// TestR108CheckpointsLeaveTheReserveOfTheDisk: while the disk has no room for a checkpoint beside what changes need,
+// changes are made, no checkpoint is begun, and the log says why. With room again it is made.
+func TestR108CheckpointsLeaveTheReserveOfTheDisk(t *testing.T) {
+	s := opened(t, etcd.Options{})
+	var free, later atomic.Int64
+	free.Store(etcd.DiskReserve + 1<<20)
+	s.SetFree(func() uint64 { return uint64(free.Load()) })
+	o := eager()
+	counted, log := &counts{}, &refusals{}
+	o.Meter, o.CheckpointRecords, o.Logger = counted, 2, slog.New(slog.NewTextHandler(log, nil))
+	o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	c := s.Config(o)
+	recorder, _ := configtest.Listen(t, c)
+	recorder.WaitRevision(t, 0)
+	base := int64(0)
+	large := strings.Repeat("x", 600<<10)
+	waitUntil(t, "a refused checkpoint", func() bool {
+		later.Add(int64(time.Hour))
+		base = configtest.Must(t, c, configtest.Set(base, configtest.Object("large", fmt.Sprint(base, large))))
+		recorder.WaitRevision(t, base)
+		return log.count("free 65 MiB in all") > 2 || counted.get(etcd.CountCheckpoints) > 0
+	})
+	if made, left := counted.get(etcd.CountCheckpoints), staged(t, s); made > 0 || left > 0 {
+		t.Errorf("%d checkpoints were made, %d are staged", made, left)
+	}
+	free.Store(1 << 30)
+	waitUntil(t, "a checkpoint", func() bool {
+		later.Add(int64(time.Hour))
+		base = configtest.Must(t, c, configtest.Set(base, configtest.Object("large", fmt.Sprint(base, large))))
+		recorder.WaitRevision(t, base)
+		return counted.get(etcd.CountCheckpoints) > 0
+	})
+}
+
+// refusals are log lines about checkpoints.
+type refusals struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *refusals) Write(line []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if strings.Contains(string(line), "a checkpoint of the configuration could not be made") {
+		r.lines = append(r.lines, string(line))
+	}
+	return len(line), nil
+}
+
+func (r *refusals) count(part string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, line := range r.lines {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
 }

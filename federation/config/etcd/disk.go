@@ -96,7 +96,7 @@ func (s *Store) refusal(reserve uint64) *config.Refused {
 		return r
 	}
 	var disk syscall.Statfs_t
-	if syscall.Statfs(s.dir, &disk) != nil {
+	if s.statfs(s.dir, &disk) != nil {
 		return nil // etcd itself says what is wrong with its folder
 	}
 	if disk.Flags&syscall.MS_RDONLY != 0 {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -68,7 +69,7 @@ func embedded(ctx context.Context, o Options) (*Store, error) {
 			failed <- err
 			return
 		}
-		started <- &Store{server: server, dir: o.DataDir, inside: in, logger: o.Logger}
+		started <- &Store{server: server, dir: o.DataDir, statfs: syscall.Statfs, inside: in, logger: o.Logger}
 	}()
 	var err error
 	select {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -36,6 +37,7 @@ type Options struct {
 type Store struct {
 	server *embed.Etcd // nil: outside
 	dir    string      // of the embedded one
+	statfs func(path string, buf *syscall.Statfs_t) error
 	logger *slog.Logger
 	inside *inside     // nil: outside
 	usable atomic.Bool // the folder of an embedded one that has ended can be written again

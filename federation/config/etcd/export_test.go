@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -97,3 +98,14 @@ func (s *Store) Hang(ctx context.Context) <-chan error {
 
 // Usable reports whether the folder of a store that ended was found writable.
 func (s *Store) Usable() bool { return s.usable.Load() }
+
+// SetFree has the disk of an embedded etcd be one with so many bytes left, on which nothing is read-only.
+func (s *Store) SetFree(free func() uint64) {
+	s.statfs = func(_ string, disk *syscall.Statfs_t) error {
+		*disk = syscall.Statfs_t{Bsize: 1, Bavail: free()}
+		return nil
+	}
+}
+
+// DiskReserve is what must be free for a change.
+const DiskReserve = diskReserve
