@@ -62,6 +62,7 @@ type Options struct {
 	Config    Config
 	Clusters  Clusters  // nil: no cluster can be attached.
 	Authority Authority // nil: the hub does not sign.
+	Start     Start     // nil: everything was read.
 	Hub       model.Hub
 	Now       func() time.Time // nil: time.Now.
 	Pace      time.Duration    // least time between two events of a subscription; 0: DefaultPace.
@@ -165,6 +166,9 @@ func viewOfEvent(o Options) view {
 
 // Exec pins the view of an operation.
 func (p pinned) Exec(ctx context.Context) graphql.ResponseHandler {
+	if err := p.awaitStart(ctx); err != nil {
+		return refused(ctx, err)
+	}
 	if at, err := p.awaitRevision(ctx); err != nil {
 		return refused(at, err)
 	}

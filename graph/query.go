@@ -20,6 +20,11 @@ func (q query) Hub(ctx context.Context) (model.Hub, error) {
 		revision := strconv.FormatInt(seen.Revision(), 10)
 		hub.Revision = &revision
 	}
+	hub.Ready, hub.ReadinessReasons = true, []string{}
+	if q.Start != nil {
+		ready, reasons := q.Start.Check()
+		hub.Ready, hub.ReadinessReasons = ready, append(hub.ReadinessReasons, reasons...)
+	}
 	return hub, nil
 }
 

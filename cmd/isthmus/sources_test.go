@@ -57,6 +57,9 @@ func TestFolderOfManifestsIsASource(t *testing.T) {
 		}
 		return err
 	})
+	if err := h.query(`{services {totalCount}}`, &struct{}{}); err == nil || !strings.Contains(err.Error(), "cannot be read") { // R107
+		t.Errorf("a hub that has not read its folder answers what there is: %v", err)
+	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -457,11 +457,13 @@ type ComplexityRoot struct {
 	}
 
 	Hub struct {
-		Cluster         func(childComplexity int) int
-		ClusterID       func(childComplexity int) int
-		Revision        func(childComplexity int) int
-		SnapshotVersion func(childComplexity int) int
-		Version         func(childComplexity int) int
+		Cluster          func(childComplexity int) int
+		ClusterID        func(childComplexity int) int
+		ReadinessReasons func(childComplexity int) int
+		Ready            func(childComplexity int) int
+		Revision         func(childComplexity int) int
+		SnapshotVersion  func(childComplexity int) int
+		Version          func(childComplexity int) int
 	}
 
 	Label struct {
@@ -2560,6 +2562,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Hub.ClusterID(childComplexity), true
+	case "Hub.readinessReasons":
+		if e.ComplexityRoot.Hub.ReadinessReasons == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Hub.ReadinessReasons(childComplexity), true
+	case "Hub.ready":
+		if e.ComplexityRoot.Hub.Ready == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Hub.Ready(childComplexity), true
 	case "Hub.revision":
 		if e.ComplexityRoot.Hub.Revision == nil {
 			break
@@ -5026,6 +5040,10 @@ type Hub {
   snapshotVersion: String!
   "The revision of the configuration that this answer describes, which is the same on every hub of one store; null on a hub without configuration. You can pass it to another hub as minRevision or expectedRevision."
   revision: String
+  "Whether the hub is ready, as /readyz says: it has read every source and cluster, and does not shut down. Until then, queries and subscriptions that show the mesh wait, and get UNAVAILABLE after 5 seconds."
+  ready: Boolean!
+  "The reasons that /readyz lists: what the hub waits for, or the problems of a hub that is ready."
+  readinessReasons: [String!]!
 }
 
 "The position of a page in its list."
@@ -8224,6 +8242,10 @@ func (ec *executionContext) childFields_Hub(ctx context.Context, field graphql.C
 		return ec.fieldContext_Hub_snapshotVersion(ctx, field)
 	case "revision":
 		return ec.fieldContext_Hub_revision(ctx, field)
+	case "ready":
+		return ec.fieldContext_Hub_ready(ctx, field)
+	case "readinessReasons":
+		return ec.fieldContext_Hub_readinessReasons(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Hub", field.Name)
 }

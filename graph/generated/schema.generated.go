@@ -8741,6 +8741,52 @@ func (ec *executionContext) fieldContext_Hub_revision(_ context.Context, field g
 	return graphql.NewScalarFieldContext("Hub", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Hub_ready(ctx context.Context, field graphql.CollectedField, obj *model.Hub) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Hub_ready(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ready, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Hub_ready(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Hub", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _Hub_readinessReasons(ctx context.Context, field graphql.CollectedField, obj *model.Hub) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Hub_readinessReasons(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReadinessReasons, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Hub_readinessReasons(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Hub", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Label_key(ctx context.Context, field graphql.CollectedField, obj *model.Label) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -23052,6 +23098,16 @@ func (ec *executionContext) _Hub(ctx context.Context, sel ast.SelectionSet, obj 
 		case "revision":
 			out.Values[i] = ec._Hub_revision(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "ready":
+			out.Values[i] = ec._Hub_ready(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "readinessReasons":
+			out.Values[i] = ec._Hub_readinessReasons(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:

@@ -671,6 +671,10 @@ type Hub struct {
 	SnapshotVersion string `json:"snapshotVersion"`
 	// The revision of the configuration that this answer describes, which is the same on every hub of one store; null on a hub without configuration. You can pass it to another hub as minRevision or expectedRevision.
 	Revision *string `json:"revision,omitempty"`
+	// Whether the hub is ready, as /readyz says: it has read every source and cluster, and does not shut down. Until then, queries and subscriptions that show the mesh wait, and get UNAVAILABLE after 5 seconds.
+	Ready bool `json:"ready"`
+	// The reasons that /readyz lists: what the hub waits for, or the problems of a hub that is ready.
+	ReadinessReasons []string `json:"readinessReasons"`
 }
 
 // Access to a Kubernetes cluster.

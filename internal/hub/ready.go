@@ -62,7 +62,11 @@ func (r *readiness) waitForKeys(ctx context.Context) {
 // drain makes the hub not ready for good.
 func (r *readiness) drain() { close(r.draining) }
 
-func (r *readiness) check() (bool, []string) {
+// Ready is part of graph.Start: queries wait for the same as streams of proxies.
+func (r *readiness) Ready() <-chan struct{} { return r.synced }
+
+// Check is what /readyz answers.
+func (r *readiness) Check() (bool, []string) {
 	select {
 	case <-r.draining:
 		return false, []string{"the hub is shutting down"}

@@ -226,14 +226,15 @@ func (r *rooms) assemble() (*assembly, error) {
 	api := transport.New(graph.New(graph.Options{
 		Snapshots: r.snapshots, Counters: r.clusters.Counters(), Fleet: r.fleet, Explainer: r.proxies, Inspector: r.proxies,
 		Config: r.mesh.Graph(status.Delivery{Server: r.proxies, Fleet: r.fleet}, objects, r.presence, web.CallerOf),
-		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Clusters: r.attaching, Authority: r.identities,
+		Hub:    model.Hub{Version: version.Version, ClusterID: string(s.ClusterID)}, Start: r.ready,
+		Clusters: r.attaching, Authority: r.identities,
 	}), transport.Options{Log: r.logger, Observer: r.metrics.GraphQL, Origins: s.AllowedOrigins, HideSchema: s.HideSchema, Trust: r.trust})
 	faults := collectors.Quarantine{
 		Hub: s.ClusterID, Snapshots: r.snapshots, Proxies: r.proxies,
 		Kinds: r.mesh.Kinds, Counts: r.metrics.Snapshots,
 	}
 	drains := collectors.Drains{Snapshots: r.snapshots, Counts: r.metrics.Drains}
-	health := server.Health(r.ready.check, r.metrics.Handler(faults.Measure, drains.Measure, r.measureStore))
+	health := server.Health(r.ready.Check, r.metrics.Handler(faults.Measure, drains.Measure, r.measureStore))
 	web.Inspect(health, web.Forwarded(r.debug.Handler(func(q *http.Request) error { return web.FromHere(q, s.Debug.PortForward) })))
 	inspectors := proxies.Inspectors(s.Debug.Clients)
 	debug := r.debug.Handler(func(q *http.Request) error { return inspectors.Check(web.CallerOf(q.Context())) })
