@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -45,6 +46,27 @@ func TestAllUsualNamesOfAHost(t *testing.T) {
 		if !slices.Equal(got[host], want) {
 			t.Errorf("%s is known as %q, want %q", host, got[host], want)
 		}
+	}
+}
+
+// TestG120RoutesThatNoObjectMakesHaveIstiosNames: access logs and EnvoyFilters of Istio know routes by them.
+func TestG120RoutesThatNoObjectMakesHaveIstiosNames(t *testing.T) {
+	w := newFixture().attach("c1", "").say("c1", webKey, httpOn(80))
+	proxy := parse(t, "sidecar~10.0.0.9~client~", map[string]any{"CLUSTER_ID": "c1", "HTTP_PROXY_PORT": 15080})
+	names := map[string]string{}
+	for _, of := range []string{"80", "http_proxy"} {
+		c, _ := find[*routev3.RouteConfiguration](t, build(t, envoy.RouteType, proxy, w.snapshot), of)
+		for _, host := range c.GetVirtualHosts() {
+			for _, route := range host.GetRoutes() {
+				names[host.GetName()] += route.GetName()
+			}
+		}
+	}
+	want := map[string]string{
+		"web.shop.svc.cluster.local:80": "defaultdefault", "allow_any": "allow_any", "block_all": "block_all", // the service of both
+	}
+	if !maps.Equal(names, want) {
+		t.Errorf("the routes are named %q, want %q", names, want)
 	}
 }
 

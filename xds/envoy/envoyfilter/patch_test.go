@@ -136,7 +136,7 @@ func names[T interface{ GetName() string }](items []T) []string {
 
 func short(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-const unchangedListener = "original_dst tls_inspector 8080[http_connection_manager<fault router>inbound_8080()] 0[tcp_proxy]"
+const unchangedListener = "original_dst tls_inspector 8080[http_connection_manager<fault router>inbound_8080(default)] 0[tcp_proxy]"
 
 // TestK30EachOperation: each operation on what each applyTo names. A row without a
 // wanted error has one patch that matches, unless nothing changes.
@@ -165,7 +165,7 @@ func TestK30EachOperation(t *testing.T) {
 		{"FILTER_CHAIN", "{listener: {filterChain: {sni: web.shop}}}", "REMOVE", "", "", ""},
 		{
 			"FILTER_CHAIN", "{}", "ADD", chain,
-			"original_dst tls_inspector 8080[http_connection_manager<fault router>inbound_8080()] 9[tcp] 0[tcp_proxy]", "",
+			"original_dst tls_inspector 8080[http_connection_manager<fault router>inbound_8080(default)] 9[tcp] 0[tcp_proxy]", "",
 		},
 		{"FILTER_CHAIN", "{}", "REMOVE", "", "", "filter_chains"},
 		{"LISTENER_FILTER", "{}", "ADD", finder, strings.Replace(unchangedListener, "tls_inspector", "tls_inspector finder", 1), ""},
@@ -200,7 +200,7 @@ func TestK30EachOperation(t *testing.T) {
 		},
 		{
 			"NETWORK_FILTER", "{" + hcm + "}}}}", "MERGE",
-			`value: {typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, xff_num_trusted_hops: 2}}`, strings.Replace(unchangedListener, "()]", "() hops]", 1), "",
+			`value: {typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, xff_num_trusted_hops: 2}}`, strings.Replace(unchangedListener, "(default)]", "(default) hops]", 1), "",
 		},
 		{
 			"NETWORK_FILTER", "{listener: {filterChain: {filter: {name: envoy.http_connection_manager}}}}", "MERGE",
@@ -237,34 +237,35 @@ func TestK30EachOperation(t *testing.T) {
 			"ROUTE_CONFIGURATION", "{routeConfiguration: {name: 'inbound|8080||'}}", "MERGE", `value: {most_specific_header_mutations_wins: true}`,
 			unchangedListener, "",
 		},
-		{"HTTP_ROUTE", "{routeConfiguration: {portNumber: 8080}}", "INSERT_FIRST", route, strings.Replace(unchangedListener, "inbound_8080()",
-			"inbound_8080(added )", 1), ""},
+		{"HTTP_ROUTE", "{routeConfiguration: {portNumber: 8080}}", "INSERT_FIRST", route, strings.Replace(unchangedListener, "inbound_8080(default)",
+			"inbound_8080(added default)", 1), ""},
 		{
 			"ROUTE_CONFIGURATION", "{routeConfiguration: {name: '80'}}", "MERGE", `value: {request_headers_to_add: [{header: {key: a, value: b}}]}`,
-			"web.shop:80(main) others() adds headers", "",
+			"web.shop:80(main) others(default) adds headers", "",
 		},
 		{
 			"ROUTE_CONFIGURATION", "{routeConfiguration: {portNumber: 81}}", "MERGE",
 			`value: {request_headers_to_add: [{header: {key: a, value: b}}]}`, "", "",
 		},
-		{"VIRTUAL_HOST", "{}", "ADD", host, "web.shop:80(main) others() added(r)", ""},
-		{"VIRTUAL_HOST", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "REMOVE", "", "others()", ""},
+		{"VIRTUAL_HOST", "{}", "ADD", host, "web.shop:80(main) others(default) added(r)", ""},
+		{"VIRTUAL_HOST", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "REMOVE", "", "others(default)", ""},
 		{
 			"VIRTUAL_HOST", "{routeConfiguration: {vhost: {domainName: web.shop}}}", "MERGE", `value: {name: renamed}`,
-			"renamed(main) others()", "",
+			"renamed(main) others(default)", "",
 		},
 		{"VIRTUAL_HOST", "{routeConfiguration: {vhost: {domainName: web.shop}}}", "MERGE", `value: {domains: ["*"]}`, "", "there twice"},
-		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "ADD", route, "web.shop:80(main added) others()", ""},
+		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "ADD", route, "web.shop:80(main added) others(default)", ""},
 		{
 			"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80', route: {name: main}}}}", "INSERT_BEFORE", route,
-			"web.shop:80(added main) others()", "",
+			"web.shop:80(added main) others(default)", "",
 		},
 		{
 			"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80', route: {action: ROUTE}}}}", "INSERT_AFTER", route,
-			"web.shop:80(main added) others()", "",
+			"web.shop:80(main added) others(default)", "",
 		},
 		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {route: {action: REDIRECT}}}}", "MERGE", `value: {name: x}`, "", ""},
-		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "MERGE", `value: {name: x}`, "web.shop:80(x) others()", ""},
+		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "MERGE", `value: {name: x}`, "web.shop:80(x) others(default)", ""},
+		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {route: {name: default}}}}", "MERGE", `value: {name: x}`, "web.shop:80(main) others(x)", ""},
 		{"HTTP_ROUTE", "{routeConfiguration: {vhost: {name: 'web.shop:80'}}}", "REMOVE", "", "", "no domain or no route"},
 		{
 			"CLUSTER", "{}", "MERGE", `value: {connect_timeout: 1s, circuit_breakers: {thresholds: [{max_connections: 1}]}}`,

@@ -19,11 +19,14 @@ func Everything(name string, route *routev3.Route) *routev3.VirtualHost {
 	return &routev3.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{route}}
 }
 
+// DefaultRoute is the name of routes that no object makes, as with Istio.
+const DefaultRoute = "default"
+
 // ForwardTo sends every request to the cluster, without a time limit but that of gRPC calls.
 func ForwardTo(cluster string) *routev3.Route {
 	action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}
 	LimitTime(action, nil)
-	return &routev3.Route{Match: AnyPath(), Action: &routev3.Route_Route{Route: action}}
+	return &routev3.Route{Name: DefaultRoute, Match: AnyPath(), Action: &routev3.Route_Route{Route: action}}
 }
 
 // LimitTime has requests take at most that long; nil or 0: as long as they like. A gRPC call ends after the time that

@@ -112,19 +112,26 @@ func planDetected(v *facet.View, host federation.Hostname, number uint16) *Plan 
 
 // noService refuses the requests that are for no service.
 func noService() *routev3.VirtualHost {
-	return resource.Everything("block_all", &routev3.Route{
-		Match:  resource.AnyPath(),
-		Action: resource.Refuse(http.StatusBadGateway, "no such service"),
-	})
+	return blockAll("no such service")
 }
 
 // elsewhere takes the requests to hosts of which the mesh knows nothing.
 func elsewhere(v *facet.View) *routev3.VirtualHost {
 	if v.Facet.Outbound != federation.RegistryOnly {
-		return resource.Everything("allow_any", resource.ForwardTo(cmp.Or(v.Facet.EgressProxy, resource.PassthroughCluster)))
+		const name = "allow_any"
+		route := resource.ForwardTo(cmp.Or(v.Facet.EgressProxy, resource.PassthroughCluster))
+		route.Name = name
+		return resource.Everything(name, route)
 	}
-	return resource.Everything("block_all", &routev3.Route{Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway,
-		"no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")})
+	return blockAll("no service of the mesh has this name, and the outbound traffic policy is REGISTRY_ONLY")
+}
+
+// blockAll refuses all requests.
+func blockAll(why string) *routev3.VirtualHost {
+	const name = "block_all"
+	return resource.Everything(name, &routev3.Route{
+		Name: name, Match: resource.AnyPath(), Action: resource.Refuse(http.StatusBadGateway, why),
+	})
 }
 
 // PlanProxy plans the routes of the explicit HTTP proxy.
