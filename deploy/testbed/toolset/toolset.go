@@ -17,6 +17,8 @@ import (
 // Names of the tools.
 const (
 	Etcd          = "etcd"
+	Etcdctl       = "etcdctl" // what operators of etcd type
+	Etcdutl       = "etcdutl"
 	KubeAPIServer = "kube-apiserver"
 	Kubectl       = "kubectl"
 	Consul        = "consul"
@@ -63,6 +65,7 @@ type Tool struct {
 // All returns every tool, the quick ones first.
 func All() []Tool {
 	kubernetes := []string{"kubernetes/go.mod", "kubernetes/go.sum"}
+	etcdctl := []string{"etcdctl/go.mod", "etcdctl/go.sum"}
 	kubectl := []string{"kubectl/go.mod", "kubectl/go.sum"}
 	consul := []string{"consul/go.mod", "consul/go.sum"}
 	istio := []string{"istio/go.mod", "istio/go.sum"}
@@ -71,6 +74,8 @@ func All() []Tool {
 	return []Tool{
 		{Name: Envoy, Inputs: []string{"requirements.txt"}, About: "a download of about 40 MB"},
 		{Name: Etcd, Package: "go.etcd.io/etcd/server/v3", Module: "kubernetes", Inputs: kubernetes, About: "about 1 minute"},
+		{Name: Etcdctl, Package: "go.etcd.io/etcd/etcdctl/v3", Module: "etcdctl", Inputs: etcdctl, About: "about 1 minute"},
+		{Name: Etcdutl, Package: "go.etcd.io/etcd/etcdutl/v3", Module: "etcdctl", Inputs: etcdctl, About: "about 1 minute"},
 		{
 			Name: KubeAPIServer, Package: "k8s.io/kubernetes/cmd/kube-apiserver", Module: "kubernetes",
 			Inputs: kubernetes, About: "about 3 minutes",
