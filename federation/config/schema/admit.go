@@ -191,12 +191,18 @@ func (v *version) validate(c *compiled, object, old map[string]any, conforms boo
 	var errs field.ErrorList
 	var ratchet []cel.Option
 	var same *common.CorrelatedObject
+	fits := conforms || c.whole().conforms(object)
+	if !fits {
+		if found := misfitsOf(c.whole(), object, old); found.total > maxListed {
+			return found.problems(), nil
+		}
+	}
 	if old != nil {
 		same = common.NewCorrelatedObject(object, old, c.members())
 		ratchet = append(ratchet, cel.WithRatcheting(same))
 	}
 	switch {
-	case conforms || c.whole().conforms(object):
+	case fits:
 	case old == nil:
 		errs = validation.ValidateCustomResource(nil, object, c.validator)
 	default:
