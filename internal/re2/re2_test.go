@@ -58,3 +58,28 @@ func TestR05EscapesOfWideCharacters(t *testing.T) {
 		}
 	}
 }
+
+func TestR110ExpressionsOfAnObjectAreBoundedTogether(t *testing.T) {
+	const large = "a{900}" // about 3,600 instructions
+	var sum Sum
+	accepted := 0
+	for sum.Check(large) == nil {
+		accepted++
+	}
+	if accepted < 200 || accepted > 1500 {
+		t.Errorf("%d large expressions are accepted", accepted)
+	}
+	err := sum.Check("b")
+	if !sum.Exceeded() || err == nil || !strings.Contains(err.Error(), "together") {
+		t.Errorf("one more: %v", err)
+	}
+	var small Sum
+	for range 2000 {
+		if err := small.Check(`^https?://([a-z0-9-]+\.)*example\.com(:\d+)?$`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := small.Check("("); err == nil || small.Exceeded() {
+		t.Errorf("a wrong expression: %v", err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/kind"
+	"isthmus.dev/isthmus/internal/re2"
 )
 
 type object = map[string]any
@@ -23,6 +24,7 @@ type httpTranslation struct {
 	route  *routeView
 	status *Status
 	faults *faults
+	sum    re2.Sum // of the route's regular expressions
 }
 
 // item is one match of a rule, with what is done to requests.

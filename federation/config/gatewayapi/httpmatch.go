@@ -7,7 +7,6 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"isthmus.dev/isthmus/federation"
-	"isthmus.dev/isthmus/internal/re2"
 )
 
 // matched is a match of requests.
@@ -70,13 +69,14 @@ func (t *httpTranslation) match(in gateway.HTTPRouteMatch, field string) (m matc
 			refuse(at+".name", "a header of the name %s cannot be matched", name)
 			continue
 		}
-		headers[name] = stringMatch(h.Type != nil && *h.Type == gateway.HeaderMatchRegularExpression, h.Value, at+".value", refuse)
+		headers[name] = t.stringMatch(h.Type != nil && *h.Type == gateway.HeaderMatchRegularExpression, h.Value, at+".value", refuse)
 	}
 	queries := object{}
 	for i, q := range in.QueryParams {
 		at := itemField(field+".queryParams", i)
 		if queries[string(q.Name)] == nil {
-			queries[string(q.Name)] = stringMatch(q.Type != nil && *q.Type == gateway.QueryParamMatchRegularExpression, q.Value, at+".value", refuse)
+			regex := q.Type != nil && *q.Type == gateway.QueryParamMatchRegularExpression
+			queries[string(q.Name)] = t.stringMatch(regex, q.Value, at+".value", refuse)
 		}
 	}
 	m.rank.headers = len(headers)
@@ -110,7 +110,7 @@ func (t *httpTranslation) matchPath(m *matched, in *gateway.HTTPPathMatch, field
 		if t.route.grpc {
 			m.rank.class, m.rank.length = prefixPath, 1 // after the matches of a service
 		}
-		if err := re2.Check(value); err != nil {
+		if err := t.sum.Check(value); err != nil {
 			refuse(field+".value", "%v", err)
 		}
 	case gateway.PathMatchPathPrefix:
@@ -122,11 +122,11 @@ func (t *httpTranslation) matchPath(m *matched, in *gateway.HTTPPathMatch, field
 	}
 }
 
-func stringMatch(regex bool, value, field string, refuse func(field, format string, args ...any)) object {
+func (t *httpTranslation) stringMatch(regex bool, value, field string, refuse func(field, format string, args ...any)) object {
 	if !regex {
 		return object{"exact": value}
 	}
-	if err := re2.Check(value); err != nil {
+	if err := t.sum.Check(value); err != nil {
 		refuse(field, "%v", err)
 	}
 	return object{"regex": value}

@@ -19,7 +19,9 @@ func Expressions(kind federation.Kind, object map[string]any) []schema.Problem {
 	if len(fields) == 0 || !hasExpression(fields, "spec", object["spec"]) {
 		return nil
 	}
-	return expressions(nil, fields, "spec", "spec", object["spec"])
+	e := &expressions{fields: fields}
+	e.look("spec", "spec", object["spec"])
+	return e.found
 }
 
 // hasExpression reports whether the value of the field name has an expression. Most have none.
@@ -45,27 +47,35 @@ func isExpression(fields []string, name, field string) bool {
 	})
 }
 
-// expressions looks at the value of the field name.
-func expressions(found []schema.Problem, fields []string, path, name string, value any) []schema.Problem {
+// expressions are what is wrong with those of one object.
+type expressions struct {
+	fields []string
+	sum    re2.Sum
+	found  []schema.Problem
+}
+
+// look looks at the value of the field name, until the object has too many.
+func (e *expressions) look(path, name string, value any) {
 	switch value := value.(type) {
 	case []any:
 		for i, one := range value {
-			found = expressions(found, fields, fmt.Sprintf("%s[%d]", path, i), name, one)
+			e.look(fmt.Sprintf("%s[%d]", path, i), name, one)
 		}
 	case map[string]any:
 		for _, field := range slices.Sorted(maps.Keys(value)) {
 			at := path + "." + field
 			text, is := value[field].(string)
-			is = is && isExpression(fields, name, field)
+			is = is && isExpression(e.fields, name, field)
 			switch {
+			case e.sum.Exceeded():
+				return
 			case !is:
-				found = expressions(found, fields, at, field, value[field])
+				e.look(at, field, value[field])
 			case text != "*": // Istio's way of saying that a value only has to be there
-				if err := re2.Check(text); err != nil {
-					found = append(found, schema.Problem{Code: schema.Invalid, Field: at, Message: err.Error()})
+				if err := e.sum.Check(text); err != nil {
+					e.found = append(e.found, schema.Problem{Code: schema.Invalid, Field: at, Message: err.Error()})
 				}
 			}
 		}
 	}
-	return found
 }

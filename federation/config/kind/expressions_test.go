@@ -46,3 +46,33 @@ func TestR05ExpressionsThatEnvoyRefusesAreRefusedAtApply(t *testing.T) {
 		t.Errorf("harmless expressions are refused: %v", problems)
 	}
 }
+
+// TestR110ExpressionsOfAnObjectAreBoundedTogether: the object is refused at the expression that is too much.
+func TestR110ExpressionsOfAnObjectAreBoundedTogether(t *testing.T) {
+	set, err := schema.Load(kind.Expressions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := func(expressions int) map[string]any {
+		var routes []any
+		for range expressions {
+			routes = append(routes, map[string]any{
+				"match": []any{map[string]any{"uri": map[string]any{"regex": "a{900}"}}},
+				"route": []any{map[string]any{"destination": map[string]any{"host": "web"}}},
+			})
+		}
+		return map[string]any{
+			"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
+			"metadata": map[string]any{"name": "web", "namespace": "shop"},
+			"spec":     map[string]any{"hosts": []any{"web"}, "http": routes},
+		}
+	}
+	if _, problems := set.Admit(object(200), nil); len(problems) > 0 {
+		t.Errorf("200 expressions are refused: %v", problems)
+	}
+	_, problems := set.Admit(object(2000), nil)
+	if len(problems) != 1 || problems[0].Code != schema.Invalid || !strings.HasPrefix(problems[0].Field, "spec.http[") ||
+		!strings.Contains(problems[0].Message, "at most 1000000 are accepted") {
+		t.Errorf("2000 expressions: %.600v", problems)
+	}
+}
