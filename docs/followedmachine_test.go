@@ -98,7 +98,7 @@ isthmus describe cluster c1 | grep READY`)
 
 // TestU84AnAppliedMachineReportsItsHealthAsInTheGuide follows the part of the page about Istio's agent for WorkloadEntries that are applied
 // by hand, with the agent unmodified: no endpoint before its agent reports, one while the probe succeeds, none without the agent. A caller
-// of another trust domain gets an answer by the settings of the page.
+// of another trust domain is refused, and gets an answer by the settings of the page.
 func TestU84AnAppliedMachineReportsItsHealthAsInTheGuide(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -115,11 +115,6 @@ func TestU84AnAppliedMachineReportsItsHealthAsInTheGuide(t *testing.T) {
 		"2. Start the agent with a token of the entry's `serviceAccount` (`default` if it has none), the name of the entry, and a probe:")
 	const entry = "isthmus describe cluster hub"
 	m.types(entry + " | grep 'no agent reports.*WORKLOAD_UNHEALTHY'")
-
-	m.types("sudo install -m 0644 partner.pem /etc/isthmus/")
-	m.writes(t, "partner.yaml", agentsPage, "yaml", "/etc/isthmus/partner.pem")
-	m.writes(t, "settings.yaml", agentsPage, "yaml", "trustDomainAliases")
-	m.types("cat partner.yaml | sudo tee -a /etc/isthmus/isthmus.yaml\nsudo systemctl restart isthmus\nagain 'isthmus apply -f settings.yaml'")
 	vm, caller := testbed.NewNamespace(t, "vm"), testbed.NewNamespace(t, "partner")
 	vm.Join(mesh, machineAt)
 	caller.Join(mesh, "10.81.0.41")
@@ -130,7 +125,17 @@ func TestU84AnAppliedMachineReportsItsHealthAsInTheGuide(t *testing.T) {
 		agent = startAppliedMachine(t, vm, kube, filepath.Join(m.dir, "lib", "isthmus", "root-cert.pem"))
 	})
 	m.types("again '" + entry + " > entry && ! grep WORKLOAD_UNHEALTHY entry'\nisthmus describe service ledger.shop.example | grep " + machineAt)
-	m.waits(t, "call", func() { awaitPartner(t, partner, caller) })
+	calls := partnersCall(t, partner, caller)
+	m.waits(t, "refusal", func() {
+		testbed.WaitFor(t, patience, "the partner to be refused", func() error {
+			if err := calls(); err == nil || !strings.Contains(err.Error(), "remote error: tls: ") {
+				return fmt.Errorf("it gets %w", err)
+			}
+			return nil
+		})
+	})
+	m.trustsPartner(t)
+	m.waits(t, "call", func() { testbed.WaitFor(t, patience, "an answer to the partner", calls) })
 	m.waits(t, "leaving", func() { agent.Kill() })
 	m.types(entry + " | grep 'no agent reports.*WORKLOAD_UNHEALTHY'")
 	m.withOwn("10.9.0.1", machineAt)
@@ -171,8 +176,21 @@ func startAppliedMachine(t *testing.T, at *testbed.Namespace, kube *testbed.Kube
 	return testbed.StartAgent(t, o)
 }
 
-// awaitPartner waits until the machine answers to a caller of the other trust domain, as whom it sees it.
-func awaitPartner(t *testing.T, partner *testbed.Authority, from *testbed.Namespace) {
+// trustsPartner has the reader find that the hub does not have the roots of the other trust domain, as the page about troubleshooting says,
+// and add them (U95).
+func (m *readersMachine) trustsPartner(t *testing.T) {
+	t.Helper()
+	m.reads(t, "troubleshooting.md", "5. If the server refuses the client's certificate, look whether the hub has the root that signed it, below the trust domain of the",
+		"## Changes are refused")
+	m.types("isthmus ca show > roots\ngrep cluster.local roots\nif grep partner.example roots; then exit 1; fi\nsudo install -m 0644 partner.pem /etc/isthmus/")
+	m.writes(t, "partner.yaml", agentsPage, "yaml", "/etc/isthmus/partner.pem")
+	m.writes(t, "settings.yaml", agentsPage, "yaml", "trustDomainAliases")
+	m.types("cat partner.yaml | sudo tee -a /etc/isthmus/isthmus.yaml\nsudo systemctl restart isthmus\nagain 'isthmus apply -f settings.yaml'")
+	m.types("isthmus ca show | grep partner.example")
+}
+
+// partnersCall is a call of the machine by a caller of the other trust domain. It fails unless the machine sees who that is.
+func partnersCall(t *testing.T, partner *testbed.Authority, from *testbed.Namespace) func() error {
 	t.Helper()
 	const id = "spiffe://partner.example/ns/orders/sa/caller"
 	config := partner.TLS(testbed.Subject{Name: "caller", Hosts: []string{id}})
@@ -180,7 +198,7 @@ func awaitPartner(t *testing.T, partner *testbed.Authority, from *testbed.Namesp
 	client := from.Client(config)
 	transport := client.Transport.(*http.Transport)
 	transport.ForceAttemptHTTP2, transport.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
-	testbed.WaitFor(t, patience, "an answer to the partner", func() error {
+	return func() error {
 		answer, err := client.Get("https://" + machineAt + ":9090/")
 		if err != nil {
 			return err
@@ -191,7 +209,7 @@ func awaitPartner(t *testing.T, partner *testbed.Authority, from *testbed.Namesp
 			err = fmt.Errorf("the machine sees %s", body)
 		}
 		return err
-	})
+	}
 }
 
 // startMachine starts Istio's agent with the files that istioctl wrote.
