@@ -2269,6 +2269,8 @@ type ObjectDetail struct {
 	Yaml string `json:"yaml"`
 	// Other sources that have the same object; theirs is not used.
 	Hidden []HiddenSource `json:"hidden"`
+	// This source itself; null if it no longer exists.
+	ConfigSource *Source `json:"configSource"`
 	// Its status in the mesh.
 	Status ObjectDetailStatus `json:"status"`
 	// Its changes, newest first. The default page size is 50.
@@ -2316,6 +2318,9 @@ func (v *ObjectDetail) GetYaml() string { return v.Yaml }
 
 // GetHidden returns ObjectDetail.Hidden, and is useful for accessing the field via an interface.
 func (v *ObjectDetail) GetHidden() []HiddenSource { return v.Hidden }
+
+// GetConfigSource returns ObjectDetail.ConfigSource, and is useful for accessing the field via an interface.
+func (v *ObjectDetail) GetConfigSource() *Source { return v.ConfigSource }
 
 // GetStatus returns ObjectDetail.Status, and is useful for accessing the field via an interface.
 func (v *ObjectDetail) GetStatus() ObjectDetailStatus { return v.Status }
@@ -6197,6 +6202,9 @@ fragment ObjectDetail on ConfigObject {
 		source
 		sourceName
 	}
+	configSource {
+		... Source
+	}
 	status {
 		acked
 		rejected
@@ -6226,6 +6234,18 @@ fragment ObjectDetail on ConfigObject {
 		nodes {
 			... ObjectStep
 		}
+	}
+}
+fragment Source on ConfigSource {
+	name
+	kind
+	revision
+	age
+	problems {
+		code
+		object
+		field
+		message
 	}
 }
 fragment ProxyProgress on ProxyRollout {

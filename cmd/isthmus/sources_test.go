@@ -91,4 +91,10 @@ func TestFolderOfManifestsIsASource(t *testing.T) {
 	h.awaitSource(t, "FILE", func(s shownSource) bool {
 		return len(s.Problems) == 1 && s.Problems[0].Object == "a.yaml" && s.Problems[0].Code == "EMPTY"
 	})
+	for _, asked := range [][]string{{"get", "serviceentry", "b"}, {"describe", "serviceentry", "b"}, {"describe", "serviceentry", "a"}} {
+		_, out, errText := command(t, append(asked, "-n", "shop", "--server", "unix:"+filepath.Join(h.dir, "graphql"))...)
+		if !strings.Contains(out+errText, "a.yaml: the file has no object") {
+			t.Errorf("%q does not say what is wrong with the file: %s%s", asked, out, errText)
+		}
+	}
 }

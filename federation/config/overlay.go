@@ -151,13 +151,18 @@ func (o overlay) hidden(key federation.ObjectKey) *Problem {
 				key.Cluster, o.sources[holders[0]].name),
 		}
 	}
-	var losers string
-	for _, i := range holders[1:] {
-		losers += separator(losers) + o.sources[i].name
+	return o.hiding(key, holders[0], holders[1:])
+}
+
+// hiding is the problem of the objects of the losers, which are hidden by the winner's.
+func (o overlay) hiding(key federation.ObjectKey, winner int, losers []int) *Problem {
+	var names string
+	for _, i := range losers {
+		names += separator(names) + o.sources[i].name
 	}
 	return &Problem{
 		Code: codeHidden, Object: title(key),
-		Message: fmt.Sprintf("the object of %s is hidden by the one of %s; remove one of them", losers, o.sources[holders[0]].name),
+		Message: fmt.Sprintf("the object of %s is hidden by the one of %s; remove one of them", names, o.sources[winner].name),
 	}
 }
 

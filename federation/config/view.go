@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -69,6 +70,16 @@ func (v *View) SourceOf(key federation.ObjectKey) (counts string, hidden []strin
 // none, or nil.
 func (v *View) Behind(key federation.ObjectKey) *Object {
 	return overlay{sources: v.overlay.sources[1:]}.first(key)
+}
+
+// HiddenBehind returns the problem of other sources' objects of that key while the store of
+// record has one; nil: no other source has one.
+func (v *View) HiddenBehind(key federation.ObjectKey) *Problem {
+	others := slices.DeleteFunc(v.overlay.holders(key), func(source int) bool { return source == 0 })
+	if len(others) == 0 {
+		return nil
+	}
+	return v.overlay.hiding(key, 0, others)
 }
 
 // SourcesKnowing returns the names of the sources that are asked for the kind

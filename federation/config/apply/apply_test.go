@@ -339,8 +339,21 @@ func TestObjectsOfReadOnlySources(t *testing.T) {
 	if err != nil || codes(r) != "READ_ONLY " || !strings.Contains(r.Errors[0].Message, "FILE") {
 		t.Errorf("deleting: %+v, %v", r.Errors, err)
 	}
-	if r := w.must(route("web", "v2")); actions(r) != "CREATE web" {
-		t.Errorf("applying over it: %s", actions(r))
+	hidden := func(r apply.Result) (said []string) {
+		for _, f := range r.Findings {
+			if f.Code == "HIDDEN_BY" && f.Key == routeKey("web") {
+				said = append(said, f.Message)
+			}
+		}
+		return said
+	}
+	const want = "the object of FILE is hidden by the one of ETCD; remove one of them"
+	dry, err := w.engine.Apply(t.Context(), request(route("web", "v2"), func(r *apply.Request) { r.DryRun = true }))
+	if said := hidden(dry); err != nil || len(said) != 1 || said[0] != want {
+		t.Errorf("a dry run that hides the object of a file has %q, %v", said, err)
+	}
+	if r := w.must(route("web", "v2")); actions(r) != "CREATE web" || len(hidden(r)) != 1 {
+		t.Errorf("applying over it: %s, %q", actions(r), hidden(r))
 	}
 }
 

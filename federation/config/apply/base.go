@@ -58,6 +58,19 @@ func (b base) storedObjects() iter.Seq[*config.Object] {
 	}
 }
 
+// hides are findings of changes after which objects of other sources do not count.
+func (b base) hides(made []Change) (found []Finding) {
+	for _, c := range made {
+		if c.Object == nil {
+			continue
+		}
+		if p := b.HiddenBehind(c.Key); p != nil {
+			found = append(found, Finding{Code: p.Code, Severity: Warning, Message: p.Message, Key: c.Key})
+		}
+	}
+	return found
+}
+
 // readOnly says why an object that is there cannot be changed by a request; "" if
 // there is none.
 func (b base) readOnly(key federation.ObjectKey) string {

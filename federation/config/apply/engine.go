@@ -238,7 +238,7 @@ func (e *Engine) preview(on base, p plan) (Result, []config.Change, *config.Stat
 	before := e.Snapshots.Latest()
 	after, _ := federation.Next(before, next.Edit.Timed(e.Now()))
 	result := Result{Revision: on.Revision(), Changes: p.changes, Before: before, After: after}
-	result.Findings = append(p.findings, analyse(before, after, made)...)
+	result.Findings = append(append(p.findings, analyse(before, after, made)...), on.hides(made)...)
 	return result, append(writes, next.Missing...), next.State
 }
 

@@ -142,6 +142,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		{Head: "Rejected by", Lines: refusals},
 		{Head: "Not supported", Lines: ignored},
 		{Head: "Findings", Lines: findings},
+		{Head: "Problems of its source", Lines: fileProblems(o)},
 		{Head: "History", Lines: steps},
 		{Head: "Object", Lines: manifest},
 	}
@@ -149,6 +150,14 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		return err
 	}
 	return output.PrintParts(to, sections)
+}
+
+// fileProblems are those of the folder of manifests that an object comes from: it stays as it was if its file is not valid.
+func fileProblems(o client.ObjectDetail) []string {
+	if o.ConfigSource == nil || o.ConfigSource.Kind != client.ConfigSourceKindFile {
+		return nil
+	}
+	return output.SourceProblems(*o.ConfigSource, 5)
 }
 
 // drainText is what a Drain does now; empty for other kinds.

@@ -90,9 +90,8 @@ func (of *hubStatus) addSources(ctx context.Context, s *session.Session) error {
 	}
 	for _, source := range answer.ConfigSources {
 		of.Sources = append(of.Sources, source.Name+" at revision "+output.OrDash(output.OrEmpty(source.Revision)))
-		for _, t := range source.Problems {
-			p := output.Problem{Object: t.Object, Field: output.OrEmpty(t.Field), Code: t.Code, Message: t.Message}
-			of.Attention = append(of.Attention, "source "+source.Name+": "+p.String())
+		for _, problem := range output.SourceProblems(source, len(source.Problems)) {
+			of.Attention = append(of.Attention, "source "+source.Name+": "+problem)
 		}
 	}
 	return nil

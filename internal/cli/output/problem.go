@@ -59,6 +59,18 @@ func ProblemOf(e client.UserError) Problem {
 	return p
 }
 
+// SourceProblems are the problems of a source of configuration, at most that many, and where the others are listed.
+func SourceProblems(of client.Source, most int) []string {
+	var all []string
+	for _, p := range of.Problems[:min(len(of.Problems), most)] {
+		all = append(all, Problem{Object: p.Object, Field: OrEmpty(p.Field), Code: p.Code, Message: p.Message}.String())
+	}
+	if more := len(of.Problems) - most; more > 0 {
+		all = append(all, fmt.Sprintf("%d more: isthmus status", more))
+	}
+	return all
+}
+
 // FindingText is a finding in one line.
 func FindingText(f client.Finding) string {
 	p := Problem{Field: OrEmpty(f.Field), Code: f.Code, Message: f.Message}

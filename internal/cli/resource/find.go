@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"isthmus.dev/isthmus/client"
+	"isthmus.dev/isthmus/internal/cli/output"
 	"isthmus.dev/isthmus/internal/cli/session"
 )
 
@@ -74,7 +76,22 @@ func elsewhere(ctx context.Context, s *session.Session, t Target, n Name) error 
 		}
 		return inNamespace(t, n, o.Namespace)
 	}
-	return NotFound(t, n)
+	return withFileProblems(ctx, s, NotFound(t, n))
+}
+
+// withFileProblems adds what is wrong with the hub's folder of manifests: an object of a file that cannot be used is not
+// found.
+func withFileProblems(ctx context.Context, s *session.Session, missing error) error {
+	answer, err := client.Sources(ctx, s)
+	if err != nil {
+		return missing // the object is missed, not the sources
+	}
+	for _, source := range answer.ConfigSources {
+		if source.Kind == client.ConfigSourceKindFile && len(source.Problems) > 0 {
+			return fmt.Errorf("%w; the hub cannot use a file that may have it: %s", missing, strings.Join(output.SourceProblems(source, 2), "; "))
+		}
+	}
+	return missing
 }
 
 // inNamespace is that a thing is not where it was looked for, and where one of its name is.
