@@ -55,6 +55,8 @@ func hostnameFault(h Hostname) string {
 		return "is longer than 253 characters"
 	case strings.ToLower(name) != name:
 		return "has upper-case letters"
+	case strings.HasSuffix(name, "."):
+		return "ends with a dot"
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 {

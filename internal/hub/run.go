@@ -222,7 +222,7 @@ func (r *rooms) trust(s *tls.ConnectionState) error {
 // assemble makes the servers, and lists all that runs.
 func (r *rooms) assemble() (*assembly, error) {
 	s := r.settings
-	objects := &status.Objects{Hub: s.ClusterID, Proxies: r.proxies}
+	objects := r.objects()
 	api := transport.New(graph.New(graph.Options{
 		Snapshots: r.snapshots, Counters: r.clusters.Counters(), Fleet: r.fleet, Explainer: r.proxies, Inspector: r.proxies,
 		Config: r.mesh.Graph(status.Delivery{Server: r.proxies, Fleet: r.fleet}, objects, r.presence, web.CallerOf),
@@ -291,9 +291,14 @@ func (r *rooms) core() map[string]func(context.Context) error {
 	return core
 }
 
+// objects computes the status of objects.
+func (r *rooms) objects() *status.Objects {
+	return &status.Objects{Hub: r.settings.ClusterID, Signs: r.identities.SignsFor(), Proxies: r.proxies}
+}
+
 // writeStatus writes the status of objects into clusters.
 func (r *rooms) writeStatus(ctx context.Context) error {
-	objects := &status.Objects{Hub: r.settings.ClusterID, Proxies: r.proxies}
+	objects := r.objects()
 	return r.mesh.WriteStatus(ctx, status.NewWritten(objects, r.proxies, r.fleet, r.secrets.Kept), r.presence)
 }
 

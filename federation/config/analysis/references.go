@@ -68,6 +68,7 @@ func (r *References) find(severity Severity, code, field, format string, args ..
 // VirtualService reports destinations and gateways that do not exist, other
 // VirtualServices of the same hosts, and routes that apply to no port.
 func VirtualService(r *References, spec *networking.VirtualService) {
+	r.dotted(spec.GetHosts())
 	for i, route := range spec.GetHttp() {
 		at := fmt.Sprintf("spec.http[%d]", i)
 		for j, to := range route.GetRoute() {
@@ -174,8 +175,25 @@ func (r *References) Host(field, name string) bool {
 	} else if len(r.reader.ByHostname(host)) > 0 {
 		return true
 	}
-	r.Add(NotFoundReference, field, "there is no service %s", host)
+	r.Add(NotFoundReference, field, "there is no service %s%s", host, withoutDot(string(host)))
 	return false
+}
+
+// withoutDot is what to do about a name that ends with a dot, as no service's does; empty for other names.
+func withoutDot(name string) string {
+	if !strings.HasSuffix(name, ".") {
+		return ""
+	}
+	return ": no service has a name with a dot at the end; remove it"
+}
+
+// dotted reports hosts of a VirtualService that can be no service's.
+func (r *References) dotted(hosts []string) {
+	for i, host := range hosts {
+		if why := withoutDot(host); why != "" {
+			r.Add(NotFoundReference, fmt.Sprintf("spec.hosts[%d]", i), "%s%s", host, why)
+		}
+	}
 }
 
 func (r *References) gateway(field, name string) {

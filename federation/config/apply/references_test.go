@@ -63,6 +63,24 @@ IST0101 VirtualService shop/api spec.http[0].route[0].destination.subset`
 	}
 }
 
+// TestHostsWithADotAtTheEndAreFound: no service has such a name, and the finding says what to do.
+func TestHostsWithADotAtTheEndAreFound(t *testing.T) {
+	w := newFixture(t)
+	w.must(external("api.example.com"))
+	dotted := strings.NewReplacer("- api.example.com\n", "- api.example.com.\n", "[api.example.com]", "[api.example.com.]", "host: api.example.com", "host: api.example.com.")
+	dry := w.must(dotted.Replace(rules), dryRun)
+	for _, field := range []string{"VirtualService shop/api spec.hosts[0]", "DestinationRule shop/api spec.host"} {
+		if got := findings(dry); !strings.Contains(got, "IST0101 "+field) {
+			t.Errorf("%s is not among\n%s", field, got)
+		}
+	}
+	for _, f := range dry.Findings {
+		if f.Code == "IST0101" && f.Field == "spec.host" && !strings.HasSuffix(f.Message, "no service has a name with a dot at the end; remove it") {
+			t.Errorf("the finding says %q", f.Message)
+		}
+	}
+}
+
 func TestSecondVirtualServiceOfAHostIsFound(t *testing.T) {
 	w := newFixture(t)
 	w.must(external("api.example.com") + rules)

@@ -54,7 +54,7 @@ func (t *httpTranslation) match(in gateway.HTTPRouteMatch, field string) (m matc
 		ok = false
 	}
 	m.fields = object{}
-	t.matchPath(&m, in.Path, field+".path", refuse)
+	t.matchPath(&m, in.Path, field, refuse)
 	if in.Method != nil {
 		m.rank.method = true
 		m.fields["method"] = object{"exact": string(*in.Method)}
@@ -93,6 +93,7 @@ func (t *httpTranslation) match(in gateway.HTTPRouteMatch, field string) (m matc
 // reservedHeaders are names that a VirtualService does not mean as headers.
 var reservedHeaders = []string{"uri", "scheme", "method", "authority"}
 
+// matchPath reads the path of the match at the field. That of a GRPCRoute was made from a method.
 func (t *httpTranslation) matchPath(m *matched, in *gateway.HTTPPathMatch, field string, refuse func(field, format string, args ...any)) {
 	kind, value := gateway.PathMatchPathPrefix, "/"
 	if in != nil && in.Type != nil {
@@ -107,18 +108,20 @@ func (t *httpTranslation) matchPath(m *matched, in *gateway.HTTPPathMatch, field
 		m.rank.class = exactPath
 	case gateway.PathMatchRegularExpression:
 		m.rank.class, m.regex = regexPath, true
+		at := field + ".path.value"
 		if t.route.grpc {
 			m.rank.class, m.rank.length = prefixPath, 1 // after the matches of a service
+			at = field + ".method"
 		}
 		if err := t.sum.Check(value); err != nil {
-			refuse(field+".value", "%v", err)
+			refuse(at, "%v", err)
 		}
 	case gateway.PathMatchPathPrefix:
 		m.rank.class = prefixPath
 		m.value = strings.TrimRight(value, "/")
 		m.rank.length = len(m.value)
 	default:
-		refuse(field+".type", "the type %s is not supported", federation.Quote(string(kind)))
+		refuse(field+".path.type", "the type %s is not supported", federation.Quote(string(kind)))
 	}
 }
 

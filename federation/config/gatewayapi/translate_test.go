@@ -455,6 +455,15 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: sho
 				"UNSUPPORTED_VALUE GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[1].filters[0]",
 			},
 		},
+		"a method of gRPC that cannot be expressed is named as the GRPCRoute has it": {
+			plain + strings.Replace(route("r", rules(`  - matches: [{method: {type: RegularExpression, service: "("}}]
+    backendRefs: [{name: web, port: 80}]
+`)), "HTTPRoute", "GRPCRoute", 1),
+			[]string{
+				server, all, "  {directResponse:{status:404}}",
+				"NOT_HONOURED GRPCRoute.gateway.networking.k8s.io shop/r spec.rules[0].matches[0].method",
+			},
+		},
 		"listeners that conflict are not used": {
 			edge +
 				"  - {name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}\n  - {name: b, port: 443, protocol: HTTP}\n  - {name: c, port: 53, protocol: example.com/own}\n",

@@ -21,7 +21,7 @@ func (d *Dir) removeLeftovers() error {
 	for _, folder := range []string{d.path, d.LastKnownGood(), d.Sources("crd"), d.Sources("ingress"), d.TokenKeys()} {
 		files, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("looking for leftovers: %w", text.WithoutPath(err))
+			return fmt.Errorf("looking for leftovers in %s: %w", folder, text.WithoutPath(err))
 		}
 		for _, f := range files {
 			if !f.Type().IsRegular() || !strings.HasPrefix(f.Name(), leftoverPrefix) {

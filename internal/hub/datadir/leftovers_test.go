@@ -3,6 +3,7 @@ package datadir
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -35,5 +36,21 @@ func TestR12LeftoversAreRemovedAtStart(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Errorf("%s is gone: %v", name, err)
 		}
+	}
+}
+
+// TestWhatIsNotAFolderIsNamed: the error says which path to look at.
+func TestWhatIsNotAFolderIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	keys := filepath.Join(dir, "token-keys")
+	if err := os.WriteFile(keys, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(dir)
+	if err == nil {
+		_ = d.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), keys) {
+		t.Errorf("the error is %v", err)
 	}
 }

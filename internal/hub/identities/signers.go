@@ -17,6 +17,14 @@ const (
 	signerUnusable    apply.Code = "SIGNER_UNUSABLE" // what is stored cannot be opened
 )
 
+// SignsFor is the trust domain for which the hub signs; empty: it signs no certificates.
+func (i *Identities) SignsFor() string {
+	if i.authority == nil {
+		return ""
+	}
+	return i.trustDomain
+}
+
 // Show is part of graph.Authority.
 func (i *Identities) Show() model.CertificateAuthority {
 	source := map[string]model.SignerSource{

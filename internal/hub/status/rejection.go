@@ -125,17 +125,25 @@ func fieldSaid(r *federation.Reader, key federation.ObjectKey, text string) stri
 	}
 	longest, field := 0, ""
 	_ = protorange.Range(m.ProtoReflect(), func(at protopath.Values) error { // fails only if the function does
-		switch value, _ := at.Index(-1).Value.Interface().(string); {
-		case len(value) < longest || !strings.ContainsAny(value, `/\.*-_:{}[]()+?$%=`) || !strings.Contains(text, value):
-		case len(value) == longest:
+		value, _ := at.Index(-1).Value.Interface().(string)
+		weight := len(value)
+		if strings.HasPrefix(value, "/") && strings.Count(value, "/") > 1 {
+			weight += heavier // the name of a resource repeats the host, whatever is wrong; a file is named because of it
+		}
+		switch {
+		case weight < longest || !strings.ContainsAny(value, `/\.*-_:{}[]()+?$%=`) || !strings.Contains(text, value):
+		case weight == longest:
 			field = ""
 		default:
-			longest, field = len(value), fieldAt(at.Path)
+			longest, field = weight, fieldAt(at.Path)
 		}
 		return nil
 	})
 	return field
 }
+
+// heavier than the length of any host.
+const heavier = 1 << 10
 
 // fieldAt is the path as findings name fields.
 func fieldAt(path protopath.Path) string {

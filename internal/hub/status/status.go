@@ -3,7 +3,9 @@
 package status
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/apply"
@@ -17,6 +19,7 @@ import (
 // cluster has with it, and from what proxies' resources are not made of.
 type Objects struct {
 	Hub     federation.ClusterID
+	Signs   string // the trust domain for which the hub signs certificates; empty: it signs none
 	Proxies interface {
 		Reasons(key federation.ObjectKey) []envoy.Reason
 		ServiceReasons(key federation.ServiceKey) []envoy.Reason
@@ -29,10 +32,43 @@ func (s *Objects) problems(r *federation.Reader, title string) []federation.Prob
 	return federation.ReadProblems(r, federation.ProblemSubject{Cluster: s.Hub, Object: title})
 }
 
-// ofObject are the problems with the object. Two groups have a kind Gateway: some name the
-// group, too.
+// ofObject are the problems with the object, and with the services of a ServiceEntry. Two groups have a
+// kind Gateway: some name the group, too.
 func (s *Objects) ofObject(r *federation.Reader, key federation.ObjectKey) []federation.Problem {
-	return slices.Concat(s.problems(r, key.Title()), s.problems(r, key.String()))
+	found := slices.Concat(s.problems(r, key.Title()), s.problems(r, key.String()))
+	for _, of := range servicesOf(r, key) {
+		for _, p := range s.problems(r, of.Title()) {
+			if field := fieldOfEntry(p.Field); field != "" {
+				p.Field = field
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// fieldOfEntry is where a ServiceEntry says what that field of a service has; empty: something else says it.
+func fieldOfEntry(field string) string {
+	switch {
+	case field == "hostname":
+		return "spec.hosts"
+	case strings.HasPrefix(field, "ports["):
+		return "spec." + field
+	}
+	return ""
+}
+
+// servicesOf are the services that a ServiceEntry defines.
+func servicesOf(r *federation.Reader, key federation.ObjectKey) (all []federation.ServiceKey) {
+	if key.Of() != federation.ServiceEntryKind {
+		return nil
+	}
+	if o, ok := r.Object(key); ok {
+		for _, host := range o.Names {
+			all = append(all, federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace})
+		}
+	}
+	return all
 }
 
 // NotHonoured says which fields of the object have no effect in the snapshot.
@@ -76,10 +112,30 @@ func (s *Objects) findings(of reading, proxies *fleet.Value, key federation.Obje
 			found = append(found, apply.Finding{Code: p.Code, Severity: apply.Warning, Message: p.Message, Key: key, Field: p.Field})
 		}
 	}
+	found = append(found, s.otherTrust(r, key)...)
 	for _, why := range s.reasons(r, key) {
 		found = append(found, apply.Finding{Code: why.Code, Severity: apply.Warning, Message: why.Message, Key: key, Related: why.Related})
 	}
 	return append(found, s.rejections(of, proxies, key)...)
+}
+
+// otherTrustDomain is the code of a finding about MeshSettings.
+const otherTrustDomain = "TRUST_DOMAIN_DIFFERS"
+
+// otherTrust says that MeshSettings have another trust domain than the one for which the hub signs.
+func (s *Objects) otherTrust(r *federation.Reader, key federation.ObjectKey) []apply.Finding {
+	if key != federation.MeshSettingsKey || s.Signs == "" {
+		return nil
+	}
+	wanted := r.Mesh().Trust()
+	if wanted == s.Signs {
+		return nil
+	}
+	return []apply.Finding{{
+		Code: otherTrustDomain, Severity: apply.Warning, Key: key, Field: "spec.trustDomain",
+		Message: fmt.Sprintf("the trust domain of the mesh is %q, and the hub signs certificates for %q only: proxies get none; "+
+			"write the same in identity.trustDomain of the hub's config file and restart the hub, or change this field", wanted, s.Signs),
+	}}
 }
 
 // ServiceFindings are those of a service of a registry, and of one that an object
@@ -100,13 +156,10 @@ func (s *Objects) reasons(r *federation.Reader, key federation.ObjectKey) []envo
 		if key.Of() == federation.EnvoyFilterKind {
 			found = envoyfilter.Found(o, r.Mesh(), found)
 		}
-		if key.Of() == federation.ServiceEntryKind {
-			for _, host := range o.Names {
-				of := federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: key.Namespace}
-				r.Spec(of)
-				found = append(found, s.Proxies.ServiceReasons(of)...)
-			}
-		}
+	}
+	for _, of := range servicesOf(r, key) {
+		r.Spec(of)
+		found = append(found, s.Proxies.ServiceReasons(of)...)
 	}
 	return found
 }

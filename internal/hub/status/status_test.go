@@ -1,6 +1,7 @@
 package status
 
 import (
+	"strings"
 	"testing"
 
 	networking "istio.io/api/networking/v1"
@@ -35,6 +36,65 @@ func TestR43NotHonouredIsThatOfTheSnapshot(t *testing.T) {
 	}
 	if found := status.NotHonoured(mesh.Latest(), object); len(found) != 1 {
 		t.Errorf("after the change it is %+v", found)
+	}
+}
+
+// TestProblemsOfServicesOfAnEntryAreItsFindings: a ServiceEntry whose service cannot be used says so, at its own field.
+func TestProblemsOfServicesOfAnEntryAreItsFindings(t *testing.T) {
+	mesh := federation.NewAggregate(nil)
+	writer := mesh.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
+	key := federation.ServiceEntryKind.Key("shop", "web")
+	of := federation.ServiceKey{Hostname: "web.example.", Namespace: "shop"}
+	e := federation.Edit{}
+	e.Objects.Set = map[federation.ObjectKey]*federation.Object{
+		key: {Key: key, Names: []string{string(of.Hostname)}, Digest: "1", Spec: &networking.ServiceEntry{
+			Hosts: []string{string(of.Hostname)}, Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}},
+		}},
+	}
+	e.Services.Set = map[federation.ServiceKey]*federation.Shard{of: {Ports: []federation.Port{{Number: 80}}}}
+	writer.Update(e)
+	status := &Objects{Hub: "hub", Proxies: noReasons{}}
+	found := status.Findings(mesh.Latest(), fleet.New().Latest(), key)
+	if len(found) != 1 || found[0].Code != "INVALID_HOSTNAME" || found[0].Field != "spec.hosts" || !strings.Contains(found[0].Message, "ends with a dot") {
+		t.Errorf("the findings are %+v", found)
+	}
+}
+
+// TestAnotherTrustDomainIsAFindingOfMeshSettings, if the hub signs certificates for another one.
+func TestAnotherTrustDomainIsAFindingOfMeshSettings(t *testing.T) {
+	mesh := federation.NewAggregate(nil)
+	writer := mesh.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
+	e := federation.Edit{}
+	e.Objects.Set = map[federation.ObjectKey]*federation.Object{federation.MeshSettingsKey: {
+		Key: federation.MeshSettingsKey, Digest: "1", Spec: &federation.MeshSettings{TrustDomain: "mesh.example"},
+	}}
+	writer.Update(e)
+	for signs, want := range map[string]int{"": 0, "mesh.example": 0, "cluster.local": 1} {
+		status := &Objects{Hub: "hub", Signs: signs, Proxies: noReasons{}}
+		found := status.Findings(mesh.Latest(), fleet.New().Latest(), federation.MeshSettingsKey)
+		if len(found) != want || want > 0 && (found[0].Field != "spec.trustDomain" || !strings.Contains(found[0].Message, `"cluster.local"`)) {
+			t.Errorf("a hub that signs for %q has the findings %+v", signs, found)
+		}
+	}
+}
+
+// TestARejectedFileIsTheFieldThatNamesIt, although the name of the cluster repeats the host.
+func TestARejectedFileIsTheFieldThatNamesIt(t *testing.T) {
+	mesh := federation.NewAggregate(nil)
+	writer := mesh.Open(federation.ShardKey{Cluster: "hub", Provider: federation.External})
+	rule := federation.DestinationRuleKind.Key("shop", "web")
+	e := federation.Edit{}
+	e.Objects.Set = map[federation.ObjectKey]*federation.Object{rule: {Key: rule, Digest: "1", Spec: &networking.DestinationRule{
+		Host: "web.shop.svc.cluster.local", TrafficPolicy: &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{CaCertificates: "/etc/ca.pem"}},
+	}}}
+	writer.Update(e)
+	for text, want := range map[string]string{
+		"outbound|80||web.shop.svc.cluster.local: Invalid path: /etc/ca.pem": "spec.trafficPolicy.tls.caCertificates",
+		"outbound|80||web.shop.svc.cluster.local: no such cipher":            "spec.host",
+	} {
+		if field := fieldSaid(mesh.Latest().Read(), rule, text); field != want {
+			t.Errorf("of %q the field is %q", text, field)
+		}
 	}
 }
 
