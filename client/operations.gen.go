@@ -683,6 +683,18 @@ func (v *ClusterNumbers) GetTotal() int { return v.Total }
 // GetByPhase returns ClusterNumbers.ByPhase, and is useful for accessing the field via an interface.
 func (v *ClusterNumbers) GetByPhase() []PhaseNumber { return v.ByPhase }
 
+// ClusterOfProxy includes the requested fields of the GraphQL type Cluster.
+// The GraphQL type's documentation follows.
+//
+// An attached Kubernetes cluster, Consul datacenter or other source of services.
+type ClusterOfProxy struct {
+	// The ID under which it is attached.
+	ClusterID string `json:"clusterID"`
+}
+
+// GetClusterID returns ClusterOfProxy.ClusterID, and is useful for accessing the field via an interface.
+func (v *ClusterOfProxy) GetClusterID() string { return v.ClusterID }
+
 // ClusterPage includes the requested fields of the GraphQL type ClusterConnection.
 // The GraphQL type's documentation follows.
 //
@@ -2838,6 +2850,28 @@ func (v *ProxyChange) GetAction() ChangeAction { return v.Action }
 // GetProxy returns ProxyChange.Proxy, and is useful for accessing the field via an interface.
 func (v *ProxyChange) GetProxy() ProxyStream { return v.Proxy }
 
+// ProxyClusterNumber includes the requested fields of the GraphQL type ClusterCount.
+// The GraphQL type's documentation follows.
+//
+// The number of items of a cluster.
+type ProxyClusterNumber struct {
+	// The cluster; null if it is unknown.
+	ClusterID *string `json:"clusterID"`
+	// The number of items.
+	Count int `json:"count"`
+	// The cluster itself; null if it is not attached.
+	Cluster *ClusterOfProxy `json:"cluster"`
+}
+
+// GetClusterID returns ProxyClusterNumber.ClusterID, and is useful for accessing the field via an interface.
+func (v *ProxyClusterNumber) GetClusterID() *string { return v.ClusterID }
+
+// GetCount returns ProxyClusterNumber.Count, and is useful for accessing the field via an interface.
+func (v *ProxyClusterNumber) GetCount() int { return v.Count }
+
+// GetCluster returns ProxyClusterNumber.Cluster, and is useful for accessing the field via an interface.
+func (v *ProxyClusterNumber) GetCluster() *ClusterOfProxy { return v.Cluster }
+
 // ProxyConfigResponse is returned by ProxyConfig on success.
 type ProxyConfigResponse struct {
 	// One connected proxy, or null. If it has several streams, the latest one.
@@ -3024,10 +3058,15 @@ func (v *ProxyProgressPage) GetNodes() []ProxyProgress { return v.Nodes }
 type ProxyStateNumbers struct {
 	// The number in each state that occurs, as in `Proxy.syncState`.
 	ByState []StateNumber `json:"byState"`
+	// The number of each cluster.
+	ByCluster []ProxyClusterNumber `json:"byCluster"`
 }
 
 // GetByState returns ProxyStateNumbers.ByState, and is useful for accessing the field via an interface.
 func (v *ProxyStateNumbers) GetByState() []StateNumber { return v.ByState }
+
+// GetByCluster returns ProxyStateNumbers.ByCluster, and is useful for accessing the field via an interface.
+func (v *ProxyStateNumbers) GetByCluster() []ProxyClusterNumber { return v.ByCluster }
 
 // ProxyStateOverview includes the requested fields of the GraphQL type Overview.
 // The GraphQL type's documentation follows.
@@ -3093,6 +3132,9 @@ func (v *ProxyStream) GetDelivery() Delivery { return v.ProxySummary.Delivery }
 // GetSyncState returns ProxyStream.SyncState, and is useful for accessing the field via an interface.
 func (v *ProxyStream) GetSyncState() SyncState { return v.ProxySummary.SyncState }
 
+// GetCluster returns ProxyStream.Cluster, and is useful for accessing the field via an interface.
+func (v *ProxyStream) GetCluster() *ClusterOfProxy { return v.ProxySummary.Cluster }
+
 // GetLocality returns ProxyStream.Locality, and is useful for accessing the field via an interface.
 func (v *ProxyStream) GetLocality() ProxyPlace { return v.ProxySummary.Locality }
 
@@ -3147,6 +3189,8 @@ type __premarshalProxyStream struct {
 
 	SyncState SyncState `json:"syncState"`
 
+	Cluster *ClusterOfProxy `json:"cluster"`
+
 	Locality ProxyPlace `json:"locality"`
 
 	Sync []TypeSync `json:"sync"`
@@ -3174,6 +3218,7 @@ func (v *ProxyStream) __premarshalJSON() (*__premarshalProxyStream, error) {
 	retval.UserAgent = v.ProxySummary.UserAgent
 	retval.Delivery = v.ProxySummary.Delivery
 	retval.SyncState = v.ProxySummary.SyncState
+	retval.Cluster = v.ProxySummary.Cluster
 	retval.Locality = v.ProxySummary.Locality
 	retval.Sync = v.ProxySummary.Sync
 	return &retval, nil
@@ -3204,6 +3249,8 @@ type ProxySummary struct {
 	Delivery Delivery `json:"delivery"`
 	// The worst of the states in `sync`, from bad to good: NACKED, PENDING, SYNCED, NOT_REQUESTED.
 	SyncState SyncState `json:"syncState"`
+	// This cluster itself; null if it is not attached.
+	Cluster *ClusterOfProxy `json:"cluster"`
 	// Its locality: from the registry if it knows the workload, or from the proxy, or that of its cluster.
 	Locality ProxyPlace `json:"locality"`
 	// Its status for each resource type: clusters, endpoints, listeners and routes, and others that it requested.
@@ -3239,6 +3286,9 @@ func (v *ProxySummary) GetDelivery() Delivery { return v.Delivery }
 
 // GetSyncState returns ProxySummary.SyncState, and is useful for accessing the field via an interface.
 func (v *ProxySummary) GetSyncState() SyncState { return v.SyncState }
+
+// GetCluster returns ProxySummary.Cluster, and is useful for accessing the field via an interface.
+func (v *ProxySummary) GetCluster() *ClusterOfProxy { return v.Cluster }
 
 // GetLocality returns ProxySummary.Locality, and is useful for accessing the field via an interface.
 func (v *ProxySummary) GetLocality() ProxyPlace { return v.Locality }
@@ -5169,6 +5219,9 @@ fragment ProxySummary on Proxy {
 	userAgent
 	delivery
 	syncState
+	cluster {
+		clusterID
+	}
 	locality {
 		region
 		zone
@@ -6625,6 +6678,9 @@ fragment ProxySummary on Proxy {
 	userAgent
 	delivery
 	syncState
+	cluster {
+		clusterID
+	}
 	locality {
 		region
 		zone
@@ -6758,6 +6814,9 @@ fragment ProxySummary on Proxy {
 	userAgent
 	delivery
 	syncState
+	cluster {
+		clusterID
+	}
 	locality {
 		region
 		zone
@@ -6807,6 +6866,13 @@ query ProxyStates {
 			byState {
 				state
 				count
+			}
+			byCluster {
+				clusterID
+				count
+				cluster {
+					clusterID
+				}
 			}
 		}
 	}

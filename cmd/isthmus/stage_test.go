@@ -11,6 +11,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
 	"isthmus.dev/isthmus/xds/xdstest"
@@ -18,7 +19,7 @@ import (
 
 // stage is where proxies play their parts in a transcript, and a command runs
 // that does not end by itself. A direction is a proxy's name and what it does:
-// connects, receives, accepts, refuses or leaves; or "shows" and what the command
+// connects, connects from c9, receives, accepts, refuses or leaves; or "shows" and what the command
 // is to have printed. Each returns when the hub knows.
 type stage struct {
 	t       *testing.T
@@ -49,7 +50,10 @@ func (s *stage) do(direction string) {
 	}
 	switch what {
 	case "connects":
-		s.connect(who)
+		s.connect(who, nil)
+		s.awaitState(who, "SYNCED")
+	case "connects from c9":
+		s.connect(who, &structpb.Struct{Fields: map[string]*structpb.Value{"CLUSTER_ID": structpb.NewStringValue("c9")}})
 		s.awaitState(who, "SYNCED")
 	case "receives":
 		s.receive(who)
@@ -77,9 +81,9 @@ func (s *stage) must(err error) {
 
 func nodeOf(who string) string { return "sidecar~10.1.0.9~" + who + ".shop~shop.svc.cluster.local" }
 
-func (s *stage) connect(who string) {
+func (s *stage) connect(who string, metadata *structpb.Struct) {
 	s.t.Helper()
-	s.proxies[who] = s.connectNode(&corev3.Node{Id: nodeOf(who)})
+	s.proxies[who] = s.connectNode(&corev3.Node{Id: nodeOf(who), Metadata: metadata})
 	s.receive(who)
 	s.must(s.proxies[who].client.Ack(s.proxies[who].last))
 }

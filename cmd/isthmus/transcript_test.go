@@ -183,6 +183,7 @@ var unsteady = []struct {
 	{regexp.MustCompile(`/\S+/isthmus/config.yaml`), "CONFIG"},
 	{regexp.MustCompile(`(warning: \S+: \S+: ).* (\[IST\d+\])`), "${1}WORDS $2"},
 	{regexp.MustCompile(`unix:/\S+/graphql`), "unix:SOCKET"},
+	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "VERSION"},
 	{regexp.MustCompile(`(?m)(Version: +)[0-9a-f]{16}$`), "${1}VERSION"},
 }
 

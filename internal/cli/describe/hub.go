@@ -123,7 +123,7 @@ func Proxy(ctx context.Context, s *session.Session, t resource.Target, n resourc
 	}
 	if err := output.PrintLines(s.IO.Out,
 		output.Line{"Node ID", of.NodeID}, output.Line{"Type", string(of.Type)}, output.Line{"Mode", string(of.RouterMode)},
-		output.Line{"Cluster", output.OrEmpty(of.ClusterID)},
+		output.Line{"Cluster", clusterText(of)},
 		output.Line{"Network", of.NetworkID}, output.Line{"Namespace", output.OrEmpty(of.Namespace)},
 		output.Line{"Place", placeText(client.EndpointPlace(of.Locality))},
 		output.Line{"Program", output.OrEmpty(of.UserAgent)}, output.Line{"Delivery", string(of.Delivery)},
@@ -141,6 +141,16 @@ func Proxy(ctx context.Context, s *session.Session, t resource.Target, n resourc
 		types = append(types, text)
 	}
 	return output.PrintParts(s.IO.Out, []output.Part{{Head: "Types", Lines: types}})
+}
+
+// notAttached is what to do about proxies that name a cluster that the hub does not have.
+const notAttached = "is not attached: attach it, or correct CLUSTER_ID of the metadata in the bootstrap"
+
+func clusterText(of client.ProxySummary) string {
+	if of.ClusterID == nil || of.Cluster != nil {
+		return output.OrEmpty(of.ClusterID)
+	}
+	return *of.ClusterID + ", which " + notAttached
 }
 
 func describeNetwork(ctx context.Context, s *session.Session, t resource.Target, n resource.Name) error {

@@ -141,6 +141,12 @@ func (of *hubStatus) addProxies(ctx context.Context, s *session.Session) error {
 		}
 		of.Proxies[string(state)] += n.Count
 	}
+	for _, n := range answer.Overview.Proxies.ByCluster {
+		if n.ClusterID != nil && n.Cluster == nil {
+			of.Attention = append(of.Attention, fmt.Sprintf("cluster %s of %s %s", *n.ClusterID,
+				output.Counted(n.Count, "proxy stream"), notAttached))
+		}
+	}
 	refuses := client.SyncStateNacked
 	if of.Proxies[string(refuses)] == 0 {
 		return nil
