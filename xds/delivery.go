@@ -27,13 +27,13 @@ type timing struct {
 	removal    time.Duration // of a cluster, for the ACK of what still refers to it
 	proof      time.Duration // of an empty set, for a second proof; a detach has 5 s in all
 	access     time.Duration // between two looks whether a stream may go on (S11)
-	refusal    time.Duration // before a client that may not report is refused: it reconnects at once
+	refusal    time.Duration // before a client that may not report is refused: it reconnects at once, with a warning in its log
 }
 
 var defaultTiming = timing{
 	pace: 20 * time.Millisecond, unanswered: time.Second, addition: 5 * time.Second, removal: 15 * time.Second,
 	proof: 4 * time.Second, access: 25 * time.Second,
-	refusal: 10 * time.Second,
+	refusal: 10 * time.Minute,
 }
 
 // emptiness is the moment at which a set became empty.

@@ -94,20 +94,22 @@ func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_Stre
 }
 
 // linger keeps a stream on which nothing is heard any more, since an Envoy that is
-// refused asks again within a second. It ends at once when the node may probe: a
-// gateway often connects before its registry knows its pod (R36).
+// refused asks again within a second, and logs a warning each time. It ends at once when
+// the node may probe, as a gateway often connects before its registry knows its pod (R36),
+// and when the caller is no longer admitted.
 func (h *healthStream) linger(ctx context.Context) {
-	timer := time.NewTimer(h.server.options.timing.refusal)
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	end := time.Now().Add(h.server.options.timing.refusal)
 	for {
-		latest := h.server.options.Snapshots.Latest()
-		if envoy.Serves(h.client.node, latest) == nil {
+		latest, now := h.server.options.Snapshots.Latest(), time.Now()
+		if !now.Before(end) || h.client.stillAdmitted(now) != nil || envoy.Serves(h.client.node, latest) == nil {
 			return
 		}
+		timer.Reset(earliest(end, h.client.nextProof()).Sub(now))
 		select {
 		case <-latest.Superseded():
 		case <-timer.C:
-			return
 		case <-ctx.Done():
 			return
 		case <-h.server.drain:

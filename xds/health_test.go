@@ -316,6 +316,26 @@ func TestReportsAreThoseOfGateways(t *testing.T) {
 		again.report("192.0.2.1", corev3.HealthStatus_UNHEALTHY)
 		found.await(t, 1, "default map[192.0.2.1:15443:false]")
 	})
+	t.Run("TestF84 until it is not admitted any more", func(t *testing.T) {
+		g, counts := &gatekeeper{}, counter{events: make(chan Event, 100)}
+		late := func(o *Options) {
+			now := defaultTiming
+			now.refusal, now.access = time.Hour, time.Millisecond
+			o.timing, o.Access = &now, g
+		}
+		h := newHub(t, late, func(o *Options) { o.Probes, o.Metrics = newReports(), counts })
+		h.gatewaysOf("n2", "192.0.2.1")
+		waiting := h.checker(router())
+		for e := range counts.events {
+			if e == ReportsRefused {
+				break
+			}
+		}
+		g.refuse(errors.New("the trust bundle is another"))
+		if _, err := waiting.Recv(); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("it hears %v", err)
+		}
+	})
 	t.Run("not any more", func(t *testing.T) {
 		found := newReports()
 		h := newHub(t, soon, func(o *Options) { o.Probes = found })
