@@ -45,11 +45,11 @@ func clusterPage(ctx context.Context, r *resolver, page model.Page[*federation.C
 }
 
 func (clusterResolver) Services(
-	_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ServiceFilter,
+	ctx context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.ServiceFilter,
 ) (model.ServiceConnection, error) {
 	name := "services of cluster " + cluster.ClusterID()
 	window, err := window(name, first, after, last, before)
-	list := serviceList(cluster.From, servicesOf(name, cluster), filter)
+	list := serviceList(ctx, cluster.From, servicesOf(name, cluster), filter)
 	if filter == nil {
 		list.Count = func() int { return cluster.Of.Services }
 	}
@@ -69,11 +69,11 @@ func servicesOf(name string, cluster *model.Cluster) model.List[*federation.Serv
 }
 
 func (clusterResolver) Endpoints(
-	_ context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
+	ctx context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
 ) (model.EndpointConnection, error) {
 	name := "endpoints of cluster " + cluster.ClusterID()
 	window, err := window(name, first, after, last, before)
-	list := endpointList(servicesOf(name, cluster), func(endpoint model.Endpoint) bool {
+	list := endpointList(ctx, servicesOf(name, cluster), func(endpoint model.Endpoint) bool {
 		return endpoint.Source.Cluster == cluster.Of.ID && fitsEndpoint(endpoint, filter)
 	})
 	if filter == nil {

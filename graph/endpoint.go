@@ -17,7 +17,7 @@ func (q query) Endpoints(
 	if err != nil {
 		return nil, err
 	}
-	list := endpointList(allServices("endpoints", snapshot(ctx)), func(of model.Endpoint) bool { return fitsEndpoint(of, filter) })
+	list := endpointList(ctx, allServices("endpoints", snapshot(ctx)), func(of model.Endpoint) bool { return fitsEndpoint(of, filter) })
 	if filter == nil {
 		list.Count = func() int { return q.overviews.numbers(snapshot(ctx)).Endpoints.Total }
 	}
@@ -26,11 +26,13 @@ func (q query) Endpoints(
 
 // endpointList has the endpoints of services that are kept, by service. The key of an endpoint begins with that of its
 // service, at which the walk through the services begins.
-func endpointList(services model.List[*federation.Service], keep func(model.Endpoint) bool) model.List[model.Endpoint] {
+func endpointList(
+	ctx context.Context, services model.List[*federation.Service], keep func(model.Endpoint) bool,
+) model.List[model.Endpoint] {
 	forward := func(all iter.Seq[*federation.Service]) iter.Seq[model.Endpoint] {
 		return func(yield func(model.Endpoint) bool) {
-			for of := range all {
-				for endpoint := range (model.Service{Of: of}).Endpoints {
+			for of := range inTime(ctx, all) {
+				for endpoint := range inTime(ctx, (model.Service{Of: of}).Endpoints) {
 					if keep(endpoint) && !yield(endpoint) {
 						return
 					}
@@ -48,7 +50,7 @@ func endpointList(services model.List[*federation.Service], keep func(model.Endp
 				before = model.KeyOfService(model.ServiceKey(before)) + "\x00" // its service is one of them
 			}
 			return func(yield func(model.Endpoint) bool) {
-				for of := range services.Back(before) {
+				for of := range inTime(ctx, services.Back(before)) {
 					for _, endpoint := range slices.Backward(slices.Collect((model.Service{Of: of}).Endpoints)) {
 						if keep(endpoint) && !yield(endpoint) {
 							return

@@ -33,3 +33,6 @@ func add[F any](all map[string][]string, names []string, fields map[string]F) {
 		all[names[0]] = append(all[names[0]], name)
 	}
 }
+
+// InTime is the walk through a list, for tests.
+var InTime = inTime[int]

@@ -51,7 +51,7 @@ func (networkResolver) Services(
 ) (model.ServiceConnection, error) {
 	name := "services of network " + of.NetworkID()
 	window, err := window(name, first, after, last, before)
-	list := serviceList(snapshot(ctx), servicesIn(ctx, name, of.Of.ID), filter)
+	list := serviceList(ctx, snapshot(ctx), servicesIn(ctx, name, of.Of.ID), filter)
 	return model.ServiceConnection{Page: model.NewPage(list, window)}, err
 }
 
@@ -61,7 +61,7 @@ func (networkResolver) Endpoints(
 ) (model.EndpointConnection, error) {
 	name := "endpoints of network " + of.NetworkID()
 	window, err := window(name, first, after, last, before)
-	list := endpointList(servicesIn(ctx, name, of.Of.ID), func(endpoint model.Endpoint) bool {
+	list := endpointList(ctx, servicesIn(ctx, name, of.Of.ID), func(endpoint model.Endpoint) bool {
 		return endpoint.Of.Network == of.Of.ID && fitsEndpoint(endpoint, filter)
 	})
 	if filter == nil {

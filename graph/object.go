@@ -30,7 +30,7 @@ func (q query) ConfigObjects(
 	if err != nil {
 		return nil, err
 	}
-	items := objects(view, filter)
+	items := objects(ctx, view, filter)
 	if filter != nil && (filter.Rejected != nil || filter.HasFindings != nil || filter.FindingCode != nil) {
 		numbers := q.overviews.objectNumbers(ctx, q.Config)
 		items = fitting(items, func(o model.ConfigObject) bool { return numbers.fits(o.Of.Key, filter) })
@@ -50,13 +50,13 @@ var objectOrders = map[model.ConfigObjectOrderField]func(model.ConfigObject) str
 	model.ConfigObjectOrderFieldRevision: func(o model.ConfigObject) string { return number(o.Of.Revision) },
 }
 
-func objects(view *config.View, filter *model.ConfigObjectFilter) iter.Seq[model.ConfigObject] {
+func objects(ctx context.Context, view *config.View, filter *model.ConfigObjectFilter) iter.Seq[model.ConfigObject] {
 	all := view.State.Objects()
 	if filter != nil && filter.Group != nil && filter.Kind != nil {
 		all = view.State.ObjectsOf(federation.Kind{Group: *filter.Group, Name: *filter.Kind})
 	}
 	return func(yield func(model.ConfigObject) bool) {
-		for of := range all {
+		for of := range inTime(ctx, all) {
 			if kind.Internal(of.Key.Of()) || !fitsKey(of.Key, filter) {
 				continue
 			}

@@ -74,5 +74,5 @@ func (r objectResolver) Services(
 	list := model.ListMade(name, func() []*federation.Service {
 		return seen(ctx).named().about(snapshot(ctx), r.Config.Kinds, of.Of.Key)
 	}, serviceKey)
-	return model.ServiceConnection{Page: model.NewPage(serviceList(snapshot(ctx), list, nil), window)}, err
+	return model.ServiceConnection{Page: model.NewPage(serviceList(ctx, snapshot(ctx), list, nil), window)}, err
 }

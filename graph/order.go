@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -69,6 +70,24 @@ func complement(text string) string {
 
 // number writes numbers so that they are sorted as texts.
 func number[N int | int64](n N) string { return fmt.Sprintf("%020d", n) }
+
+// inTime are the items, until the operation has ended: a walk that finds little to show would go on behind it. The
+// client of a query that has ended gets no part of a list, but hears why (R111).
+func inTime[T any](ctx context.Context, all iter.Seq[T]) iter.Seq[T] {
+	const between = 64 // looks at the context
+	return func(yield func(T) bool) {
+		visited := 0
+		for item := range all {
+			if visited%between == 0 && ctx.Err() != nil {
+				return
+			}
+			visited++
+			if !yield(item) {
+				return
+			}
+		}
+	}
+}
 
 // fitting are the items that fit.
 func fitting[T any](all iter.Seq[T], fit func(T) bool) iter.Seq[T] {

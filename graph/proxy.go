@@ -76,7 +76,7 @@ func (proxyResolver) Services(
 		}
 		return all
 	}, serviceKey)
-	return model.ServiceConnection{Page: model.NewPage(serviceList(snapshot(ctx), services, filter), window)}, err
+	return model.ServiceConnection{Page: model.NewPage(serviceList(ctx, snapshot(ctx), services, filter), window)}, err
 }
 
 // servicesAt are the services that have an endpoint at the place, in the order of their keys.

@@ -84,7 +84,7 @@ func (m *members) filteredBy(
 		return list, err
 	}
 	once, _ := m.filtered.LoadOrStore(list.Name+"\x00"+string(text), sync.OnceValue(func() []*fleet.Proxy {
-		return slices.Collect(fitting(list.Items, func(of *fleet.Proxy) bool { return m.fits(of, filter) }))
+		return slices.Collect(fitting(inTime(ctx, list.Items), func(of *fleet.Proxy) bool { return m.fits(of, filter) }))
 	}))
 	return model.ListMade(list.Name, once.(func() []*fleet.Proxy), list.Key), nil
 }

@@ -122,7 +122,7 @@ func (q query) Services(
 	if err != nil {
 		return nil, err
 	}
-	return &model.ServiceConnection{Page: by.page(services(snapshot(ctx), filter), window)}, nil
+	return &model.ServiceConnection{Page: by.page(services(ctx, snapshot(ctx), filter), window)}, nil
 }
 
 // serviceOrders are what services can be sorted by.

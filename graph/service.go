@@ -26,16 +26,18 @@ func allServices(name string, from *federation.Snapshot) model.List[*federation.
 func serviceKey(of *federation.Service) string { return model.KeyOfService(of.Key) }
 
 // services lists the services of the snapshot that fit.
-func services(from *federation.Snapshot, filter *model.ServiceFilter) model.List[model.Service] {
-	return serviceList(from, allServices("services", from), filter)
+func services(ctx context.Context, from *federation.Snapshot, filter *model.ServiceFilter) model.List[model.Service] {
+	return serviceList(ctx, from, allServices("services", from), filter)
 }
 
 // serviceList shows the services of the list that fit.
-func serviceList(from *federation.Snapshot, all model.List[*federation.Service], filter *model.ServiceFilter) model.List[model.Service] {
+func serviceList(
+	ctx context.Context, from *federation.Snapshot, all model.List[*federation.Service], filter *model.ServiceFilter,
+) model.List[model.Service] {
 	named := hostnamesIn(filter)
 	shown := func(some iter.Seq[*federation.Service]) iter.Seq[model.Service] {
 		return func(yield func(model.Service) bool) {
-			for of := range some {
+			for of := range inTime(ctx, some) {
 				if fitsService(of, filter, named) && !yield(model.Service{From: from, Of: of}) {
 					return
 				}
@@ -54,12 +56,12 @@ func serviceList(from *federation.Snapshot, all model.List[*federation.Service],
 }
 
 func (serviceResolver) Endpoints(
-	_ context.Context, service *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
+	ctx context.Context, service *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
 ) (model.EndpointConnection, error) {
 	name := "endpoints of service " + service.Of.Key.String()
 	window, err := window(name, first, after, last, before)
 	list := model.List[model.Endpoint]{Name: name, Key: model.Endpoint.Key, Items: func(yield func(model.Endpoint) bool) {
-		for endpoint := range service.Endpoints {
+		for endpoint := range inTime(ctx, service.Endpoints) {
 			if fitsEndpoint(endpoint, filter) && !yield(endpoint) {
 				return
 			}

@@ -30,7 +30,8 @@ func (h *Handler) slot(caller string) (release func(), fault *refusal) {
 }
 
 // once executes a query or a mutation within the limit of time. executed is
-// false where the context ended before there was an answer.
+// false where the context ended before there was an answer. What a query found by
+// then is not shown: lists may lack items. What a mutation did counts.
 func (h *Handler) once(ctx context.Context, operation *graphql.OperationContext) (answer *graphql.Response, executed bool) {
 	limit := h.options.Limits.Time
 	if operation.Operation.Operation == ast.Mutation {
@@ -40,7 +41,7 @@ func (h *Handler) once(ctx context.Context, operation *graphql.OperationContext)
 	defer cancel()
 	responses, ctx := h.exec.DispatchOperation(ctx, operation)
 	answer = responses(ctx)
-	if answer != nil {
+	if answer != nil && (ctx.Err() == nil || operation.Operation.Operation == ast.Mutation) {
 		return answer, true
 	}
 	return h.failed(ctx, cmp.Or(ctx.Err(), context.Canceled)), false
@@ -139,8 +140,8 @@ func (h *Handler) event(ctx context.Context, responses graphql.ResponseHandler, 
 	allowed := &allowance{turns: h.turns, caller: caller, limit: h.options.Limits.Time, cancel: cancel}
 	defer allowed.end()
 	answer := responses(context.WithValue(inner, allowanceKey{}, allowed))
-	if answer == nil && allowed.spent.Load() && ctx.Err() == nil {
-		return h.failed(ctx, context.DeadlineExceeded)
+	if allowed.spent.Load() && ctx.Err() == nil {
+		return h.failed(ctx, context.DeadlineExceeded) // what there is of an answer may lack items
 	}
 	if answer != nil {
 		answer.Data = slices.Clone(answer.Data) // the executor writes the next event over it
