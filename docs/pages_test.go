@@ -259,7 +259,7 @@ export ISTHMUS_TLS_CA=$PWD/hub-ca.crt ISTHMUS_TLS_CERT=$PWD/me.crt ISTHMUS_TLS_K
 	m.types("isthmus apply -f first.yaml\nisthmus ca show | grep -q cluster.local")
 	m.reads(t, "operations.md", "## Back up and restore", "### Restore it")
 	m.types("isthmus status\nisthmus apply -f second.yaml")
-	m.reads(t, "operations.md", "### Restore it", "### Keep manifests")
+	m.reads(t, "operations.md", "### Restore it", "### With an external etcd")
 	m.types("isthmus status\nisthmus get meshsettings default -o yaml | grep -q REGISTRY_ONLY\nisthmus describe cluster c1 | grep -q READY")
 	m.reads(t, "operations.md", "### Keep manifests", "### Apply them to another hub")
 	m.types("systemctl stop isthmus\nrm -r /var/lib/isthmus\nsystemctl start isthmus\nisthmus status")
