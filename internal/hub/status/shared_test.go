@@ -30,7 +30,8 @@ func TestR05ARejectionIsAFindingOfAllThatShareTheHost(t *testing.T) {
 		objects []subject
 		field   string // of the last object
 	}{
-		{"HTTPRoutes of a listener", []subject{route("a", ""), route("b", filters),
+		{"HTTPRoutes of a listener", []subject{
+			route("a", ""), route("b", filters),
 			{api.Gateway.Key("shop", "edge"), []string{`{"gatewayClassName":"mesh","listeners":[{"name":"http","port":8080,"protocol":"HTTP"}]}`}},
 		}, "spec.listeners[0]"},
 		{"VirtualServices of a Gateway", []subject{ofGateway("shop", "/a", ""), ofGateway("team", "/b", refused)}, ""},
