@@ -76,8 +76,10 @@ func (s *Objects) rejections(of reading, proxies *fleet.Value, key federation.Ob
 		for p := range affected.Proxies() {
 			if p.State == fleet.Rejected && !p.Searching {
 				one := rejection{p.Part, p.Error, field}
+				if _, known := with[one]; !known {
+					with[one] = others(of.Reader, key, p.Objects)
+				}
 				nodes[one] = append(nodes[one], p.NodeID)
-				with[one] = others(of.Reader, key, p.Objects)
 			}
 		}
 	}
