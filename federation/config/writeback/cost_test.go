@@ -25,9 +25,16 @@ import (
 type counting struct {
 	proxies
 	asked map[string]int // by name of the object
+	once  func()         // called by the next News, once; nil: nothing is
 }
 
-func (c *counting) News() wanted.News { return wanted.News{} }
+func (c *counting) News() wanted.News {
+	if c.once != nil {
+		c.once()
+		c.once = nil
+	}
+	return wanted.News{}
+}
 
 func (c *counting) Findings(_ *federation.Snapshot, r *federation.Reader, key federation.ObjectKey) (all []wanted.Finding) {
 	c.mu.Lock()
@@ -56,6 +63,7 @@ type many struct {
 	store    *memory.Store
 	revision int64
 	writer   *writeback.Writer
+	operator *federation.Writer // of clusters
 	registry *federation.Writer
 }
 
@@ -64,10 +72,8 @@ func newMany(ctx context.Context, t *testing.T, count int, ended *sync.WaitGroup
 	m := &many{t: t, counting: &counting{asked: map[string]int{}}}
 	m.changed, m.store = make(chan struct{}), memory.New(federation.MeshSettingsKind, virtualServiceKind)
 	m.writer = writeback.New(writeback.Options{Snapshots: snapshots, Leader: &leader{leads: true, changed: make(chan struct{})}, Logger: quiet})
-	snapshots.Open(federation.ShardKey{Provider: federation.Operator}).Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID,
-		federation.ClusterSpec]{
-		Set: map[federation.ClusterID]federation.ClusterSpec{"c1": {Provider: federation.Kubernetes}},
-	}})
+	m.operator = snapshots.Open(federation.ShardKey{Provider: federation.Operator})
+	m.attach("c1")
 	m.registry = snapshots.Open(federation.ShardKey{Provider: federation.Kubernetes, Cluster: "c1"})
 	in := config.Options{Hub: "hub"}
 	views := config.NewAggregate(in, snapshots.Open(config.NewState(in).Source()), quiet, config.Named{Name: "ETCD", Source: m.store})
@@ -79,16 +85,25 @@ func newMany(ctx context.Context, t *testing.T, count int, ended *sync.WaitGroup
 			Resources: noReporter{}, Ingresses: noReporter{},
 		})
 	})
-	changes := []config.Change{{Key: federation.MeshSettingsKey, Object: &config.Object{
+	m.commit(ctx, config.Change{Key: federation.MeshSettingsKey, Object: &config.Object{
 		Key:        federation.MeshSettingsKey,
 		APIVersion: "isthmus.dev/v1", Manifest: []byte(
-			`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[{"cluster":"c1","namespaces":["*"],"status":true,"scope":"MESH"}]}}`),
-	}}}
+			`{"apiVersion":"isthmus.dev/v1","kind":"MeshSettings","metadata":{"name":"default"},"spec":{"sources":[` +
+				`{"cluster":"c1","namespaces":["*"],"status":true,"scope":"MESH"},{"cluster":"c2","namespaces":["*"],"status":true,"scope":"MESH"}]}}`),
+	}})
+	synctest.Wait() // a source reads objects because the snapshot has the settings
+	var changes []config.Change
 	for i := range count {
 		changes = append(changes, virtualServiceOf(i, "web"))
 	}
 	m.commit(ctx, changes...)
 	return m
+}
+
+func (m *many) attach(id federation.ClusterID) {
+	m.operator.Update(federation.Edit{Clusters: federation.Delta[federation.ClusterID, federation.ClusterSpec]{
+		Set: map[federation.ClusterID]federation.ClusterSpec{id: {Provider: federation.Kubernetes}},
+	}})
 }
 
 type noReporter struct{}
@@ -162,4 +177,22 @@ func (m *many) only(after string, count int, asked map[string]int, names ...stri
 			m.t.Errorf("after %s, the status of %s was computed %d times", after, name, asked[name])
 		}
 	}
+}
+
+// TestR112AnObjectReadDuringALookIsNotForgotten: its cluster was attached after the look began.
+func TestR112AnObjectReadDuringALookIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		m := newMany(ctx, t, 10, &ended)
+		m.since()
+		m.once = func() {
+			m.attach("c2")
+			m.writer.Read(&crd.Original{Cluster: "c2", Key: virtualServiceOf(3, "").Key, UID: "u", Version: "1", Generation: 1})
+		}
+		m.commit(ctx, virtualServiceOf(7, "api"))
+		m.only("a cluster that comes", 2, m.since(), "v7", "v3")
+		cancel()
+		ended.Wait()
+	})
 }
