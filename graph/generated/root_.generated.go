@@ -4717,7 +4717,8 @@ scalar Duration @specifiedBy(url: "https://pkg.go.dev/time#ParseDuration")
 
 """
 The root of queries. All fields of one operation describe the same snapshot of the mesh. A field that cannot be
-answered is null, with an error that has its path; all other fields are answered.
+answered is null, with an error that has its path; all other fields are answered. A list in an argument has at most
+1,000 items, unless the argument says otherwise.
 """
 type Query {
   "The hub itself."
