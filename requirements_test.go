@@ -10,10 +10,11 @@ import (
 )
 
 var (
-	requirementLine = regexp.MustCompile(`(?m)^- \*\*([A-Z0-9-]+)\*\* \S.+$`)
-	requirementTest = regexp.MustCompile(`\bfunc (?:Test|Fuzz)(B[A-Z]|[FSXPRGKUMN])(\d+)`)
-	requirementCode = regexp.MustCompile(`\b(?:(B-[A-Z]|[FSX])([1-9]\d?)|([P])([1-9]\d?)|([RGKUMN])(\d\d\d?))\b`)
-	comment         = regexp.MustCompile(`//.*`)
+	requirementLine   = regexp.MustCompile(`(?m)^- \*\*([A-Z0-9-]+)\*\* \S.+$`)
+	requirementTest   = regexp.MustCompile(`\bfunc (?:Test|Fuzz)(B[A-Z]|[FSXPRGKUMN])(\d+)`)
+	requirementCode   = regexp.MustCompile(`\b(?:(B-[A-Z]|[FSX])([1-9]\d?)|([P])([1-9]\d?)|([RGKUMN])(\d\d\d?))\b`)
+	requirementPrefix = regexp.MustCompile(`(?m)^\| ([A-Z]) \|`)
+	comment           = regexp.MustCompile(`//.*`)
 )
 
 // TestRequirementsAreListed holds docs/requirements.md to the code: each ID that
@@ -23,12 +24,18 @@ func TestRequirementsAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := map[string]bool{}
+	listed, explained := map[string]bool{}, map[string]bool{}
+	for _, m := range requirementPrefix.FindAllStringSubmatch(string(page), -1) {
+		explained[m[1]] = true
+	}
 	for _, m := range requirementLine.FindAllStringSubmatch(string(page), -1) {
 		if listed[m[1]] {
 			t.Errorf("docs/requirements.md has two lines for %s", m[1])
 		}
 		listed[m[1]] = true
+		if !explained[m[1][:1]] {
+			t.Errorf("docs/requirements.md has %s, and its table has no row for %s", m[1], m[1][:1])
+		}
 	}
 	cited := citedRequirements(t)
 	for id, file := range cited {

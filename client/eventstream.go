@@ -15,7 +15,7 @@ import (
 
 const (
 	eventsType = "text/event-stream"
-	// silence is how long a stream may bring nothing at all; the hub sends a comment
+	// streamIdleTimeout is how long a stream may bring nothing at all; the hub sends a comment
 	// every 15 s.
 	streamIdleTimeout = time.Minute
 	maxEvent          = 64 << 20

@@ -15,6 +15,7 @@ import (
 
 	"isthmus.dev/isthmus/graph/transport"
 	"isthmus.dev/isthmus/xds"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // metric is a metric as it is registered, and as a row of the guide says it.
@@ -255,4 +256,20 @@ func rule(e ast.Expr) string {
 		return "-m owner --uid-owner 1337"
 	}
 	return text(e)
+}
+
+// TestTypesOfXDSAreListed: pages that tell what a type may be called have all types.
+func TestTypesOfXDSAreListed(t *testing.T) {
+	for _, row := range resource.Types {
+		for page, as := range map[string]string{
+			"metrics.md": row.Service, "cli.md": row.Plural, "troubleshooting.md": row.Plural,
+		} {
+			if !strings.Contains(read(t, page), "`"+as+"`") {
+				t.Errorf("%s does not have `%s`", page, as)
+			}
+		}
+		if strings.Contains(row.Plural, " ") {
+			t.Errorf("%q is a word of a command line", row.Plural)
+		}
+	}
 }

@@ -25,10 +25,10 @@ func describeCommand(io cmdutil.Streams) *cobra.Command {
 	var r session.Flags
 	var in resource.Scope
 	cmd := &cobra.Command{
-		Use: "describe KIND NAME… | KIND/NAME…", Short: "Show the details of objects, services, clusters or proxies",
+		Use: "describe KIND NAME… | KIND/NAME…", Short: "Show the details of objects, services, clusters, networks or proxies",
 		Long: `Show the details of objects of the configuration: the object itself, its status at
 proxies with the messages of those that rejected it, unsupported fields, findings
-and history. Also shows services, clusters and proxies.`,
+and history. Also shows services, clusters, networks and proxies.`,
 		Example:           "  isthmus describe vs web -n shop\n  isthmus describe service hello.default.svc.cluster.local\n  isthmus describe cluster c1",
 		Args:              cmdutil.AtLeastOne("a kind and a name, or KIND/NAME"),
 		ValidArgsFunction: resource.Complete(&r, io),

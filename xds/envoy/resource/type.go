@@ -53,7 +53,7 @@ var Types = []TypeRow{
 	{ListenerType, "LDS", "listeners", "listener", Built | Rooted | Shown | Refers | InParts},
 	{RouteType, "RDS", "routes", "route configuration", Built | Shown | Refers | InParts | BuiltInParts},
 	{NamesType, "NDS", "names", "name table", Built | Rooted | ForAgents},
-	{ProxyConfigType, "PCDS", "proxy configurations", "proxy configuration", Rooted},
+	{ProxyConfigType, "PCDS", "proxyconfigs", "proxy configuration", Rooted},
 	{SecretType, "SDS", "secrets", "secret", Confidential},
 }
 
