@@ -157,8 +157,8 @@ func (s *Service) commonLocality(shard ShardKey) Locality {
 	return common
 }
 
-// parseLocality reads REGION/ZONE/SUBZONE; what is missing is empty.
-func parseLocality(text string) Locality {
+// ParseLocality reads REGION/ZONE/SUBZONE. What is missing is empty; what follows belongs to the sub-zone.
+func ParseLocality(text string) Locality {
 	parts := append(strings.SplitN(text, "/", 3), "", "")
 	return Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }

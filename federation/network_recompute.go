@@ -111,7 +111,7 @@ func (m *networkMaker) declared(o *Object) {
 	for _, g := range spec.Gateways {
 		m.network.Gated = true
 		entry := Gateway{
-			Locality: parseLocality(g.Locality), From: slices.Compact(slices.Sorted(slices.Values(g.From))),
+			Locality: ParseLocality(g.Locality), From: slices.Compact(slices.Sorted(slices.Values(g.From))),
 			Cause: GatewayCause{Object: o.Key},
 		}
 		port := cmp.Or(g.Port, DefaultGatewayPort)

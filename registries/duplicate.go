@@ -129,7 +129,7 @@ func (m *member) yield() {
 // retry has the member look again at once.
 func (m *member) retry() {
 	if m.operator.duplicate != "" && m.current != nil {
-		signal(m.current.kick)
+		m.current.kick.Notify()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // instance is one configuration of a member's registry, however often it is
@@ -17,7 +18,7 @@ type instance struct {
 	member  *member
 	cluster Cluster
 	writer  *federation.Writer
-	kick    chan struct{} // ends a pause
+	kick    wake.Signal // ends a pause
 
 	registry  Registry
 	hold      *hold

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // member is one attached cluster.
@@ -102,7 +103,7 @@ func (m *member) startInstead(c Cluster) {
 }
 
 func (m *member) newInstance(c Cluster) *instance {
-	i := &instance{member: m, cluster: c, writer: m.options.Aggregate.Open(m.shard), kick: make(chan struct{}, 1), confirmed: c.Confirmed}
+	i := &instance{member: m, cluster: c, writer: m.options.Aggregate.Open(m.shard), kick: wake.New(), confirmed: c.Confirmed}
 	m.supervisor.start(i.run)
 	return i
 }
@@ -233,7 +234,7 @@ func (m *member) confirm() bool {
 		return false
 	case i.hold != nil:
 		i.hold.release = true
-		signal(i.kick)
+		i.kick.Notify()
 	default:
 		i.foreign, i.confirmed = false, true
 		i.attempt.over = true

@@ -10,6 +10,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/recordfile"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // save writes what changed until the context ends, and once more then.
@@ -63,8 +64,8 @@ type saver struct {
 	files     *savedStates
 	snapshots *federation.Aggregate
 	now       func() time.Time
-	dirty     chan struct{} // tells the supervisor that there is something to save
-	gone      atomic.Bool   // detached: it is not saved any more
+	dirty     wake.Signal // tells the supervisor that there is something to save
+	gone      atomic.Bool // detached: it is not saved any more
 
 	mu      sync.Mutex // taken last
 	unsaved unsaved
@@ -104,7 +105,7 @@ func (s *saver) mark(note func(*unsaved)) {
 	defer s.mu.Unlock()
 	s.unsaved.whole = s.unsaved.whole || !s.written // first: what is written as a whole needs no notes
 	note(&s.unsaved)
-	signal(s.dirty)
+	s.dirty.Notify()
 }
 
 // own notes whose the cluster is, on disk too if there is something to be kept.

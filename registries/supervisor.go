@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Supervisor keeps a registry running for each attached cluster; clusters come and
@@ -17,8 +18,8 @@ type Supervisor struct {
 	options    Options
 	saved      *savedStates
 	duplicates *duplicates
-	wake       chan struct{} // something to start
-	dirty      chan struct{} // something to save
+	wake       wake.Signal // something to start
+	dirty      wake.Signal // something to save
 	ready      chan struct{}
 
 	mu       sync.Mutex
@@ -33,7 +34,7 @@ func New(options Options) *Supervisor {
 	options = options.withDefaults()
 	return &Supervisor{
 		options: options, saved: &savedStates{dir: options.Dir}, duplicates: &duplicates{of: map[string][]duplicate{}},
-		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1), ready: make(chan struct{}),
+		wake: wake.New(), dirty: wake.New(), ready: make(chan struct{}),
 		members: map[federation.ClusterID]*member{},
 	}
 }
@@ -81,14 +82,7 @@ func (s *Supervisor) start(what func(context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = append(s.pending, what)
-	signal(s.wake)
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	s.wake.Notify()
 }
 
 // awaitAttached learns that the clusters of the start are all known, or

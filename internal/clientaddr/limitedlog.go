@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Bounds of the lines of a LimitedLog, for each message.
@@ -21,7 +23,7 @@ const (
 type LimitedLog struct {
 	to   *slog.Logger
 	now  func() time.Time
-	late chan struct{} // something was excluded
+	late wake.Signal // something was excluded
 
 	mu       sync.Mutex
 	messages map[string]*messageLimit
@@ -35,7 +37,7 @@ type messageLimit struct {
 
 // NewLimitedLog writes to the logger. Its messages are few fixed ones.
 func NewLimitedLog(to *slog.Logger) *LimitedLog {
-	return &LimitedLog{to: to, now: time.Now, late: make(chan struct{}, 1), messages: map[string]*messageLimit{}}
+	return &LimitedLog{to: to, now: time.Now, late: wake.New(), messages: map[string]*messageLimit{}}
 }
 
 // Log writes a line to the logger, which may have attributes of its own, or counts it.
@@ -57,10 +59,7 @@ func (c *LimitedLog) take(level slog.Level, message string) (write bool) {
 		return true
 	}
 	m.suppressed++
-	select {
-	case c.late <- struct{}{}:
-	default:
-	}
+	c.late.Notify()
 	return false
 }
 

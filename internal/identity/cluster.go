@@ -28,14 +28,14 @@ func (s *Secrets) Attach(id federation.ClusterID, cluster *listwatch.Cluster) (d
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clusters[id] = cluster
-	s.notify()
+	s.changed.Notify()
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.clusters[id] == cluster {
 			delete(s.clusters, id)
 			s.cache.detached(id)
-			s.notify()
+			s.changed.Notify()
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Options are rarely set. Zero values have the defaults named here.
@@ -27,7 +28,7 @@ type Secrets struct {
 	mu       sync.Mutex
 	clusters map[federation.ClusterID]*listwatch.Cluster
 	wanted   map[object]int
-	changed  chan struct{} // clusters or wanted changed; has room for one notice
+	changed  wake.Signal // clusters or wanted changed; has room for one notice
 }
 
 // New makes secrets without a source.
@@ -41,7 +42,7 @@ func New(o Options) *Secrets {
 	cache := newSecretCache(o.Now)
 	return &Secrets{
 		options: o, cache: cache, own: newOwn(o, cache.announceChange),
-		clusters: map[federation.ClusterID]*listwatch.Cluster{}, wanted: map[object]int{}, changed: make(chan struct{}, 1),
+		clusters: map[federation.ClusterID]*listwatch.Cluster{}, wanted: map[object]int{}, changed: wake.New(),
 	}
 }
 
@@ -90,12 +91,5 @@ func (s *Secrets) count(ref Ref, change int) {
 			s.forget(o)
 		}
 	}
-	s.notify()
-}
-
-func (s *Secrets) notify() {
-	select {
-	case s.changed <- struct{}{}:
-	default: // there is a notice already
-	}
+	s.changed.Notify()
 }

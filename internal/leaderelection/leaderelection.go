@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Record is one value of the store that all hubs share, written only where nobody else
@@ -33,7 +34,7 @@ type Options struct {
 // how long it saw the same entry.
 type Elector struct {
 	o       Options
-	changed chan struct{}
+	changed wake.Signal
 
 	mu    sync.Mutex
 	until time.Time // this hub is the leader before it
@@ -43,7 +44,7 @@ type Elector struct {
 func New(o Options) *Elector {
 	o.TTL = cmp.Or(o.TTL, 15*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Elector{o: o, changed: make(chan struct{}, 1)}
+	return &Elector{o: o, changed: wake.New()}
 }
 
 // Changed has a value after Leads may have changed, for one reader.
@@ -129,10 +130,7 @@ func (e *Elector) lead(until time.Time, leader string) {
 	e.mu.Unlock()
 	if is := !until.IsZero(); was != is {
 		e.o.Logger.Info("the leader changed", slog.String("task", e.o.What), slog.String("hub", leader), slog.Bool("leads", is))
-		select {
-		case e.changed <- struct{}{}:
-		default:
-		}
+		e.changed.Notify()
 	}
 }
 

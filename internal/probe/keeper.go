@@ -12,6 +12,7 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Health is what this hub reports about the paths from one network: of those that it
@@ -71,7 +72,7 @@ type Options struct {
 // effect but by the store: it comes back to the snapshot from there.
 type Keeper struct {
 	o    Options
-	wake chan struct{}
+	wake wake.Signal
 
 	mu    sync.Mutex
 	judge *Judge
@@ -86,7 +87,7 @@ func New(o Options) *Keeper {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Keeper{o: o, wake: make(chan struct{}, 1), judge: NewJudge(o.Rules), taken: map[federation.NetworkID]bool{}}
+	return &Keeper{o: o, wake: wake.New(), judge: NewJudge(o.Rules), taken: map[federation.NetworkID]bool{}}
 }
 
 // takeOver goes on from what is in force, before the first report from a network.
@@ -113,7 +114,7 @@ func (k *Keeper) Report(reports []Report) {
 		k.takeOver(w.Path.Observer, now)
 		k.judge.Add(w, now)
 	}
-	k.nudge()
+	k.wake.Notify()
 }
 
 // Left records that the prober is gone. It does not block.
@@ -121,14 +122,7 @@ func (k *Keeper) Left(prober string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.judge.Left(prober)
-	k.nudge()
-}
-
-func (k *Keeper) nudge() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
+	k.wake.Notify()
 }
 
 // Run writes what is found until the context ends.

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // awaitsReport is the reason for which a workload is unhealthy whose agent has not reported
@@ -23,8 +24,8 @@ type member struct {
 	replaces string          // node of the proxy that left the record to this one
 	counted  account         // among whose members it is
 	sharing  *accountMembers // these members
-	wake     chan struct{}   // has one value when something changed
-	back     chan struct{}   // has one value when the proxy is back, and nothing was renewed while it was away
+	wake     wake.Signal     // has one value when something changed
+	back     wake.Signal     // has one value when the proxy is back, and nothing was renewed while it was away
 	ended    chan struct{}   // closed when the proxy is refused
 	dropped  chan struct{}   // closed when the keeper forgets it
 
@@ -41,8 +42,8 @@ type member struct {
 func (m *member) rejoin(p Proxy) {
 	m.users++
 	m.proxy = p
-	signal(m.wake)
-	signal(m.back)
+	m.wake.Notify()
+	m.back.Notify()
 }
 
 // Membership is one stream of a registered proxy.
@@ -60,7 +61,7 @@ func (s *Membership) Report(unhealthy string) {
 	defer s.keeper.mu.Unlock()
 	if now := (health{unhealthy}); !m.hasReported || m.health != now {
 		m.hasReported, m.health = true, now
-		signal(m.wake)
+		m.wake.Notify()
 	}
 }
 
@@ -86,7 +87,7 @@ func (s *Membership) Leave() {
 	s.member.users--
 	if s.member.users == 0 {
 		s.member.left = time.Now()
-		signal(s.member.wake)
+		s.member.wake.Notify()
 	}
 }
 
@@ -251,7 +252,7 @@ func (w *writer) keep(ctx context.Context, record *config.Object) error {
 	}
 	record, err := w.due(now)
 	if err != nil || record == nil {
-		signal(w.wake) // the next step does what is due then
+		w.wake.Notify() // the next step does what is due then
 		return nil
 	}
 	return w.write(ctx, now.proxy, record)

@@ -16,6 +16,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/apply"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Proxy is a proxy that asks to be a workload of a group, or to report the health of a WorkloadEntry's workload, with
@@ -81,7 +82,7 @@ type Options struct {
 // be called by many goroutines.
 type Keeper struct {
 	o                Options
-	joined           chan struct{} // has one value when somebody waits
+	joined           wake.Signal // has one value when somebody waits
 	writes, renewals places
 
 	mu       sync.Mutex
@@ -119,7 +120,7 @@ func New(o Options) *Keeper {
 		o.Logger = slog.Default()
 	}
 	return &Keeper{
-		o: o, joined: make(chan struct{}, 1), writes: make(places, mostWrites), renewals: make(places, mostWrites),
+		o: o, joined: wake.New(), writes: make(places, mostWrites), renewals: make(places, mostWrites),
 		members: map[federation.ObjectKey]*member{}, accounts: map[account]*accountMembers{},
 	}
 }
@@ -156,7 +157,7 @@ func (k *Keeper) Join(p Proxy) (*Membership, error) {
 func (k *Keeper) add(p Proxy, before *member) *member {
 	m := &member{
 		keeper: k, proxy: p, counted: p.account(), users: 1,
-		wake: make(chan struct{}, 1), back: make(chan struct{}, 1), ended: make(chan struct{}), dropped: make(chan struct{}),
+		wake: wake.New(), back: wake.New(), ended: make(chan struct{}), dropped: make(chan struct{}),
 	}
 	if before != nil {
 		m.replaces = before.proxy.Node
@@ -171,7 +172,7 @@ func (k *Keeper) add(p Proxy, before *member) *member {
 	m.sharing.members++
 	k.o.Metrics.Members(1)
 	k.waiting = append(k.waiting, m)
-	signal(k.joined)
+	k.joined.Notify()
 	return m
 }
 
@@ -193,7 +194,7 @@ func (k *Keeper) drop(m *member) {
 		delete(k.members, m.proxy.key())
 	}
 	k.o.Metrics.Members(-1)
-	signal(m.wake)
+	m.wake.Notify()
 }
 
 // uncount is for a member whose writer has ended; the caller holds mu.
@@ -232,14 +233,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-	}
-}
-
-// signal has the receiver look again; it does not block.
-func signal(to chan struct{}) {
-	select {
-	case to <- struct{}{}:
-	default:
 	}
 }
 

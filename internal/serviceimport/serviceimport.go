@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Snapshots has the latest snapshot.
@@ -74,7 +75,7 @@ func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 		return
 	}
 	f := &importWriter{
-		options: w.o, id: id, log: w.o.Logger.With(slog.String("cluster", string(id))), cluster: cluster, wake: make(chan struct{}, 1),
+		options: w.o, id: id, log: w.o.Logger.With(slog.String("cluster", string(id))), cluster: cluster, wake: wake.New(),
 		wanted: map[listwatch.Key]Import{}, pauses: retry.Pauses[listwatch.Key]{First: firstPause, Longest: longestPause},
 		missing: map[listwatch.Key]time.Time{}, told: map[listwatch.Key]bool{}, wrote: map[step]string{},
 	}

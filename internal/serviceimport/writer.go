@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // importWriter writes to one cluster. One goroutine writes; those that read wake it.
@@ -19,7 +20,7 @@ type importWriter struct {
 	id      federation.ClusterID
 	log     *slog.Logger
 	cluster *listwatch.Cluster
-	wake    chan struct{}
+	wake    wake.Signal
 	imports *listwatch.Mirror[found]
 	spaces  *listwatch.Mirror[listwatch.Namespace]
 
@@ -37,10 +38,7 @@ func (f *importWriter) Changed(listwatch.Key) { f.ChangedAll() }
 
 // ChangedAll is part of listwatch.MirrorNews.
 func (f *importWriter) ChangedAll() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	f.wake.Notify()
 }
 
 // following logs, once, why what was read may be out of date. Each mirror has one of its own.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // errRelist ends a run of the syncer that must read everything again.
@@ -39,7 +40,7 @@ type pollers struct {
 	trouble     chan error    // ends the run
 	reset       chan struct{} // an index went back
 	rateLimited chan struct{} // a 429
-	nudge       chan struct{} // an error that the next proof should explain at once
+	nudge       wake.Signal   // an error that the next proof should explain at once
 	turns       roundRobin
 	wg          sync.WaitGroup
 	failures    failures
@@ -60,7 +61,7 @@ func (s *syncer) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pollers{
 		r: s.r, guard: s.guard, translate: s.translate, news: make(chan serviceUpdate), lists: make(chan listing), trouble: make(chan error),
-		reset: make(chan struct{}), rateLimited: make(chan struct{}), nudge: make(chan struct{}, 1),
+		reset: make(chan struct{}), rateLimited: make(chan struct{}), nudge: wake.New(),
 	}
 	defer p.wg.Wait()
 	defer cancel()

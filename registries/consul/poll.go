@@ -137,10 +137,7 @@ func (p *pollers) refused(ctx context.Context, name string, err error) bool {
 
 // doubt has the source proven at once.
 func (p *pollers) doubt() {
-	select {
-	case p.nudge <- struct{}{}:
-	default:
-	}
+	p.nudge.Notify()
 }
 
 // pollList follows the names of the services.

@@ -11,6 +11,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/attach"
 	"isthmus.dev/isthmus/internal/kube"
+	"isthmus.dev/isthmus/internal/wake"
 	"isthmus.dev/isthmus/registries"
 )
 
@@ -46,7 +47,7 @@ type Reconciler struct {
 	to   Registries
 	in   Inputs // of the goroutine that runs
 	plan atomic.Pointer[Plan]
-	wake chan struct{}
+	wake wake.Signal
 
 	keep []string // owners whose saved states were not compared yet with what is attached
 	open bool     // Attached is not closed yet
@@ -63,7 +64,7 @@ type posted struct {
 // New makes a Reconciler, which Start and then Run set going. Sources may post to it
 // from the beginning.
 func New(o Options) *Reconciler {
-	r := &Reconciler{o: o, wake: make(chan struct{}, 1), open: true}
+	r := &Reconciler{o: o, wake: wake.New(), open: true}
 	r.in = Inputs{
 		Hub: o.Hub, Namespaces: o.Namespaces, Folder: map[federation.ClusterID]Claim{},
 		Objects: map[federation.ClusterID]Claim{}, Remotes: map[Holder]Remotes{},
@@ -145,10 +146,7 @@ func (r *Reconciler) post(change func(*Inputs)) <-chan struct{} {
 	r.mu.Lock()
 	r.posted = append(r.posted, posted{change, done})
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.wake.Notify()
 	return done
 }
 

@@ -15,6 +15,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Schema validates objects and fills in their defaults; kind.Schema does. It is used by
@@ -53,7 +54,7 @@ type Source struct {
 	o     Options
 	kinds map[federation.Kind]schema.Kind // that are given
 	views interface{ Latest() *config.View }
-	wake  chan struct{}
+	wake  wake.Signal
 	cache *diskCache
 
 	mu       sync.Mutex
@@ -76,10 +77,10 @@ func New(o Options) *Source {
 	o.Look, o.Patience = cmp.Or(o.Look, 30*time.Second), cmp.Or(o.Patience, 10*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Source{
-		o: o, kinds: map[federation.Kind]schema.Kind{}, wake: make(chan struct{}, 1), clusters: map[federation.ClusterID]*cluster{},
+		o: o, kinds: map[federation.Kind]schema.Kind{}, wake: wake.New(), clusters: map[federation.ClusterID]*cluster{},
 		changed: make(chan struct{}), touched: map[federation.ObjectKey]struct{}{}, hidden: map[federation.ObjectKey]config.Problem{},
 	}
-	s.cache = &diskCache{dir: o.Dir, of: s, wake: make(chan struct{}, 1), gone: map[federation.ClusterID]struct{}{}}
+	s.cache = &diskCache{dir: o.Dir, of: s, wake: wake.New(), gone: map[federation.ClusterID]struct{}{}}
 	for _, k := range o.Kinds {
 		if !slices.Contains(withheld, k.Kind) {
 			s.kinds[k.Kind] = k
@@ -146,14 +147,6 @@ func (s *Source) Run(ctx context.Context, to config.Sink) error {
 	}
 }
 
-// notify has Run look at what changed.
-func (s *Source) notify() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
 // updatePlan applies the settings and which clusters are attached. It reports whether the
 // settings are known, and whether every cluster that they name was read or is in trouble.
 func (s *Source) updatePlan(view *config.View, snapshot *federation.Snapshot) (known, answered bool) {
@@ -180,7 +173,7 @@ func (s *Source) updatePlan(view *config.View, snapshot *federation.Snapshot) (k
 			s.touch(c.narrow()...)
 			s.touch(c.keys()...)
 			c.unsaved.whole = true
-			s.cache.notify()
+			s.cache.wake.Notify()
 		}
 		s.cache.restore(c)
 		answered = answered && (c.complete || c.inTrouble())
@@ -190,7 +183,7 @@ func (s *Source) updatePlan(view *config.View, snapshot *federation.Snapshot) (k
 			s.touch(c.keys()...)
 			delete(s.clusters, id)
 			s.cache.gone[id] = struct{}{}
-			s.cache.notify()
+			s.cache.wake.Notify()
 			changed = true
 		}
 	}

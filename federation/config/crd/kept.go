@@ -14,6 +14,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/objectfile"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/recordfile"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // keptHeader describes the file of a cluster.
@@ -28,7 +29,7 @@ type keptHeader struct {
 type diskCache struct {
 	dir  string // empty: nothing is kept
 	of   *Source
-	wake chan struct{}
+	wake wake.Signal
 	gone map[federation.ClusterID]struct{} // clusters whose files are to be removed; guarded by mu of the source
 }
 

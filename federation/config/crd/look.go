@@ -175,7 +175,7 @@ func (d *discovered) has(ctx context.Context, k schema.Kind, version string) (bo
 func (f *clusterReader) discovered(w *selection, found findings, err error) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
-	defer f.of.notify()
+	defer f.of.wake.Notify()
 	c := f.of.clusters[f.id]
 	if c == nil || c.want != w {
 		return
@@ -220,7 +220,7 @@ func (s *Source) finish(c *cluster) {
 		return
 	}
 	c.complete, c.unsaved.whole, s.stale = true, true, true
-	s.cache.notify()
+	s.cache.wake.Notify()
 	s.touch(c.keys()...)
 	count := 0
 	for _, t := range c.tables {

@@ -106,6 +106,6 @@ func (s *Source) StatusTrouble(id federation.ClusterID, problems []config.Proble
 	defer s.mu.Unlock()
 	if c := s.clusters[id]; c != nil && !slices.Equal(c.unwritten, problems) {
 		c.unwritten, s.stale = slices.Clone(problems), true
-		s.notify()
+		s.wake.Notify()
 	}
 }

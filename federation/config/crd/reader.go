@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Lists and watches of one cluster that may begin in a second, and at once.
@@ -29,7 +30,7 @@ type clusterReader struct {
 	turn    uint64
 	budget  *listwatch.Budget
 	tries   flowcontrol.RateLimiter
-	relook  chan struct{}
+	relook  wake.Signal
 	pauses  retry.Backoff
 	running map[place]running
 	ended   sync.WaitGroup
@@ -51,7 +52,7 @@ func (s *Source) Follow(ctx context.Context, id federation.ClusterID, cluster *l
 	}
 	f := &clusterReader{
 		of: s, id: id, cluster: cluster, turn: s.nextTurn(), budget: listwatch.NewBudget(s.o.Limits, nil),
-		tries: flowcontrol.NewTokenBucketRateLimiter(triesPerSecond, triesAtOnce), relook: make(chan struct{}, 1),
+		tries: flowcontrol.NewTokenBucketRateLimiter(triesPerSecond, triesAtOnce), relook: wake.New(),
 		pauses: retry.Backoff{First: time.Second, Longest: s.o.Look}, running: map[place]running{},
 	}
 	ctx, cancel := context.WithCancel(ctx)

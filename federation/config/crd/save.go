@@ -129,18 +129,10 @@ func (k *diskCache) write(w saving) error {
 	return file.Write(w.whole, &keptHeader{Cluster: w.id, UID: w.uid, Saved: time.Now().UTC().Truncate(time.Second)}, records)
 }
 
-// notify has what changed written.
-func (k *diskCache) notify() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
-
 // changes notes that an object of the place changed; the caller holds mu.
 func (p *placeSink) changes(c *cluster, at listwatch.Key) {
 	if p.to.cache.dir != "" {
 		c.changed(keyOf(p.place.kind, at))
-		p.to.cache.notify()
+		p.to.cache.wake.Notify()
 	}
 }

@@ -33,7 +33,7 @@ func (p *placeSink) within(ctx context.Context, do func(*cluster)) bool {
 	}
 	if c := p.to.clusters[p.by.id]; c != nil {
 		do(c)
-		p.to.notify()
+		p.to.wake.Notify()
 	}
 	return true
 }
@@ -128,10 +128,7 @@ func (p *placeSink) Following(ctx context.Context, err error) {
 	case listwatch.Interrupted(err), listwatch.EndsAtOnce(err):
 		return // the status of the cluster says so, or it is read again
 	case apierrors.IsNotFound(err):
-		select {
-		case p.by.relook <- struct{}{}:
-		default:
-		}
+		p.by.relook.Notify()
 		return
 	}
 	p.within(ctx, func(c *cluster) {

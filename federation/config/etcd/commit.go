@@ -260,10 +260,7 @@ func sealedPuts(documents map[string]any) ([]clientv3.Op, error) {
 // is etcd's revision of the head.
 func (c *cache) append(from, next *state, mod int64) {
 	defer func() {
-		select {
-		case c.made <- struct{}{}:
-		default: // it is reported already
-		}
+		c.made.Notify()
 	}()
 	if !c.turn.TryAcquire(1) {
 		return // a reader has it already

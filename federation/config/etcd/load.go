@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"isthmus.dev/isthmus/federation/config"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 const (
@@ -62,7 +63,7 @@ type cache struct {
 	turn   *semaphore.Weighted        // of what moves newest
 	newest atomic.Pointer[state]      // nil: nothing read yet
 	mark   *atomic.Pointer[mark]      // of the checkpoint that newest began with
-	made   chan struct{}              // something was committed here that the watcher may not know of
+	made   wake.Signal                // something was committed here that the watcher may not know of
 	making atomic.Pointer[transition] // the commit that is being made here; nil: none
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // What a Meter counts.
@@ -100,7 +101,7 @@ func (s *Store) Config(o ConfigOptions) *Config {
 	newest := &atomic.Pointer[mark]{}
 	return &Config{
 		store: s, client: s.client, o: &o, step: step, read: read, write: write,
-		states: &cache{o: &o, read: read, mark: newest, turn: semaphore.NewWeighted(1), made: make(chan struct{}, 1)},
+		states: &cache{o: &o, read: read, mark: newest, turn: semaphore.NewWeighted(1), made: wake.New()},
 		points: &checkpointer{client: s.client, o: &o, write: write, mark: newest, asked: make(chan checkpointRequest, 1)},
 		health: &health{store: s, client: s.client, o: &o, step: step},
 	}

@@ -57,12 +57,6 @@ func dnsName(s string) bool {
 	return strings.Trim(last, "0123456789") != ""
 }
 
-// locality reads REGION/ZONE/SUBZONE; what follows belongs to the sub-zone.
-func locality(text string) federation.Locality {
-	parts := append(strings.SplitN(text, "/", 3), "", "")
-	return federation.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
-}
-
 func network(in *networking.WorkloadEntry, labels map[string]string) federation.NetworkID {
 	if in.GetNetwork() != "" {
 		return federation.NetworkID(in.GetNetwork())
@@ -107,7 +101,7 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *ob
 		return federation.Endpoint{}, false
 	}
 	return federation.Endpoint{
-		Address: address, Ports: r.endpointPorts(in, field, n), Network: network(in, in.GetLabels()), Locality: locality(in.GetLocality()),
+		Address: address, Ports: r.endpointPorts(in, field, n), Network: network(in, in.GetLabels()), Locality: federation.ParseLocality(in.GetLocality()),
 		Weight: in.GetWeight(), Health: federation.Healthy, Labels: in.GetLabels(),
 		ServiceAccount: account(in, r.key.Namespace), TLSMode: tlsMode(in, in.GetLabels()),
 	}, true

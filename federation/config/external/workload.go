@@ -32,7 +32,7 @@ func Workload(i Instance) (federation.WorkloadKey, *federation.Workload, []feder
 	}
 	maps.Copy(labels, i.Labels)
 	w := &federation.Workload{
-		Network: network(i.Spec, labels), Locality: locality(i.Spec.GetLocality()), Labels: labels,
+		Network: network(i.Spec, labels), Locality: federation.ParseLocality(i.Spec.GetLocality()), Labels: labels,
 		ServiceAccount: account(i.Spec, i.Key.Namespace), Weight: i.Spec.GetWeight(), TLSMode: tlsMode(i.Spec, labels),
 		Ports: workloadPorts(i.Spec, "spec", n),
 	}

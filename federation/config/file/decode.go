@@ -1,7 +1,6 @@
 package file
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	"isthmus.dev/isthmus/federation"
@@ -69,7 +68,7 @@ func admit(s Schema, name string, d manifest.Document) (*config.Object, []config
 	if len(refused) > 0 {
 		return nil, refusals(name, d, refused)
 	}
-	admitted.Object["metadata"].(map[string]any)["uid"] = uidOf(key)
+	admitted.Object["metadata"].(map[string]any)["uid"] = config.UIDOf("file", key)
 	object, err := config.NewObject(key, kind.APIVersion(), admitted)
 	if err != nil {
 		return nil, refusals(name, d, []schema.Problem{{Code: schema.Invalid, Message: err.Error()}})
@@ -98,10 +97,3 @@ func refusals(name string, d manifest.Document, all []schema.Problem) []config.P
 	return problems
 }
 
-// uidOf is the same for an object on every hub and after every start (a UUID of
-// RFC 9562, version 8).
-func uidOf(key federation.ObjectKey) string {
-	b := sha256.Sum256([]byte("isthmus.dev/file\x00" + key.String()))
-	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
-}

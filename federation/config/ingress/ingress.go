@@ -16,6 +16,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/schema"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Kinds are what is read.
@@ -48,7 +49,7 @@ type Options struct {
 type Source struct {
 	o     Options
 	views interface{ Latest() *config.View }
-	wake  chan struct{}
+	wake  wake.Signal
 
 	mu     sync.Mutex
 	events []config.Event // that were read and not yet applied
@@ -63,7 +64,7 @@ type Source struct {
 func New(o Options) *Source {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Patience = cmp.Or(o.Patience, 10*time.Second)
-	return &Source{o: o, wake: make(chan struct{}, 1)}
+	return &Source{o: o, wake: wake.New()}
 }
 
 // Settings names the configuration whose MeshSettings say which Ingresses count.
@@ -101,21 +102,14 @@ func (s *Source) update(u config.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events, s.listed = append(s.events, u.Events...), true
-	s.notify()
+	s.wake.Notify()
 }
 
 func (s *Source) trouble(problems []config.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = problems
-	s.notify()
-}
-
-func (s *Source) notify() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wake.Notify()
 }
 
 // reading is the sink of what is read.

@@ -173,7 +173,7 @@ func (s *Source) admit(t *table, name string, m *mcpapi.Resource) (object *confi
 		return nil, problems
 	}
 	if metadata, has := admitted.Object["metadata"].(map[string]any); has {
-		metadata["uid"] = uidOf(key)
+		metadata["uid"] = config.UIDOf("mcp", key)
 		if created := m.GetMetadata().GetCreateTime(); created.IsValid() {
 			metadata["creationTimestamp"] = created.AsTime().UTC().Format(time.RFC3339)
 		}
@@ -197,14 +197,6 @@ func metadataOf(key federation.ObjectKey, m *mcpapi.Metadata) map[string]any {
 		}
 	}
 	return metadata
-}
-
-// uidOf is the same for an object on every hub and after every start (a UUID of
-// RFC 9562, version 8).
-func uidOf(key federation.ObjectKey) string {
-	b := sha256.Sum256([]byte("isthmus.dev/mcp\x00" + key.String()))
-	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
 // plainJSON is the message as Kubernetes writes it: protobuf's JSON writes 64-bit numbers

@@ -16,6 +16,7 @@ import (
 	"isthmus.dev/isthmus/federation/config"
 	"isthmus.dev/isthmus/federation/config/objectfile"
 	"isthmus.dev/isthmus/internal/recordfile"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // keptHeader describes the file of a server.
@@ -33,7 +34,7 @@ type keeper struct {
 	file    recordfile.File // without a path: nothing is kept
 	address string
 	logger  *slog.Logger
-	wake    chan struct{}
+	wake    wake.Signal
 
 	mu      sync.Mutex
 	whole   bool                                    // the file is to be replaced
@@ -41,7 +42,7 @@ type keeper struct {
 }
 
 func newKeeper(o Options) *keeper {
-	k := &keeper{address: o.Address, logger: o.Logger, wake: make(chan struct{}, 1), changed: map[federation.ObjectKey]*config.Object{}}
+	k := &keeper{address: o.Address, logger: o.Logger, wake: wake.New(), changed: map[federation.ObjectKey]*config.Object{}}
 	if o.Dir != "" {
 		k.file = objectfile.At(filepath.Join(o.Dir, o.Name+suffix), "configurationServer", "a file of a configuration server")
 	}
@@ -96,7 +97,7 @@ func (k *keeper) replace(given map[federation.ObjectKey]*config.Object) {
 	k.mu.Lock()
 	k.whole, k.changed = true, maps.Clone(given)
 	k.mu.Unlock()
-	k.notify()
+	k.wake.Notify()
 }
 
 // enqueue schedules what changed to be written.
@@ -106,14 +107,7 @@ func (k *keeper) enqueue(events []config.Event) {
 		k.changed[e.Key()] = e.New
 	}
 	k.mu.Unlock()
-	k.notify()
-}
-
-func (k *keeper) notify() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
+	k.wake.Notify()
 }
 
 // save writes what changed. What could not be written is written the next time.

@@ -18,6 +18,7 @@ import (
 	"isthmus.dev/isthmus/federation/config/gatewayapi"
 	"isthmus.dev/isthmus/federation/config/writeback/wanted"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Leader says whether this hub is the one that writes.
@@ -84,7 +85,7 @@ const (
 // Writer writes status. It is a crd.Originals, and follows clusters.
 type Writer struct {
 	o    Options
-	wake chan struct{}
+	wake wake.Signal
 
 	mu         sync.Mutex
 	records    map[ref]*record
@@ -130,7 +131,7 @@ func New(o Options) *Writer {
 	o.Pace, o.Pause = cmp.Or(o.Pace, time.Second), cmp.Or(o.Pause, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Writer{
-		o: o, wake: make(chan struct{}, 1), follow: newDependents(), records: map[ref]*record{}, dirty: map[ref]struct{}{},
+		o: o, wake: wake.New(), follow: newDependents(), records: map[ref]*record{}, dirty: map[ref]struct{}{},
 		troubled: map[ref]struct{}{},
 		clusters: map[federation.ClusterID]*target{}, classes: map[federation.ClusterID]map[string]string{},
 	}
@@ -141,14 +142,7 @@ func (w *Writer) Translated(keys []federation.ObjectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.translated = append(w.translated, keys...)
-	w.notify()
-}
-
-func (w *Writer) notify() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.wake.Notify()
 }
 
 // Follow has the objects of a cluster written by this client until the context ends.
@@ -192,7 +186,7 @@ func (w *Writer) touchAll(id federation.ClusterID) {
 			w.dirty[at] = struct{}{}
 		}
 	}
-	w.notify()
+	w.wake.Notify()
 }
 
 // Read is part of crd.Originals.
@@ -213,7 +207,7 @@ func (w *Writer) Read(o *crd.Original) {
 		r.Original = o
 	}
 	w.dirty[at] = struct{}{}
-	w.notify()
+	w.wake.Notify()
 }
 
 // Deleted is part of crd.Originals.
@@ -227,5 +221,5 @@ func (w *Writer) Deleted(cluster federation.ClusterID, key federation.ObjectKey)
 	}
 	delete(w.records, ref{cluster, key})
 	w.dirty[ref{cluster, key}] = struct{}{} // Run forgets what it read
-	w.notify()
+	w.wake.Notify()
 }

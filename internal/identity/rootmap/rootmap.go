@@ -12,6 +12,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // Roots are the roots of each trust domain; an authority.Trust has them.
@@ -70,7 +71,7 @@ func New(o Options) *Writer {
 func (w *Writer) Follow(ctx context.Context, id federation.ClusterID, cluster *listwatch.Cluster, mayOverwrite bool) {
 	f := &rootWriter{
 		options: w.o, log: w.o.Logger.With(slog.String("cluster", string(id))), id: id, cluster: cluster, mayOverwrite: mayOverwrite,
-		wake: make(chan struct{}, 1), dirty: map[string]bool{}, pauses: retry.Pauses[string]{First: firstPause, Longest: longestPause},
+		wake: wake.New(), dirty: map[string]bool{}, pauses: retry.Pauses[string]{First: firstPause, Longest: longestPause},
 		told: map[string]bool{},
 	}
 	budget := listwatch.NewBudget(limits, nil)

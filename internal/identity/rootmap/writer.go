@@ -20,6 +20,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/kube/listwatch"
 	"isthmus.dev/isthmus/internal/retry"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // rootWriter writes to one cluster. One goroutine writes; those that read tell it which namespaces
@@ -30,7 +31,7 @@ type rootWriter struct {
 	id           federation.ClusterID
 	cluster      *listwatch.Cluster
 	mayOverwrite bool
-	wake         chan struct{}
+	wake         wake.Signal
 	spaces       *listwatch.Mirror[listwatch.Namespace]
 	maps         *listwatch.Mirror[found]
 
@@ -56,7 +57,7 @@ func (f *rootWriter) touch(namespaces ...string) {
 		f.dirty[name] = true
 	}
 	f.mu.Unlock()
-	f.signal()
+	f.wake.Notify()
 }
 
 // namespaces are those of the cluster.
@@ -71,13 +72,6 @@ func (f *rootWriter) namespaces() (names []string) {
 func (f *rootWriter) following(err error) {
 	if err != nil {
 		f.log.Debug("ConfigMaps with the roots of the mesh may be out of date", slog.Any("err", err))
-	}
-}
-
-func (f *rootWriter) signal() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
 	}
 }
 

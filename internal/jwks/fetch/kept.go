@@ -13,6 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/internal/jwks"
 	"isthmus.dev/isthmus/internal/recordfile"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // mostAge is how long ago the issuer must have given keys that a hub uses again after a start.
@@ -24,7 +25,7 @@ const keptBucket = "sets"
 type kept struct {
 	file   recordfile.File // without a path: nothing is kept
 	logger *slog.Logger
-	wake   chan struct{}
+	wake   wake.Signal
 
 	mu      sync.Mutex
 	sets    map[federation.KeySource]keptSet // what the file should have
@@ -42,7 +43,7 @@ type keptHeader struct{ recordfile.Stamp }
 
 func newKept(dir string, logger *slog.Logger) *kept {
 	k := &kept{
-		logger: logger, wake: make(chan struct{}, 1), sets: map[federation.KeySource]keptSet{}, changed: map[federation.KeySource]bool{},
+		logger: logger, wake: wake.New(), sets: map[federation.KeySource]keptSet{}, changed: map[federation.KeySource]bool{},
 	}
 	if dir == "" {
 		return k
@@ -126,10 +127,7 @@ func (k *kept) change(from federation.KeySource, set *keptSet) {
 	}
 	k.changed[from] = true
 	k.mu.Unlock()
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
+	k.wake.Notify()
 }
 
 // secret reports whether a set has keys that can also sign, or cannot be read.

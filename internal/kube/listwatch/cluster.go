@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"isthmus.dev/isthmus/internal/kube/clients"
+	"isthmus.dev/isthmus/internal/wake"
 )
 
 // ClusterOptions say what is known of a cluster. Zero values have the defaults named here.
@@ -36,7 +37,7 @@ type Cluster struct {
 	dynamic dynamic.Interface
 	every   time.Duration
 	log     *slog.Logger
-	wake    chan struct{}
+	wake    wake.Signal
 
 	mu      sync.Mutex
 	uid     string // of kube-system; empty until the first proof
@@ -63,7 +64,7 @@ var errNotYet = errors.New("not connected yet")
 func NewCluster(client clients.Interface, o ClusterOptions) *Cluster {
 	return &Cluster{
 		client: client, dynamic: o.Dynamic, every: cmp.Or(o.Probe, 5*time.Second), log: cmp.Or(o.Logger, slog.Default()),
-		uid: o.UID, epoch: 1, wake: make(chan struct{}, 1),
+		uid: o.UID, epoch: 1, wake: wake.New(),
 		trouble: errNotYet, lost: make(chan struct{}), changed: make(chan struct{}),
 	}
 }
@@ -156,10 +157,7 @@ func (c *Cluster) enter(ctx context.Context, closed func(why error)) (permit, er
 
 // ask makes the next round of the probe begin without delay.
 func (c *Cluster) ask() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.wake.Notify()
 }
 
 // prove blocks until a probe that began after the call has ended, and returns
