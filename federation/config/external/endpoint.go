@@ -101,8 +101,9 @@ func (r *Reading) readEndpoint(in *networking.WorkloadEntry, field string, n *ob
 		return federation.Endpoint{}, false
 	}
 	return federation.Endpoint{
-		Address: address, Ports: r.endpointPorts(in, field, n), Network: network(in, in.GetLabels()), Locality: federation.ParseLocality(in.GetLocality()),
-		Weight: in.GetWeight(), Health: federation.Healthy, Labels: in.GetLabels(),
+		Address: address, Ports: r.endpointPorts(in, field, n), Network: network(in, in.GetLabels()),
+		Locality: federation.ParseLocality(in.GetLocality()),
+		Weight:   in.GetWeight(), Health: federation.Healthy, Labels: in.GetLabels(),
 		ServiceAccount: account(in, r.key.Namespace), TLSMode: tlsMode(in, in.GetLabels()),
 	}, true
 }

@@ -96,4 +96,3 @@ func refusals(name string, d manifest.Document, all []schema.Problem) []config.P
 	}
 	return problems
 }
-
