@@ -43,11 +43,11 @@ type rank struct {
 	headers, queries int
 }
 
-// Classes of paths, the first of which comes first.
+// Classes of paths, the first of which comes first, as in Istio.
 const (
 	exactPath = iota
-	regexPath
 	prefixPath
+	regexPath
 )
 
 func (a item) compare(b item) int {
