@@ -37,12 +37,14 @@ func NewRoutedHTTP(v *facet.View, statPrefix, routes string, port uint16) *hcmv3
 	return m
 }
 
-// NewInlineHTTP sends every request to one cluster.
+// NewInlineHTTP sends every request to one cluster of the workload itself. As with Istio's sidecars, a request whose
+// connection the workload closed before the request was sent goes over another connection (G121).
 func NewInlineHTTP(v *facet.View, statPrefix, cluster string) *hcmv3.HttpConnectionManager {
-	m := newHTTP(v, statPrefix)
+	m, route := newHTTP(v, statPrefix), resource.ForwardTo(cluster)
+	route.GetRoute().RetryPolicy = &routev3.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(2)}
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 		Name:             statPrefix,
-		VirtualHosts:     []*routev3.VirtualHost{resource.Everything(statPrefix, resource.ForwardTo(cluster))},
+		VirtualHosts:     []*routev3.VirtualHost{resource.Everything(statPrefix, route)},
 		ValidateClusters: wrapperspb.Bool(false),
 	}}
 	return m
