@@ -18,6 +18,7 @@ import (
 
 var (
 	typedQuery  = regexp.MustCompile(`isthmus query '([^']+)'`)
+	triedQuery  = regexp.MustCompile(`(?m)^Try: +(\{ \w.*\})$`) // what a program prints
 	curlBody    = regexp.MustCompile(`-d '(\{.*\})'`)
 	inlineQuery = regexp.MustCompile(`^\{ \w.*\} \}$`)
 )
@@ -43,6 +44,9 @@ func queries(t *testing.T, page string) []string {
 			found = append(found, m[1])
 		}
 	}
+	for _, m := range triedQuery.FindAllStringSubmatch(page, -1) {
+		found = append(found, m[1])
+	}
 	for _, span := range spans(prose) {
 		if inlineQuery.MatchString(span) {
 			found = append(found, span)
@@ -64,14 +68,39 @@ func TestQueriesFitTheSchema(t *testing.T) {
 	for name, page := range pages {
 		for _, query := range queries(t, page) {
 			seen++
-			if _, errs := gqlparser.LoadQueryWithRules(schema, query, rules.NewDefaultRules()); len(errs) > 0 {
+			document, errs := gqlparser.LoadQueryWithRules(schema, query, rules.NewDefaultRules())
+			if len(errs) > 0 {
 				t.Errorf("%s: %v in %s", name, errs, query)
+				continue
+			}
+			for _, operation := range document.Operations {
+				for _, field := range deprecated(operation.SelectionSet) {
+					t.Errorf("%s: %s is deprecated, in %s", name, field, query)
+				}
 			}
 		}
 	}
 	if seen < 12 {
 		t.Errorf("only %d queries were seen", seen)
 	}
+}
+
+// deprecated are the selected fields, and those below them, that new clients should not use.
+func deprecated(of gqlast.SelectionSet) (names []string) {
+	for _, selected := range of {
+		switch s := selected.(type) {
+		case *gqlast.Field:
+			if s.Definition != nil && s.Definition.Directives.ForName("deprecated") != nil {
+				names = append(names, s.Name)
+			}
+			names = append(names, deprecated(s.SelectionSet)...)
+		case *gqlast.InlineFragment:
+			names = append(names, deprecated(s.SelectionSet)...)
+		case *gqlast.FragmentSpread:
+			names = append(names, deprecated(s.Definition.SelectionSet)...)
+		}
+	}
+	return names
 }
 
 // TestAnswersAreReal asks a hub with the sample every query that an answer

@@ -74,19 +74,19 @@ func (h *Hub) GatewayStates(observer string) (map[string]string, error) {
 			Nodes []struct {
 				Gateways []struct {
 					Address string
-					Health  []struct{ Observer, State string }
+					Health  []struct{ ObserverNetworkID, State string }
 				}
 			}
 		}
 	}
-	if err := h.Query(`{ networks(first: 500) { nodes { gateways { address health { observer state } } } } }`, nil, &a); err != nil {
+	if err := h.Query(`{ networks(first: 500) { nodes { gateways { address health { observerNetworkID state } } } } }`, nil, &a); err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
 	for _, n := range a.Networks.Nodes {
 		for _, g := range n.Gateways {
 			for _, of := range g.Health {
-				if of.Observer == observer {
+				if of.ObserverNetworkID == observer {
 					all[g.Address] = of.State
 				}
 			}
