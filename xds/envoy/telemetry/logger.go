@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,7 +14,9 @@ import (
 	alsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
 	otlpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
 	streamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	withoutqueryv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/formatter/req_without_query/v3"
 	otlp "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	mesh "istio.io/api/mesh/v1alpha1"
@@ -180,16 +181,17 @@ func toFile(p *mesh.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider, exp
 		format.Format = &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: labels}
 	default:
 		text = orDefault(text, defaultFormat)
+		if err := checkLog(text); err != nil {
+			return logger{}, fmt.Errorf("logFormat.text: %w", err)
+		}
 		if !strings.HasSuffix(text, "\n") {
 			text += "\n"
-		}
-		if err := CheckFormat(text); err != nil {
-			return logger{}, fmt.Errorf("logFormat.text: %w", err)
 		}
 		format.Format = &corev3.SubstitutionFormatString_TextFormatSource{
 			TextFormatSource: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}},
 		}
 	}
+	format.Formatters = formatters(format.GetTextFormatSource().GetInlineString(), protojson.Format(format.GetJsonFormat()))
 	l := entryAt(orDefault(p.GetPath(), standardOutput), format, expression)
 	return logger{http: l, tcp: l}, nil
 }
@@ -201,7 +203,7 @@ func toOTLP(v *facet.View, p *mesh.MeshConfig_ExtensionProvider_EnvoyOpenTelemet
 		return logger{}, err
 	}
 	text := strings.TrimSuffix(orDefault(p.GetLogFormat().GetText(), defaultFormat), "\n")
-	if err := CheckFormat(text); err != nil {
+	if err := checkLog(text); err != nil {
 		return logger{}, fmt.Errorf("logFormat.text: %w", err)
 	}
 	config := &otlpv3.OpenTelemetryAccessLogConfig{CommonConfig: common, DisableBuiltinLabels: true, Body: otlpText(text)}
@@ -216,6 +218,7 @@ func toOTLP(v *facet.View, p *mesh.MeshConfig_ExtensionProvider_EnvoyOpenTelemet
 			config.Attributes.Values = append(config.Attributes.GetValues(), &otlp.KeyValue{Key: name, Value: value})
 		}
 	}
+	config.Formatters = formatters(text, protojson.Format(labels))
 	l := entry("envoy.access_loggers.open_telemetry", config, expression)
 	return logger{http: l, tcp: l}, nil
 }
@@ -246,7 +249,7 @@ func entryAt(path string, format *corev3.SubstitutionFormatString, expression st
 func checkLabels(at string, value *structpb.Value) error {
 	switch v := value.GetKind().(type) {
 	case *structpb.Value_StringValue:
-		if err := CheckFormat(v.StringValue); err != nil {
+		if err := checkLog(v.StringValue); err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
 	case *structpb.Value_StructValue:
@@ -265,34 +268,21 @@ func checkLabels(at string, value *structpb.Value) error {
 	return nil
 }
 
-// Envoy refuses a listener whose format it cannot read, so that only known operators pass.
-var (
-	plainOperators = strings.Join([]string{
-		"START_TIME", "PROTOCOL", "UPSTREAM_PROTOCOL", "RESPONSE_CODE", "RESPONSE_FLAGS", "RESPONSE_FLAGS_LONG", "RESPONSE_CODE_DETAILS",
-		"CONNECTION_TERMINATION_DETAILS",
-		"UPSTREAM_TRANSPORT_FAILURE_REASON", "DOWNSTREAM_TRANSPORT_FAILURE_REASON", "BYTES_RECEIVED", "BYTES_SENT",
-		"REQUEST_HEADERS_BYTES", "RESPONSE_HEADERS_BYTES",
-		"DURATION", "REQUEST_DURATION", "REQUEST_TX_DURATION", "RESPONSE_DURATION", "RESPONSE_TX_DURATION", "UPSTREAM_HOST", "UPSTREAM_CLUSTER",
-		"UPSTREAM_CLUSTER_RAW", "UPSTREAM_LOCAL_ADDRESS",
-		"UPSTREAM_REMOTE_ADDRESS", "UPSTREAM_REQUEST_ATTEMPT_COUNT", "UPSTREAM_TLS_VERSION", "UPSTREAM_TLS_CIPHER",
-		"UPSTREAM_PEER_SUBJECT", "UPSTREAM_PEER_URI_SAN",
-		"DOWNSTREAM_LOCAL_ADDRESS", "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_LOCAL_PORT", "DOWNSTREAM_REMOTE_ADDRESS",
-		"DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_REMOTE_PORT",
-		"DOWNSTREAM_DIRECT_REMOTE_ADDRESS", "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_PEER_SUBJECT", "DOWNSTREAM_PEER_URI_SAN",
-		"DOWNSTREAM_LOCAL_URI_SAN",
-		"DOWNSTREAM_TLS_VERSION", "DOWNSTREAM_TLS_CIPHER", "DOWNSTREAM_TLS_SESSION_ID", "REQUESTED_SERVER_NAME", "ROUTE_NAME",
-		"VIRTUAL_CLUSTER_NAME", "FILTER_CHAIN_NAME", "CONNECTION_ID", "HOSTNAME", "STREAM_ID", "TRACE_ID",
-		"LOCAL_REPLY_BODY", "GRPC_STATUS", "GRPC_STATUS_NUMBER", "ACCESS_LOG_TYPE",
-	}, "|")
-	formats = regexp.MustCompile(`^(?:[^%]|%%|%(?:` + plainOperators + `)%` +
-		`|%(?:REQ|RESP|TRAILER)\([A-Za-z0-9:_-]+(?:\?[A-Za-z0-9:_-]+)?\)(?::[0-9]{1,6})?%` +
-		`|%DYNAMIC_METADATA\([A-Za-z0-9._-]+(?::[A-Za-z0-9._-]+)*\)(?::[0-9]{1,6})?%|%(?:CLUSTER_METADATA|ENVIRONMENT)\([A-Za-z0-9._-]+(?::[A-Za-z0-9._-]+)*\)%)*$`)
-)
+// CheckFormat reports a format that Envoy would refuse.
+func CheckFormat(text string) error { return resource.CheckFormat(text, CheckExpression) }
 
-// CheckFormat reports an operator that proxies do not know.
-func CheckFormat(text string) error {
-	if !formats.MatchString(text) {
-		return errors.New("it has an operator that is not supported, or a % that is not one; write %% for a percent sign")
+// Envoy has this operator in logs only, where they name the extension.
+const withoutQuery = "%REQ_WITHOUT_QUERY("
+
+// checkLog reports the format of a log that Envoy would refuse.
+func checkLog(text string) error { return CheckFormat(strings.ReplaceAll(text, withoutQuery, "%REQ(")) }
+
+// formatters are the extensions that the operators of the formats need.
+func formatters(formats ...string) []*corev3.TypedExtensionConfig {
+	if !slices.ContainsFunc(formats, func(f string) bool { return strings.Contains(f, withoutQuery) }) {
+		return nil
 	}
-	return nil
+	return []*corev3.TypedExtensionConfig{{
+		Name: "envoy.formatter.req_without_query", TypedConfig: resource.Any(&withoutqueryv3.ReqWithoutQuery{}),
+	}}
 }

@@ -1,14 +1,16 @@
 package virtualservice
 
 import (
+	"errors"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1"
+
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // SetRouteHeaders adds to what the route does with headers.
@@ -68,20 +70,13 @@ func HostHeader(in *networking.Headers) string {
 	return ""
 }
 
-// The commands that are allowed in a header's value; Envoy rejects all
-// routes of a port because of one that it does not know.
-var formatCommands = regexp.MustCompile(`^(?:[^%]|%%|%(?:REQ|RESP)\([A-Za-z0-9:_-]+(?:\?[A-Za-z0-9:_-]+)?\)%|%(?:` + strings.Join([]string{
-	"PROTOCOL", "RESPONSE_FLAGS", "RESPONSE_CODE_DETAILS", "ROUTE_NAME", "UPSTREAM_CLUSTER", "UPSTREAM_HOST", "HOSTNAME", "START_TIME",
-	"DOWNSTREAM_REMOTE_ADDRESS", "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_DIRECT_REMOTE_ADDRESS",
-	"DOWNSTREAM_LOCAL_ADDRESS", "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT", "DOWNSTREAM_LOCAL_PORT", "UPSTREAM_REMOTE_ADDRESS",
-	"DOWNSTREAM_PEER_URI_SAN", "DOWNSTREAM_LOCAL_URI_SAN", "DOWNSTREAM_PEER_SUBJECT", "REQUESTED_SERVER_NAME",
-}, "|") + `)%)*$`)
-
 // HeaderFormat is the value with the commands of Envoy that it holds; one that
 // holds others is meant as it is written.
 func HeaderFormat(value string) string {
-	if formatCommands.MatchString(value) {
-		return value
+	if resource.CheckFormat(value, noExpression) != nil {
+		return strings.ReplaceAll(value, "%", "%%")
 	}
-	return strings.ReplaceAll(value, "%", "%%")
+	return value
 }
+
+func noExpression(string) error { return errors.New("it is not supported in headers") }
