@@ -48,6 +48,11 @@ func (p *listenPort) policiesFor(s *Server) *authorization.Policies {
 	return p.policies
 }
 
+// translatesWeb reports whether requests of gRPC-Web become those of gRPC: all plaintext servers of a port have the same filters.
+func (p *listenPort) translatesWeb() bool {
+	return p.protocol == gateway.ServesHTTP && slices.ContainsFunc(p.servers, func(s *Server) bool { return gateway.TranslatesWeb(s.spec) })
+}
+
 // ports finds what the facet's proxies are to listen at. Gateways of any
 // namespace select them, as Istio's do.
 func ports(v *facet.View) []*listenPort {

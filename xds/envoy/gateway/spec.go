@@ -48,6 +48,11 @@ func ServerProtocolOf(s *networking.Server) (how ServerProtocol, why string) {
 	}
 }
 
+// TranslatesWeb reports whether the server translates gRPC-Web to gRPC.
+func TranslatesWeb(s *networking.Server) bool {
+	return strings.EqualFold(s.GetPort().GetProtocol(), "GRPC-WEB")
+}
+
 // Bind is the address of the server; any IPv4 address where it names none.
 func Bind(s *networking.Server) (netip.Addr, error) {
 	if s.GetBind() == "" {

@@ -8,6 +8,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	grpcwebv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -35,6 +36,12 @@ func NewRoutedHTTP(v *facet.View, statPrefix, routes string, port uint16) *hcmv3
 	)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}}
 	return m
+}
+
+// TranslateWeb has gRPC-Web requests go on as gRPC, and their responses come back as gRPC-Web. Other requests stay as they are.
+// It comes before faults, as in Istio; policies, which are added later, see what the client sent.
+func TranslateWeb(m *hcmv3.HttpConnectionManager) {
+	m.HttpFilters = append([]*hcmv3.HttpFilter{resource.InHTTP(resource.GRPCWebFilter, &grpcwebv3.GrpcWeb{})}, m.HttpFilters...)
 }
 
 // NewInlineHTTP sends every request to one cluster of the workload itself. As with Istio's sidecars, a request whose

@@ -51,7 +51,7 @@ func Bound(v *facet.View, name string) *listenerv3.Listener {
 	}
 	own := e.view(v)
 	if e.requests(v) {
-		l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(own, "outbound_"+name, name, e.number)}}}
+		l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{routed(own, "outbound_"+name, name, e.number, e.web(own))}}}
 	} else {
 		withConnections(own, l, e.connections(own))
 	}

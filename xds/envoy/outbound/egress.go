@@ -147,6 +147,19 @@ func (e egress) requests(v *facet.View) bool {
 	return false
 }
 
+// web reports whether the listener translates gRPC-Web.
+func (e egress) web(v *facet.View) bool {
+	if name := e.spec.GetPort().GetProtocol(); name != "" {
+		return federation.ParseProtocol(name) == federation.GRPCWeb
+	}
+	for p := range e.served(v) {
+		if p.Port.Protocol == federation.GRPCWeb {
+			return true
+		}
+	}
+	return false
+}
+
 // served are the ports to which the listener may lead, in the order of hostnames: those of its number, or the lowest
 // one of each host if it has none. Who dials the listener cannot say which instance of a service they want.
 func (e egress) served(v *facet.View) iter.Seq[service.ServedPort] {

@@ -76,7 +76,26 @@ func portFilter(v *facet.View, number uint16) *listenerv3.Filter {
 	if !service.SpeaksHTTP(v, number) {
 		return nil
 	}
-	return listener.RoutedHTTP(v, "outbound_"+strconv.Itoa(int(number)), strconv.Itoa(int(number)), number)
+	routes := strconv.Itoa(int(number))
+	return routed(v, "outbound_"+routes, routes, number, hasWeb(v, number))
+}
+
+// routed is the filter for the requests of a port, by the routes.
+func routed(v *facet.View, statPrefix, routes string, number uint16, web bool) *listenerv3.Filter {
+	m := listener.NewRoutedHTTP(v, statPrefix, routes, number)
+	if web {
+		listener.TranslateWeb(m)
+	}
+	return resource.Filter(resource.HTTPFilter, m)
+}
+
+// hasWeb reports whether any service on the port speaks gRPC-Web. The services of a port have one filter for all requests, and it
+// leaves other requests as they are.
+func hasWeb(v *facet.View, number uint16) bool {
+	return len(v.Reader.SelectOnPort(number, func(s *federation.Service) bool {
+		p, ok := service.TCPPort(s, number)
+		return ok && p.Protocol == federation.GRPCWeb && v.Sees(s) && v.Exposes(s, number)
+	})) > 0
 }
 
 // ownerAt is the service that owns the port of a VIP, where it is the facet's:

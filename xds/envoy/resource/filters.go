@@ -24,6 +24,7 @@ const (
 	RouterFilter      = "envoy.filters.http.router"
 	FaultFilter       = "envoy.filters.http.fault"
 	CORSFilter        = "envoy.filters.http.cors"
+	GRPCWebFilter     = "envoy.filters.http.grpc_web"
 	originalDstFilter = "envoy.filters.listener.original_dst"
 	TLSInspector      = "envoy.filters.listener.tls_inspector"
 	proxyProtocol     = "envoy.filters.listener.proxy_protocol"
