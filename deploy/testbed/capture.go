@@ -39,6 +39,24 @@ func (n *Namespace) Capture(uid int) {
 	n.exec(strings.Join(rules, "\n")+"\n", nil, "iptables-restore")
 }
 
+// CaptureTransparent hands inbound TCP connections of the namespace to port 15006 with the addresses of their ends, as
+// Istio's TPROXY mode does. The proxy marks its own with 1337, so that they and their answers stay in the namespace.
+// IPv4 only.
+func (n *Namespace) CaptureTransparent() {
+	n.t.Helper()
+	rules := []string{
+		"*mangle",
+		"-A PREROUTING -p tcp -m mark --mark 1337 -j CONNMARK --save-mark",
+		"-A OUTPUT -p tcp -m connmark --mark 1337 -j CONNMARK --restore-mark",
+		"-A PREROUTING -i lo -j RETURN",
+		"-A PREROUTING -p tcp ! -d 127.0.0.1/32 -j TPROXY --on-port 15006 --tproxy-mark 1337",
+		"COMMIT",
+	}
+	n.exec(strings.Join(rules, "\n")+"\n", nil, "iptables-restore")
+	n.Exec("ip", "rule", "add", "fwmark", "1337", "lookup", "133")
+	n.Exec("ip", "route", "add", "local", "default", "dev", "lo", "table", "133")
+}
+
 // CaptureDNS sends the DNS requests of the namespace over UDP to port 15053 of
 // its loopback, except those of the user uid.
 func (n *Namespace) CaptureDNS(uid int) {

@@ -26,6 +26,7 @@ type EnvoyOptions struct {
 	Config    []byte            // The bootstrap, in YAML or JSON; the testbed adds the admin address.
 	Files     map[string][]byte // Written to the folder of the Envoy before it starts.
 	Namespace *Namespace        // Nil is the network of the test.
+	NetAdmin  bool              // It may open transparent sockets.
 	UID       int               // Default 1337 for root, else the user of the test.
 	Admin     netip.AddrPort    // Default a unix socket that the test reaches whatever the namespace.
 	Args      []string          // Such as --service-node and --service-cluster.
@@ -72,7 +73,7 @@ func StartEnvoy(t testing.TB, options EnvoyOptions) *Envoy {
 	}
 	e.Process = StartProgram(t, ProgramOptions{
 		Name: options.Name, Path: program, Args: append(args, options.Args...), Dir: e.Dir,
-		Namespace: options.Namespace, UID: options.UID, Ready: probe(e.client, e.admin+"/server_info"),
+		Namespace: options.Namespace, UID: options.UID, NetAdmin: options.NetAdmin, Ready: probe(e.client, e.admin+"/server_info"),
 	})
 	return e
 }

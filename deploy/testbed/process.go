@@ -19,6 +19,8 @@ import (
 const (
 	readyLimit = 3 * time.Minute // several start beside each other
 	stopLimit  = 15 * time.Second
+
+	capNetAdmin = 12 // CAP_NET_ADMIN of Linux
 )
 
 // ProgramOptions say how a program is run.
@@ -30,6 +32,7 @@ type ProgramOptions struct {
 	Dir       string     // The working directory; empty is that of the test.
 	Namespace *Namespace // Nil is the network of the test.
 	UID       int        // User and group to run as; 0 is that of the test. Others need root.
+	NetAdmin  bool       // With a UID: it keeps the right to open transparent sockets.
 	// Ready returns nil once the program serves. Nil waits for nothing.
 	Ready func(context.Context) error
 }
@@ -155,6 +158,9 @@ func (p *Process) command(program *os.File) *exec.Cmd {
 	}
 	if uid := uint32(p.options.UID); uid != 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
+		if p.options.NetAdmin {
+			cmd.SysProcAttr.AmbientCaps = []uintptr{capNetAdmin}
+		}
 	}
 	return cmd
 }

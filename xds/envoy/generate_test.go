@@ -124,7 +124,7 @@ func drawNode(t *rapid.T) envoy.Node {
 		"WORKLOAD_IDENTITY_SOCKET_FILE": rapid.SampledFrom([]string{"", "./socket"}).Draw(t, "agent"),
 		"PROXY_CONFIG":                  map[string]any{"discoveryAddress": rapid.SampledFrom([]string{"", "hub:15012"}).Draw(t, "older agent")},
 		"ROUTER_MODE":                   rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
-		"INTERCEPTION_MODE":             rapid.SampledFrom([]string{"", "", "NONE"}).Draw(t, "interception"),
+		"INTERCEPTION_MODE":             rapid.SampledFrom([]string{"", "", "NONE", "TPROXY"}).Draw(t, "interception"),
 		"LABELS":                        map[string]any{"istio": "ingress"},
 		"INSTANCE_IPS":                  rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a"}).Draw(t, "addresses"),
 		"HTTP_PROXY_PORT":               rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),

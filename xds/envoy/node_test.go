@@ -129,6 +129,8 @@ func TestMetadataInOtherForms(t *testing.T) {
 			func(n envoy.Node) bool { return n.Cluster == "" && n.Labels == nil },
 		},
 		"no interception":         {map[string]any{"INTERCEPTION_MODE": "NONE"}, func(n envoy.Node) bool { return !n.Capture }},
+		"TPROXY":                  {map[string]any{"INTERCEPTION_MODE": "TPROXY"}, func(n envoy.Node) bool { return n.Capture && n.Transparent }},
+		"REDIRECT":                {map[string]any{"INTERCEPTION_MODE": "REDIRECT"}, func(n envoy.Node) bool { return n.Capture && !n.Transparent }},
 		"namespace by the domain": {nil, func(n envoy.Node) bool { return n.Namespace == "ns" }},
 	} {
 		if n := parse(t, "sidecar~10.0.0.1~app~ns.svc.cluster.local", c.metadata); !c.check(n) {

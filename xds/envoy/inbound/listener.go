@@ -7,6 +7,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/xds/envoy/facet"
@@ -73,6 +74,12 @@ func (s server) captured() *listenerv3.Listener {
 	s.view.Reasons = append(s.view.Reasons, s.vain...)
 	l := listener.New(resource.VirtualInbound, listener.AnyIPv4, resource.InboundPort)
 	l.ListenerFilters = []*listenerv3.ListenerFilter{resource.OriginalDestinationFilter()}
+	if s.view.Facet.Transparent {
+		// The kernel gives TPROXY's connections to transparent sockets only. The workload sees the caller's address,
+		// which wins over 127.0.0.6, and by the mark the capture rules know the proxy's own connections.
+		l.Transparent = wrapperspb.Bool(true)
+		l.ListenerFilters = append(l.ListenerFilters, resource.OriginalSourceFilter())
+	}
 	l.FilterChains = []*listenerv3.FilterChain{listener.ChainForPort(resource.InboundPort, resource.TCPProxy(resource.BlackHoleCluster))}
 	mutual := s.appendMutual(s.mutual(), s.modes.All, end{offers: transport.MeshProtocols()})
 	s.complete(l, mutual)

@@ -43,7 +43,9 @@ type Facet struct {
 	EgressProxy string                  // the cluster to which connections to unknown hosts go; empty: where the caller wanted
 	// Uncaptured: connections are not redirected to the proxies.
 	Uncaptured bool
-	extras     extrasRef
+	// Transparent: inbound connections come to the proxies with the addresses of their ends (TPROXY).
+	Transparent bool
+	extras      extrasRef
 }
 
 func (f Facet) String() string {
@@ -91,7 +93,8 @@ func (f Facet) flags() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) &&
 			yield("stats", f.Stats) && yield("delimited", f.Delimited) && yield("sni-dnat", f.SNIDNAT) &&
-			yield("automatic", f.Automatic) && yield("balanced", f.Balanced) && yield("uncaptured", f.Uncaptured)
+			yield("automatic", f.Automatic) && yield("balanced", f.Balanced) && yield("uncaptured", f.Uncaptured) &&
+			yield("transparent", f.Transparent)
 	}
 }
 

@@ -47,6 +47,7 @@ type Node struct {
 	DNSCapture     bool
 	AgentNames     bool   // Istio's agent beside it answers captured DNS requests, not a listener
 	Capture        bool   // the workload's connections are redirected to the proxy
+	Transparent    bool   // they come to it with the addresses of their ends (TPROXY)
 	Identity       bool   // it has an identity of the mesh and its trust bundle
 	Agent          bool   // these come from Istio's agent beside it, not from the hub
 	Stats          bool   // it has Istio's filters for metrics and for the exchange of metadata

@@ -129,8 +129,15 @@ func (p *nodeParser) readMetadata() {
 	p.node.Group = p.text("AUTO_REGISTER_GROUP")
 	p.node.Entry = p.text("WORKLOAD_ENTRY")
 	p.node.Probed = p.fields("PROXY_CONFIG")["readinessProbe"].GetStructValue() != nil
-	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(p.text("INTERCEPTION_MODE"), "NONE")
+	p.readInterception()
 	p.readAddresses()
+}
+
+// readInterception reads how connections come to the proxy. As in Istio every other text means a redirection.
+func (p *nodeParser) readInterception() {
+	mode := p.text("INTERCEPTION_MODE")
+	p.node.Capture = p.node.Type == Sidecar && !strings.EqualFold(mode, "NONE")
+	p.node.Transparent = p.node.Capture && strings.EqualFold(mode, "TPROXY")
 }
 
 // fields reads a metadata value that has fields.
@@ -318,6 +325,7 @@ func (p *nodeParser) readEnvoyFields(n *corev3.Node) {
 func (p *nodeParser) readGRPC() {
 	if strings.HasPrefix(p.node.UserAgent, "gRPC") || strings.EqualFold(p.text("GENERATOR"), "grpc") {
 		p.node.GRPC, p.node.Capture, p.node.HTTPProxyPort = true, false, 0
+		p.node.Transparent = false
 		p.node.Identity, p.node.Agent, p.node.AgentNames = false, false, false
 		p.node.Stats, p.node.Delimited = false, false
 	}

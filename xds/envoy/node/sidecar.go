@@ -24,7 +24,12 @@ func inboundOf(o *federation.Object) string {
 // there are the listeners of a Sidecar alone.
 var inboundFacets = facets{
 	resource.ListenerType: func(all []Facet, n Node, c effectiveConfig) []Facet {
-		return n.appendInbound(all, c, n.Type == Sidecar)
+		before := len(all)
+		all = n.appendInbound(all, c, n.Type == Sidecar)
+		for i := range all[before:] {
+			all[before+i].Transparent = n.Transparent // clusters are the same in both modes
+		}
+		return all
 	},
 	resource.ClusterType: func(all []Facet, n Node, c effectiveConfig) []Facet {
 		return n.appendInbound(all, c, c.inbound != "" || n.Stats && n.Type == Sidecar)
@@ -57,7 +62,7 @@ func captureFacets(all []Facet, n Node, c effectiveConfig) []Facet {
 		return all
 	}
 	f := Facet{
-		Scope: ScopeCapture, IPv6: n.hasIPv6(), Outbound: c.outbound, EgressProxy: c.egressProxy.cluster,
+		Scope: ScopeCapture, IPv6: n.hasIPv6(), Transparent: n.Transparent, Outbound: c.outbound, EgressProxy: c.egressProxy.cluster,
 		extras: Extras{Sidecar: cmp.Or(c.bound, c.egressProxy.lost)}.ref(),
 	}
 	if c.bound != "" {

@@ -18,6 +18,7 @@ type Variant struct {
 	DNSCapture     bool
 	AgentNames     bool
 	Capture        bool
+	Transparent    bool
 	Identity       bool
 	Agent          bool
 	Stats          bool
@@ -37,7 +38,7 @@ func (v View) Variant() Variant {
 	n := v.node
 	said := Variant{
 		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort,
-		DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture,
+		DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture, Transparent: n.Transparent,
 		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, Delimited: n.Delimited, GRPC: n.GRPC, IPv6: n.hasIPv6(),
 		Settings: n.Settings, Patches: v.config.patches.claimed,
 	}

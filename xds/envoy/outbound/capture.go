@@ -20,6 +20,9 @@ func Capture(v *facet.View, name string) *listenerv3.Listener {
 	}
 	l := listener.New(resource.VirtualOutbound, listener.AnyIPv4, resource.OutboundPort)
 	l.UseOriginalDst = wrapperspb.Bool(true)
+	if v.Facet.Transparent {
+		l.Transparent = wrapperspb.Bool(true)
+	}
 	l.FilterChains = []*listenerv3.FilterChain{
 		listener.ChainForPort(resource.OutboundPort, resource.TCPProxy(resource.BlackHoleCluster)),
 		{Filters: []*listenerv3.Filter{listener.PassOn(v)}},

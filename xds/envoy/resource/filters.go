@@ -6,6 +6,7 @@ import (
 	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
 	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	originalsrcv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_src/v3"
 	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -26,6 +27,7 @@ const (
 	CORSFilter        = "envoy.filters.http.cors"
 	GRPCWebFilter     = "envoy.filters.http.grpc_web"
 	originalDstFilter = "envoy.filters.listener.original_dst"
+	originalSrcFilter = "envoy.filters.listener.original_src"
 	TLSInspector      = "envoy.filters.listener.tls_inspector"
 	proxyProtocol     = "envoy.filters.listener.proxy_protocol"
 	httpInspector     = "envoy.filters.listener.http_inspector"
@@ -98,6 +100,16 @@ func OriginalDestinationFilter() *listenerv3.ListenerFilter {
 		TypedConfig: Any(&originaldstv3.OriginalDst{}),
 	}}
 }
+
+// OriginalSourceFilter has upstream connections come from the address of the caller, marked as the proxy's.
+func OriginalSourceFilter() *listenerv3.ListenerFilter {
+	return &listenerv3.ListenerFilter{Name: originalSrcFilter, ConfigType: &listenerv3.ListenerFilter_TypedConfig{
+		TypedConfig: Any(&originalsrcv3.OriginalSrc{Mark: captureMark}),
+	}}
+}
+
+// captureMark is the mark by which Istio's capture rules know connections of the proxy.
+const captureMark = 1337
 
 // TLSInspectorFilter finds the server name and the protocols that a ClientHello
 // asks for.
