@@ -214,7 +214,7 @@ func istiosOfChain(t *testing.T, chain *listenerv3.FilterChain) (kind string, fi
 
 func appendIstios(t *testing.T, filters []string, name string, config *anypb.Any) []string {
 	t.Helper()
-	if name != "istio.stats" && name != "istio.metadata_exchange" {
+	if name != "istio.stats" && name != "istio.metadata_exchange" && name != "envoy.filters.http.grpc_stats" {
 		return filters
 	}
 	m, err := config.UnmarshalNew()

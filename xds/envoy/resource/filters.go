@@ -26,6 +26,7 @@ const (
 	FaultFilter       = "envoy.filters.http.fault"
 	CORSFilter        = "envoy.filters.http.cors"
 	GRPCWebFilter     = "envoy.filters.http.grpc_web"
+	GRPCStatsFilter   = "envoy.filters.http.grpc_stats"
 	originalDstFilter = "envoy.filters.listener.original_dst"
 	originalSrcFilter = "envoy.filters.listener.original_src"
 	TLSInspector      = "envoy.filters.listener.tls_inspector"

@@ -5,8 +5,10 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	grpcstatsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_stats/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"isthmus.dev/isthmus/xds/envoy/facet"
 	"isthmus.dev/isthmus/xds/envoy/node"
@@ -65,14 +67,23 @@ func (s stats) chain(chain *listenerv3.FilterChain, last *listenerv3.Filter) {
 	}
 }
 
-// requests adds the filters for requests: peers are known before policies decide, and requests are counted after all
-// other filters, before they are routed.
+// countedMessages has Istio's filter know how many messages of gRPC a request and its response have (G123). Envoy has no
+// statistics of its own for each method.
+var countedMessages = &grpcstatsv3.FilterConfig{
+	EmitFilterState:        true,
+	PerMethodStatSpecifier: &grpcstatsv3.FilterConfig_StatsForAllMethods{StatsForAllMethods: wrapperspb.Bool(false)},
+}
+
+// requests adds the filters for requests: peers are known before policies decide, messages of gRPC are counted as the
+// service has them, and requests are counted after all other filters, before they are routed.
 func (s stats) requests(m *hcmv3.HttpConnectionManager) {
 	filter := func(name string, config *anypb.Any) *hcmv3.HttpFilter {
 		return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: config}}
 	}
 	filters := append([]*hcmv3.HttpFilter{filter(resource.ExchangeFilter, resource.RequestPeers(s.inbound))}, m.GetHttpFilters()...)
 	if s.counts != nil {
+		web := slices.IndexFunc(filters, func(f *hcmv3.HttpFilter) bool { return f.GetName() == resource.GRPCWebFilter })
+		filters = slices.Insert(filters, max(web, 0)+1, resource.InHTTP(resource.GRPCStatsFilter, countedMessages))
 		filters = slices.Insert(filters, len(filters)-1, filter(resource.StatsFilter, s.counts))
 	}
 	m.HttpFilters = filters
