@@ -4878,7 +4878,7 @@ fragment Rollout on Rollout {
 	rejected
 	pending
 	reached
-	proxies(first: 50) {
+	proxies(first: 50, filter: {state:REJECTED}) {
 		nodes {
 			... ProxyProgress
 		}
@@ -5643,7 +5643,7 @@ fragment Rollout on Rollout {
 	rejected
 	pending
 	reached
-	proxies(first: 50) {
+	proxies(first: 50, filter: {state:REJECTED}) {
 		nodes {
 			... ProxyProgress
 		}
@@ -6262,7 +6262,7 @@ fragment ObjectDetail on ConfigObject {
 		acked
 		rejected
 		pending
-		proxies(first: 50) {
+		proxies(first: 50, filter: {state:REJECTED}) {
 			nodes {
 				... ProxyProgress
 			}
@@ -6945,7 +6945,7 @@ fragment Rollout on Rollout {
 	rejected
 	pending
 	reached
-	proxies(first: 50) {
+	proxies(first: 50, filter: {state:REJECTED}) {
 		nodes {
 			... ProxyProgress
 		}

@@ -164,13 +164,20 @@ func proxyRollouts(states []ProxyState) []model.ProxyRollout {
 type rolloutResolver struct{}
 
 func (rolloutResolver) Proxies(
-	_ context.Context, of *model.Rollout, first *int, after *string, last *int, before *string,
+	ctx context.Context, of *model.Rollout, first *int, after *string, last *int, before *string, filter *model.ProxyRolloutFilter,
 ) (model.ProxyRolloutConnection, error) {
 	window, err := window("proxies of a rollout", first, after, last, before)
-	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList("proxies of a rollout", of.All()), window)}, err
+	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList(ctx, "proxies of a rollout", of.All(), filter), window)}, err
 }
 
-func rolloutList(name string, all []model.ProxyRollout) model.List[model.ProxyRollout] {
+// rolloutList has those of all that match.
+func rolloutList(
+	ctx context.Context, name string, all []model.ProxyRollout, filter *model.ProxyRolloutFilter,
+) model.List[model.ProxyRollout] {
+	if filter != nil && filter.State != nil {
+		fits := func(p model.ProxyRollout) bool { return p.State == *filter.State }
+		all = slices.Collect(fitting(inTime(ctx, slices.Values(all)), fits))
+	}
 	return model.List[model.ProxyRollout]{
 		Name: name, Items: slices.Values(all), Count: func() int { return len(all) },
 		Key: rolloutKey,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -195,4 +196,19 @@ func TestDryRunsShowWhatProxiesWouldGet(t *testing.T) {
 		"resources": []any{map[string]any{"typeUrl": lds, "name": "a", "action": "UPDATE", "diff": nil}},
 	}, "apply", "preview")
 	c.want(data, []any{map[string]any{"code": "UNUSED"}, map[string]any{"code": "NOT_BUILT"}}, "apply", "findings")
+}
+
+// TestU91ARejectionIsFoundAmongManyProxies: also if it is on no first page of all proxies.
+func TestU91ARejectionIsFoundAmongManyProxies(t *testing.T) {
+	states := slices.Repeat([]model.RolloutState{acked}, 60)
+	states[len(states)-9] = rejected // of proxy-9, which is the last by name
+	c := newConfigured(t, func(o *graph.Options) { o.Config.Rollouts = newRollouts(states...) })
+	list := "{totalCount nodes{nodeID error}}"
+	data := c.answer(`mutation($input:ApplyInput!){apply(input:$input){rollout{all:proxies(first:50){nodes{nodeID}}
+		rejected:proxies(first:50,filter:{state:REJECTED})`+list+` pending:proxies(filter:{state:PENDING})`+list+`}}}`,
+		input(map[string]any{"manifests": route("shop", "cart", "a")}))
+	c.want(data, map[string]any{
+		"totalCount": 1.0, "nodes": []any{map[string]any{"nodeID": "proxy-9", "error": "port 0"}},
+	}, "apply", "rollout", "rejected")
+	c.want(data, map[string]any{"totalCount": 0.0, "nodes": []any{}}, "apply", "rollout", "pending")
 }

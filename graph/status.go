@@ -62,12 +62,13 @@ func (refResolver) Current(ctx context.Context, of *model.ObjectRef) (*model.Con
 type statusResolver struct{}
 
 func (statusResolver) Proxies(
-	_ context.Context, of *model.ConfigObjectStatus, first *int, after *string, last *int, before *string,
+	ctx context.Context, of *model.ConfigObjectStatus, first *int, after *string, last *int, before *string,
+	filter *model.ProxyRolloutFilter,
 ) (model.ProxyRolloutConnection, error) {
 	window, err := window("proxies of an object", first, after, last, before)
 	var all []model.ProxyRollout
 	if d := of.Delivery(); d != nil {
 		all = d.All()
 	}
-	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList("proxies of an object", all), window)}, err
+	return model.ProxyRolloutConnection{Page: model.NewPage(rolloutList(ctx, "proxies of an object", all, filter), window)}, err
 }

@@ -270,7 +270,7 @@ type ComplexityRoot struct {
 		Findings    func(childComplexity int) int
 		NotHonoured func(childComplexity int) int
 		Pending     func(childComplexity int) int
-		Proxies     func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Proxies     func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyRolloutFilter) int
 		Rejected    func(childComplexity int) int
 	}
 
@@ -798,7 +798,7 @@ type ComplexityRoot struct {
 		Acked     func(childComplexity int) int
 		Delivered func(childComplexity int) int
 		Pending   func(childComplexity int) int
-		Proxies   func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Proxies   func(childComplexity int, first *int, after *string, last *int, before *string, filter *model.ProxyRolloutFilter) int
 		Reached   func(childComplexity int) int
 		Rejected  func(childComplexity int) int
 	}
@@ -1853,7 +1853,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.ConfigObjectStatus.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+		return e.ComplexityRoot.ConfigObjectStatus.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ProxyRolloutFilter)), true
 	case "ConfigObjectStatus.rejected":
 		if e.ComplexityRoot.ConfigObjectStatus.Rejected == nil {
 			break
@@ -4063,7 +4063,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Rollout.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+		return e.ComplexityRoot.Rollout.Proxies(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string), args["filter"].(*model.ProxyRolloutFilter)), true
 	case "Rollout.reached":
 		if e.ComplexityRoot.Rollout.Reached == nil {
 			break
@@ -4603,6 +4603,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputObjectRefInput,
 		ec.unmarshalInputProxyFilter,
 		ec.unmarshalInputProxyOrder,
+		ec.unmarshalInputProxyRolloutFilter,
 		ec.unmarshalInputRegisterWorkloadInput,
 		ec.unmarshalInputReleaseWorkloadInput,
 		ec.unmarshalInputRenewWorkloadInput,
@@ -6458,7 +6459,15 @@ type Rollout {
     last: Int
     "Items before this cursor."
     before: String
+    "Only the proxies that match."
+    filter: ProxyRolloutFilter
   ): ProxyRolloutConnection!
+}
+
+"Which affected proxies to list; absent and null fields match everything."
+input ProxyRolloutFilter {
+  "Proxies in this state."
+  state: RolloutState
 }
 
 "A page of affected proxies."
@@ -6661,6 +6670,8 @@ type ConfigObjectStatus {
     last: Int
     "Items before this cursor."
     before: String
+    "Only the proxies that match."
+    filter: ProxyRolloutFilter
   ): ProxyRolloutConnection!
   "Fields and values that have no effect."
   notHonoured: [NotHonoured!]!

@@ -53,7 +53,7 @@ type ConfigObjectResolver interface {
 	Services(ctx context.Context, obj *model.ConfigObject, first *int, after *string, last *int, before *string) (model.ServiceConnection, error)
 }
 type ConfigObjectStatusResolver interface {
-	Proxies(ctx context.Context, obj *model.ConfigObjectStatus, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error)
+	Proxies(ctx context.Context, obj *model.ConfigObjectStatus, first *int, after *string, last *int, before *string, filter *model.ProxyRolloutFilter) (model.ProxyRolloutConnection, error)
 }
 type ConflictResolver interface {
 	Clusters(ctx context.Context, obj *model.Conflict) ([]model.Cluster, error)
@@ -161,7 +161,7 @@ type QueryResolver interface {
 	FindingCodes(ctx context.Context) ([]model.FindingCode, error)
 }
 type RolloutResolver interface {
-	Proxies(ctx context.Context, obj *model.Rollout, first *int, after *string, last *int, before *string) (model.ProxyRolloutConnection, error)
+	Proxies(ctx context.Context, obj *model.Rollout, first *int, after *string, last *int, before *string, filter *model.ProxyRolloutFilter) (model.ProxyRolloutConnection, error)
 }
 type ServiceResolver interface {
 	Endpoints(ctx context.Context, obj *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter) (model.EndpointConnection, error)
@@ -393,6 +393,14 @@ func (ec *executionContext) field_ConfigObjectStatus_proxies_args(ctx context.Co
 		return nil, err
 	}
 	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ProxyRolloutFilter, error) {
+			return ec.unmarshalOProxyRolloutFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyRolloutFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
 	return args, nil
 }
 
@@ -1643,6 +1651,14 @@ func (ec *executionContext) field_Rollout_proxies_args(ctx context.Context, rawA
 		return nil, err
 	}
 	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ProxyRolloutFilter, error) {
+			return ec.unmarshalOProxyRolloutFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyRolloutFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
 	return args, nil
 }
 
@@ -5576,7 +5592,7 @@ func (ec *executionContext) _ConfigObjectStatus_proxies(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.ConfigObjectStatus().Proxies(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.ConfigObjectStatus().Proxies(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ProxyRolloutFilter))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v model.ProxyRolloutConnection) graphql.Marshaler {
@@ -15128,7 +15144,7 @@ func (ec *executionContext) _Rollout_proxies(ctx context.Context, field graphql.
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Rollout().Proxies(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Rollout().Proxies(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.ProxyRolloutFilter))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v model.ProxyRolloutConnection) graphql.Marshaler {
@@ -18558,6 +18574,36 @@ func (ec *executionContext) unmarshalInputProxyOrder(ctx context.Context, obj an
 				return it, err
 			}
 			it.Direction = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputProxyRolloutFilter(ctx context.Context, obj any) (model.ProxyRolloutFilter, error) {
+	var it model.ProxyRolloutFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"state"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "state":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
+			data, err := ec.unmarshalORolloutState2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRolloutState(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.State = data
 		}
 	}
 	return it, nil
@@ -30189,6 +30235,14 @@ func (ec *executionContext) unmarshalOProxyOrder2ᚖisthmusᚗdevᚋisthmusᚋgr
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOProxyRolloutFilter2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyRolloutFilter(ctx context.Context, v any) (*model.ProxyRolloutFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputProxyRolloutFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOProxyType2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐProxyType(ctx context.Context, v any) (*model.ProxyType, error) {
 	if v == nil {
 		return nil, nil
@@ -30210,6 +30264,22 @@ func (ec *executionContext) marshalORollout2ᚖisthmusᚗdevᚋisthmusᚋgraph�
 		return graphql.Null
 	}
 	return ec._Rollout(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalORolloutState2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRolloutState(ctx context.Context, v any) (*model.RolloutState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.RolloutState)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalORolloutState2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐRolloutState(ctx context.Context, sel ast.SelectionSet, v *model.RolloutState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) marshalOService2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐService(ctx context.Context, sel ast.SelectionSet, v *model.Service) graphql.Marshaler {

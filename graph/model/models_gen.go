@@ -995,6 +995,12 @@ type ProxyRolloutEdge struct {
 	Node ProxyRollout `json:"node"`
 }
 
+// Which affected proxies to list; absent and null fields match everything.
+type ProxyRolloutFilter struct {
+	// Proxies in this state.
+	State *RolloutState `json:"state,omitempty"`
+}
+
 // The status of a proxy for one resource type.
 type ProxySync struct {
 	// The type URL.

@@ -197,6 +197,9 @@ func (p *progress) failure(r *client.Rollout, allAnswered bool) error {
 			_, _ = fmt.Fprintf(p.to, "%s rejected it: %s\n", one.NodeID, *one.Error) // its own error cannot be shown
 		}
 	}
+	if more := r.Rejected - len(r.Proxies.Nodes); more > 0 {
+		_, _ = fmt.Fprintf(p.to, "and %d more rejected it\n", more) // its own error cannot be shown
+	}
 	after, next := "", `correct the objects, or go back with "isthmus rollback"`
 	if !allAnswered {
 		after = fmt.Sprintf("after %s ", time.Since(p.began).Round(100*time.Millisecond))

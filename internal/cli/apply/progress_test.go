@@ -34,6 +34,8 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 	rollout := func(r client.Rollout) client.Outcome { return client.Outcome{Rollout: &r} }
 	refusal := client.Rollout{Delivered: 2, Acked: 1, Rejected: 1, Reached: &no}
 	refusal.Proxies.Nodes = []client.ProxyProgress{{NodeID: "p2", State: client.RolloutStateRejected, Error: &words}}
+	many := refusal // U91: more than the hub lists on a page
+	many.Delivered, many.Rejected = 52, 51
 	for name, c := range map[string]struct {
 		first  client.Outcome
 		then   []client.Outcome
@@ -55,6 +57,7 @@ func TestWaitingTellsProgressAndRefusals(t *testing.T) {
 			rollout(refusal), nil, "p2 rejected it: port 0\n",
 			"but 2 of 2 proxies received it, 1 accepted it, 1 rejected it; correct the objects",
 		},
+		"refused by many": {rollout(many), nil, "p2 rejected it: port 0\nand 50 more rejected it\n", "51 rejected it"},
 		"refused later": {
 			rollout(client.Rollout{Pending: 2, Reached: &no}),
 			[]client.Outcome{{UserErrors: []client.UserError{{Code: "BUSY", Message: "m", Line: &zero}}}},

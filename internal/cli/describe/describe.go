@@ -117,12 +117,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		output.Line{"Proxies", progress},
 		output.Line{"Drains", drainText(o.Status.Drain)},
 	)
-	var refusals, ignored, findings, steps, manifest []string
-	for _, p := range o.Status.Proxies.Nodes {
-		if p.State == client.RolloutStateRejected {
-			refusals = append(refusals, p.NodeID+": "+output.OrEmpty(p.Error))
-		}
-	}
+	var ignored, findings, steps, manifest []string
 	for _, h := range o.Status.NotHonoured {
 		ignored = append(ignored, h.Field+": "+h.Reason)
 	}
@@ -139,7 +134,7 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 	}
 	manifest = strings.Split(strings.TrimRight(o.Yaml, "\n"), "\n")
 	sections := []output.Part{
-		{Head: "Rejected by", Lines: refusals},
+		{Head: "Rejected by", Lines: refusals(o.Status)},
 		{Head: "Not supported", Lines: ignored},
 		{Head: "Findings", Lines: findings},
 		{Head: "Problems of its source", Lines: fileProblems(o)},
@@ -150,6 +145,18 @@ func describeObject(to io.Writer, o client.ObjectDetail) error {
 		return err
 	}
 	return output.PrintParts(to, sections)
+}
+
+// refusals are the messages of the proxies that rejected the object.
+func refusals(of client.ObjectDetailStatus) []string {
+	var lines []string
+	for _, p := range of.Proxies.Nodes {
+		lines = append(lines, p.NodeID+": "+output.OrEmpty(p.Error))
+	}
+	if of.Rejected != nil && *of.Rejected > len(lines) {
+		lines = append(lines, fmt.Sprintf("and %d more", *of.Rejected-len(lines)))
+	}
+	return lines
 }
 
 // fileProblems are those of the folder of manifests that an object comes from: it stays as it was if its file is not valid.
