@@ -302,7 +302,8 @@ func TestK27WhatEnvoyRefusesDoesNotPass(t *testing.T) {
 			t.Errorf("the expression %.40q passes", text)
 		}
 	}
-	for _, text := range []string{"%", "%NO%", "%REQ%", "%REQ()%", "100%", "%START_TIME", "%REQ(a", "%RESPONSE_CODE(1)%", "%REQ(a?b?c)%",
+	for _, text := range []string{
+		"%", "%NO%", "%REQ%", "%REQ()%", "100%", "%START_TIME", "%REQ(a", "%RESPONSE_CODE(1)%", "%REQ(a?b?c)%",
 		"%START_TIME:3%", "%START_TIME(%s):3%", "%START_TIME(\n)%", "%FILTER_STATE%", "%FILTER_STATE(a:NO)%", "%FILTER_STATE(a:FIELD)%",
 		"%CEL()%", "%CEL((()%", "%CEL(nope(1))%", "%CEL([1].exists(x, x == 1))%", "%METADATA(NO:a)%", "%PATH(NO)%", "%COMMON_DURATION(a:b:h)%",
 		"%GRPC_STATUS(NO)%", "%REQUESTED_SERVER_NAME(NO)%", "%CLUSTER_METADATA(a:b):3%", "%REQ(a):9999999999999999999999%",
