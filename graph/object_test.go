@@ -134,7 +134,7 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 		}
 	})
 	c.apply(routes(route("shop", "cart", "x"), route("shop", "other", "x")))
-	const query = `{configObjects(filter:{source:ETCD}){nodes{status{delivered acked rejected pending proxies(last:3){totalCount nodes{nodeID state error}} notHonoured{field reason} findings{code message object{name}}}}}}`
+	const query = `{configObjects(filter:{source:ETCD}){nodes{status{delivered acked rejected pending proxies(last:3){totalCount nodes{nodeID state error}} refusing:proxies(filter:{state:REJECTED}){totalCount nodes{nodeID error}} notHonoured{field reason} findings{code message object{name}}}}}}`
 	nodes := at(c.answer(query, nil), "configObjects", "nodes").([]any)
 	status := at(nodes, 0, "status")
 	for field, want := range map[string]any{"delivered": 3.0, "acked": 1.0, "rejected": 1.0, "pending": 2.0} {
@@ -147,6 +147,7 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 	if want := []string{"b REJECTED", "c DELIVERED", "d PENDING"}; !slices.Equal(proxies, want) {
 		t.Errorf("the proxies are %v", proxies)
 	}
+	c.want(status, map[string]any{"totalCount": 1.0, "nodes": []any{map[string]any{"nodeID": "b", "error": "port 0"}}}, "refusing")
 	c.want(status, []any{map[string]any{"field": "spec.http", "reason": "of cart"}}, "notHonoured")
 	c.want(status, []any{map[string]any{"code": "UNUSED", "message": "nobody asks for it", "object": map[string]any{"name": "cart"}}},
 		"findings")
