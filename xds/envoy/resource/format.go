@@ -3,6 +3,7 @@ package resource
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"isthmus.dev/isthmus/federation"
@@ -75,9 +76,15 @@ var (
 		`(?:DOWNSTREAM(?:_DIRECT)?|UPSTREAM)_(?:REMOTE|LOCAL)_ADDRESS_WITHOUT_PORT\([0-9]{1,3}\)`,
 		`(?:TYPED_)?CEL\([^%\x00-\x1f\x7f]+\)` + mostShown,
 	}, "|")
+	operator    = regexp.MustCompile(`%%|%(?:` + operators + `)%`)
 	formats     = regexp.MustCompile(`^(?:[^%]|%%|%(?:` + operators + `)%)*`)
 	expressions = regexp.MustCompile(`%(?:TYPED_)?CEL\(([^%]*)\)` + mostShown + `%`)
 )
+
+// ReadsEnvironment reports whether a format that proxies can read has the proxy's environment in it.
+func ReadsEnvironment(format string) bool {
+	return slices.ContainsFunc(operator.FindAllString(format, -1), func(o string) bool { return strings.HasPrefix(o, "%ENVIRONMENT(") })
+}
 
 // CheckFormat reports an operator that proxies do not know. What is an expression of CEL in the format is checked by the function.
 func CheckFormat(text string, check func(expression string) error) error {

@@ -174,7 +174,7 @@ func (n *valueNotes) headers(path string, in *networking.Headers) {
 				case virtualservice.FixedHeader(name):
 					n.add(at, "Envoy does not change this header")
 				case virtualservice.HeaderFormat(value) != value:
-					n.add(at, "the value holds a command that is not known; it is sent as it is written")
+					n.add(at, "the value holds a command that headers do not have; it is sent as it is written")
 				}
 			}
 		}

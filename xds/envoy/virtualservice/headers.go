@@ -71,9 +71,10 @@ func HostHeader(in *networking.Headers) string {
 }
 
 // HeaderFormat is the value with the commands of Envoy that it holds; one that
-// holds others is meant as it is written.
+// holds others is meant as it is written. The environment of a gateway is not for those who have routes there: it may hold
+// secrets.
 func HeaderFormat(value string) string {
-	if resource.CheckFormat(value, noExpression) != nil {
+	if resource.CheckFormat(value, noExpression) != nil || resource.ReadsEnvironment(value) {
 		return strings.ReplaceAll(value, "%", "%%")
 	}
 	return value
