@@ -16,14 +16,7 @@ import (
 // TestG112FieldsOfIstiosProvidersAreSupportedOrListed: MeshSettings have each field of Istio's extension providers, or their page says
 // why not. What it lists exists in Istio.
 func TestG112FieldsOfIstiosProvidersAreSupportedOrListed(t *testing.T) {
-	set, err := schema.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields, err := set.Fields(federation.MeshSettingsKind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fields := meshSettingsFields(t)
 	at := slices.IndexFunc(fields, func(f schema.Field) bool { return f.Name == "extensionProviders" })
 	lacking := fieldsWithout((&mesh.MeshConfig_ExtensionProvider{}).ProtoReflect().Descriptor(), fields[at].Below)
 	_, section, _ := strings.Cut(read(t, "kinds/meshsettings.md"), "\n### Fields of providers that are not supported\n")
@@ -44,6 +37,20 @@ func TestG112FieldsOfIstiosProvidersAreSupportedOrListed(t *testing.T) {
 			t.Errorf("the page says that %s is not supported, but it is, or Istio does not have it", path)
 		}
 	}
+}
+
+// meshSettingsFields are the fields of MeshSettings.
+func meshSettingsFields(t *testing.T) []schema.Field {
+	t.Helper()
+	set, err := schema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, err := set.Fields(federation.MeshSettingsKind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
 }
 
 // fieldsWithout are the paths of the message's fields that the schema does not have.
