@@ -72,14 +72,17 @@ func (clusterResolver) Endpoints(
 	ctx context.Context, cluster *model.Cluster, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
 ) (model.EndpointConnection, error) {
 	name := "endpoints of cluster " + cluster.ClusterID()
-	window, err := window(name, first, after, last, before)
+	window, wanted, err := endpointArguments(name, first, after, last, before, filter)
+	if err != nil {
+		return model.EndpointConnection{}, err
+	}
 	list := endpointList(ctx, servicesOf(name, cluster), func(endpoint model.Endpoint) bool {
-		return endpoint.Source.Cluster == cluster.Of.ID && fitsEndpoint(endpoint, filter)
+		return endpoint.Source.Cluster == cluster.Of.ID && wanted.fits(endpoint)
 	})
 	if filter == nil {
 		list.Count = func() int { return cluster.Of.Endpoints }
 	}
-	return model.EndpointConnection{Page: model.NewPage(list, window)}, err
+	return model.EndpointConnection{Page: model.NewPage(list, window)}, nil
 }
 
 func (r clusterResolver) Problems(

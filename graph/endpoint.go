@@ -13,11 +13,11 @@ import (
 func (q query) Endpoints(
 	ctx context.Context, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
 ) (*model.EndpointConnection, error) {
-	window, err := window("endpoints", first, after, last, before)
+	window, wanted, err := endpointArguments("endpoints", first, after, last, before, filter)
 	if err != nil {
 		return nil, err
 	}
-	list := endpointList(ctx, allServices("endpoints", snapshot(ctx)), func(of model.Endpoint) bool { return fitsEndpoint(of, filter) })
+	list := endpointList(ctx, allServices("endpoints", snapshot(ctx)), wanted.fits)
 	if filter == nil {
 		list.Count = func() int { return q.overviews.numbers(snapshot(ctx)).Endpoints.Total }
 	}

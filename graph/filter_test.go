@@ -1,6 +1,13 @@
 package graph_test
 
-import "testing"
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"isthmus.dev/isthmus/federation"
+)
 
 func TestServiceFilters(t *testing.T) {
 	h := newHub(t)
@@ -39,4 +46,93 @@ func TestEndpointFilters(t *testing.T) {
 	}
 	data := h.answer(`{cluster(clusterID:"c2"){endpoints(first:3,filter:{labels:[{key:"app",value:"web"}]}){totalCount nodes{address}}}}`, nil)
 	h.want(data, map[string]any{"totalCount": 1.0, "nodes": []any{map[string]any{"address": "10.0.1.1"}}}, "cluster", "endpoints")
+}
+
+// TestU93NetworksAndGatewaysOfACluster: a network has the clusters that it shows, and a gateway the cluster whose service declares it.
+func TestU93NetworksAndGatewaysOfACluster(t *testing.T) {
+	c := linked(t) // the gateway of n1 is of a service of c1, and that of n2 of a Network object
+	shows := `{totalCount nodes{networkID}}`
+	for query, want := range map[string]string{
+		`networks(filter:{clusterID:"c1"})`:                             "n1",
+		`networks(filter:{clusterID:"c2"})`:                             "n2",
+		`networks(filter:{clusterID:"c2",hasUnreachableGateway:false})`: "n2",
+		`networks(filter:{clusterID:"c2",hasUnreachableGateway:true})`:  "",
+		`networks(filter:{clusterID:"c3"})`:                             "",
+		`networks(filter:{clusterID:null})`:                             "default n1 n2",
+		`gateways(filter:{clusterID:"c1"})`:                             "n1",
+		`gateways(filter:{clusterID:"c1",networkID:"n2"})`:              "",
+		`gateways(filter:{clusterID:"c1",unreachable:true})`:            "",
+		`gateways(filter:{clusterID:"c2"})`:                             "",
+		`gateways(filter:{clusterID:""})`:                               "n2",
+		`gateways(filter:{clusterID:null})`:                             "n1 n2",
+	} {
+		name, _, _ := strings.Cut(query, "(")
+		shown := at(c.answer("{"+query+shows+"}", nil), name)
+		var got []string
+		for _, one := range at(shown, "nodes").([]any) {
+			got = append(got, fmt.Sprint(at(one, "networkID")))
+		}
+		if strings.Join(got, " ") != want || at(shown, "totalCount") != float64(len(got)) {
+			t.Errorf("%s: %v, want %q", query, shown, want)
+		}
+	}
+}
+
+// TestU93EndpointsOfAnAddress: every list of endpoints finds those of an IP address, in whatever form it is written.
+func TestU93EndpointsOfAnAddress(t *testing.T) {
+	h := newHub(t)
+	named := endpoint("n2", "10.0.1.3")
+	named.Address = federation.HostAddress("db.example.com")
+	h.source.next(federation.Edit{Source: second, Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
+		Set: map[federation.ServiceKey]*federation.Shard{
+			{Hostname: "six.shop.svc.cluster.local", Namespace: "shop"}:  shard("10.2.0.6/32", endpoint("n2", "fd00::a:1"), named),
+			{Hostname: "also.shop.svc.cluster.local", Namespace: "shop"}: shard("10.2.0.7/32", endpoint("n2", "10.0.1.1")),
+		},
+	}})
+	lists := map[string]func(list string) string{
+		"mesh":    func(list string) string { return "{" + list + "}" },
+		"cluster": func(list string) string { return `{cluster(clusterID:"c2"){` + list + "}}" },
+		"network": func(list string) string { return `{network(networkID:"n2"){` + list + "}}" },
+		"service": func(list string) string {
+			return `{service(hostname:"six.shop.svc.cluster.local",namespace:"shop"){` + list + "}}"
+		},
+	}
+	for address, want := range map[string]int{
+		"10.0.1.1": 2, "::ffff:10.0.1.1": 2, "10.0.1.9": 0, "fd00::a:1": 1, "FD00:0:0:0:0:0:A:1": 1, "fd00::a:2": 0,
+	} {
+		for name, list := range lists {
+			data := h.answer(list(fmt.Sprintf("endpoints(filter:{address:%q}){totalCount nodes{address}}", address)), nil)
+			found, expected := at(data, "endpoints"), want
+			if name != "mesh" {
+				found = at(data, name, "endpoints")
+			}
+			shown := netip.MustParseAddr(address).Unmap()
+			if name == "service" && shown.Is4() {
+				expected = 0 // they are of other services
+			}
+			nodes := at(found, "nodes").([]any)
+			if len(nodes) != expected || at(found, "totalCount") != float64(expected) {
+				t.Errorf("%s of the %s: %v, want %d", address, name, found, expected)
+			}
+			for _, node := range nodes {
+				h.want(node.(map[string]any), shown.String(), "address")
+			}
+		}
+	}
+	data := h.answer(`{endpoints(filter:{address:"10.0.1.1",health:DRAINING}){totalCount}}`, nil)
+	h.want(data, 1.0, "endpoints", "totalCount")
+	data = h.answer(`{cluster(clusterID:"c1"){endpoints(filter:{address:"10.0.1.1"}){totalCount}}}`, nil)
+	h.want(data, 0.0, "cluster", "endpoints", "totalCount")
+	for address, why := range map[string]string{
+		"db.example.com": "not an IP address in its usual form", "": "not an IP address in its usual form",
+		"10.0.1.1/32": "not an IP address in its usual form", "10.0.01.1": "not an IP address in its usual form",
+		"fe80::1%eth0": "an IP address with a zone",
+	} {
+		for name, list := range lists {
+			_, errs := h.ask(list(fmt.Sprintf("endpoints(filter:{address:%q}){totalCount}", address)), nil)
+			if !strings.Contains(errs, "BAD_USER_INPUT") || !strings.Contains(errs, fmt.Sprintf(`"filter.address: \"%s\" is %s`, address, why)) {
+				t.Errorf("%q in the %s: %s", address, name, errs)
+			}
+		}
+	}
 }

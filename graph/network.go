@@ -39,8 +39,12 @@ func (q query) Networks(
 }
 
 func fitsNetwork(of model.Network, filter *model.NetworkFilter) bool {
-	return filter == nil || filter.HasUnreachableGateway == nil ||
-		*filter.HasUnreachableGateway == slices.ContainsFunc(of.Gateways(), model.NetworkGateway.Unreachable)
+	if filter == nil {
+		return true
+	}
+	return (filter.ClusterID == nil || slices.Contains(of.Of.Clusters, federation.ClusterID(*filter.ClusterID))) &&
+		(filter.HasUnreachableGateway == nil ||
+			*filter.HasUnreachableGateway == slices.ContainsFunc(of.Gateways(), model.NetworkGateway.Unreachable))
 }
 
 // Gateways lists the gateways of all networks that fit.
@@ -64,7 +68,9 @@ func (q query) Gateways(
 }
 
 func fitsGateway(of model.NetworkGateway, filter *model.GatewayFilter) bool {
-	return filter == nil || fits(filter.NetworkID, of.NetworkID()) && (filter.Unreachable == nil || *filter.Unreachable == of.Unreachable())
+	return filter == nil ||
+		fits(filter.NetworkID, of.NetworkID()) && fits(filter.ClusterID, string(of.Cause().Shard.Cluster)) &&
+			(filter.Unreachable == nil || *filter.Unreachable == of.Unreachable())
 }
 
 // Network is one network, or nil.

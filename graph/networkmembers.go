@@ -60,9 +60,12 @@ func (networkResolver) Endpoints(
 	ctx context.Context, of *model.Network, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
 ) (model.EndpointConnection, error) {
 	name := "endpoints of network " + of.NetworkID()
-	window, err := window(name, first, after, last, before)
+	window, wanted, err := endpointArguments(name, first, after, last, before, filter)
+	if err != nil {
+		return model.EndpointConnection{}, err
+	}
 	list := endpointList(ctx, servicesIn(ctx, name, of.Of.ID), func(endpoint model.Endpoint) bool {
-		return endpoint.Of.Network == of.Of.ID && fitsEndpoint(endpoint, filter)
+		return endpoint.Of.Network == of.Of.ID && wanted.fits(endpoint)
 	})
 	if filter == nil {
 		list.Count = func() int {
@@ -72,5 +75,5 @@ func (networkResolver) Endpoints(
 			return 0
 		}
 	}
-	return model.EndpointConnection{Page: model.NewPage(list, window)}, err
+	return model.EndpointConnection{Page: model.NewPage(list, window)}, nil
 }

@@ -59,10 +59,13 @@ func (serviceResolver) Endpoints(
 	ctx context.Context, service *model.Service, first *int, after *string, last *int, before *string, filter *model.EndpointFilter,
 ) (model.EndpointConnection, error) {
 	name := "endpoints of service " + service.Of.Key.String()
-	window, err := window(name, first, after, last, before)
+	window, wanted, err := endpointArguments(name, first, after, last, before, filter)
+	if err != nil {
+		return model.EndpointConnection{}, err
+	}
 	list := model.List[model.Endpoint]{Name: name, Key: model.Endpoint.Key, Items: func(yield func(model.Endpoint) bool) {
 		for endpoint := range inTime(ctx, service.Endpoints) {
-			if fitsEndpoint(endpoint, filter) && !yield(endpoint) {
+			if wanted.fits(endpoint) && !yield(endpoint) {
 				return
 			}
 		}
@@ -70,7 +73,7 @@ func (serviceResolver) Endpoints(
 	if filter == nil {
 		list.Count = service.Of.CountEndpoints
 	}
-	return model.EndpointConnection{Page: model.NewPage(list, window)}, err
+	return model.EndpointConnection{Page: model.NewPage(list, window)}, nil
 }
 
 // hostnamesIn are the hostnames of a filter as snapshots have them, made once for all services; nil: it has none.
@@ -109,23 +112,6 @@ func inNetwork(of *federation.Service, network federation.NetworkID) bool {
 		}
 	}
 	return false
-}
-
-func fitsEndpoint(endpoint model.Endpoint, filter *model.EndpointFilter) bool {
-	if filter == nil {
-		return true
-	}
-	return fits(filter.ClusterID, string(endpoint.Source.Cluster)) && fits(filter.NetworkID, string(endpoint.Of.Network)) &&
-		(filter.Health == nil || string(*filter.Health) == string(endpoint.Of.Health)) &&
-		fitsLocality(endpoint.Of.Locality, filter.Locality) &&
-		!slices.ContainsFunc(filter.Labels, func(wanted model.LabelInput) bool {
-			value, has := endpoint.Of.Labels[wanted.Key]
-			return !has || value != wanted.Value
-		})
-}
-
-func fitsLocality(of federation.Locality, wanted *model.LocalityInput) bool {
-	return wanted == nil || fits(wanted.Region, of.Region) && fits(wanted.Zone, of.Zone) && fits(wanted.SubZone, of.SubZone)
 }
 
 func fits(wanted *string, has string) bool { return wanted == nil || *wanted == has }

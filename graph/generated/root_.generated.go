@@ -5723,6 +5723,8 @@ input EndpointFilter {
   clusterID: String
   "Endpoints in this network."
   networkID: String
+  "Endpoints with this IP address, in any of its forms."
+  address: String
   "Endpoints in this locality."
   locality: LocalityInput
   "Endpoints with all of these labels."
@@ -7127,6 +7129,8 @@ type DetachClusterPayload {
 
 "Which networks to list; absent and null fields match everything."
 input NetworkFilter {
+  "Networks of this cluster, as in ` + "`" + `Network.clusterIDs` + "`" + `."
+  clusterID: String
   "Networks with (true) or without (false) a gateway that cannot be reached, as in ` + "`" + `GatewayFilter.unreachable` + "`" + `."
   hasUnreachableGateway: Boolean
 }
@@ -7153,6 +7157,8 @@ enum NetworkOrderField {
 input GatewayFilter {
   "Gateways of this network."
   networkID: String
+  "Gateways that a service of this cluster declares; \"\" for those of Network objects."
+  clusterID: String
   "Gateways that at least one network reports as unreachable and none as reachable (true), or others (false)."
   unreachable: Boolean
 }

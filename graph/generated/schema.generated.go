@@ -17941,7 +17941,7 @@ func (ec *executionContext) unmarshalInputEndpointFilter(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"clusterID", "networkID", "locality", "labels", "health"}
+	fieldsInOrder := [...]string{"clusterID", "networkID", "address", "locality", "labels", "health"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -17962,6 +17962,13 @@ func (ec *executionContext) unmarshalInputEndpointFilter(ctx context.Context, ob
 				return it, err
 			}
 			it.NetworkID = data
+		case "address":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("address"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Address = data
 		case "locality":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("locality"))
 			data, err := ec.unmarshalOLocalityInput2ᚖisthmusᚗdevᚋisthmusᚋgraphᚋmodelᚐLocalityInput(ctx, v)
@@ -18057,7 +18064,7 @@ func (ec *executionContext) unmarshalInputGatewayFilter(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"networkID", "unreachable"}
+	fieldsInOrder := [...]string{"networkID", "clusterID", "unreachable"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -18071,6 +18078,13 @@ func (ec *executionContext) unmarshalInputGatewayFilter(ctx context.Context, obj
 				return it, err
 			}
 			it.NetworkID = data
+		case "clusterID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterID"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterID = data
 		case "unreachable":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("unreachable"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
@@ -18362,13 +18376,20 @@ func (ec *executionContext) unmarshalInputNetworkFilter(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"hasUnreachableGateway"}
+	fieldsInOrder := [...]string{"clusterID", "hasUnreachableGateway"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "clusterID":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clusterID"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClusterID = data
 		case "hasUnreachableGateway":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hasUnreachableGateway"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)

@@ -487,6 +487,8 @@ type EndpointFilter struct {
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Endpoints in this network.
 	NetworkID *string `json:"networkID,omitempty"`
+	// Endpoints with this IP address, in any of its forms.
+	Address *string `json:"address,omitempty"`
 	// Endpoints in this locality.
 	Locality *LocalityInput `json:"locality,omitempty"`
 	// Endpoints with all of these labels.
@@ -591,6 +593,8 @@ type FindingCodeCount struct {
 type GatewayFilter struct {
 	// Gateways of this network.
 	NetworkID *string `json:"networkID,omitempty"`
+	// Gateways that a service of this cluster declares; "" for those of Network objects.
+	ClusterID *string `json:"clusterID,omitempty"`
 	// Gateways that at least one network reports as unreachable and none as reachable (true), or others (false).
 	Unreachable *bool `json:"unreachable,omitempty"`
 }
@@ -757,6 +761,8 @@ type NetworkEdge struct {
 
 // Which networks to list; absent and null fields match everything.
 type NetworkFilter struct {
+	// Networks of this cluster, as in `Network.clusterIDs`.
+	ClusterID *string `json:"clusterID,omitempty"`
 	// Networks with (true) or without (false) a gateway that cannot be reached, as in `GatewayFilter.unreachable`.
 	HasUnreachableGateway *bool `json:"hasUnreachableGateway,omitempty"`
 }
