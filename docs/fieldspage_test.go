@@ -34,10 +34,7 @@ effect is stored and shown, and the status of the object says so, with the reaso
 
 // TestFieldsPage: the page has what the table of supported fields has.
 func TestFieldsPage(t *testing.T) {
-	set, err := schema.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := schemas(t)
 	page := strings.Builder{}
 	page.WriteString(aboutFields)
 	for _, k := range supported.Kinds() {

@@ -27,14 +27,21 @@ func pageOf(kind federation.Kind) string {
 	return strings.ToLower(kind.Name)
 }
 
-// TestEveryKindHasAPage: each kind that can be stored has a page, listed in the
-// index, whose examples are valid; and what the page says about the kind as a whole
-// is what the status of its objects says.
-func TestEveryKindHasAPage(t *testing.T) {
+// schemas are those of all kinds that a hub stores.
+func schemas(t *testing.T) *schema.Set {
+	t.Helper()
 	set, err := schema.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return set
+}
+
+// TestEveryKindHasAPage: each kind that can be stored has a page, listed in the
+// index, whose examples are valid; and what the page says about the kind as a whole
+// is what the status of its objects says.
+func TestEveryKindHasAPage(t *testing.T) {
+	set := schemas(t)
 	index := read(t, "kinds/README.md")
 	for _, kind := range set.Kinds() {
 		page := pageOf(kind.Kind)
@@ -63,10 +70,7 @@ func TestEveryKindHasAPage(t *testing.T) {
 
 // TestU80ExamplesAreAccepted has a hub judge each manifest of all pages that is for a hub, as apply --dry-run does.
 func TestU80ExamplesAreAccepted(t *testing.T) {
-	set, err := schema.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := schemas(t)
 	known := map[federation.Kind]bool{}
 	for _, kind := range set.Kinds() {
 		known[kind.Kind] = true
@@ -164,10 +168,7 @@ func checkExample(t *testing.T, set *schema.Set, value map[string]any, unused bo
 // TestR47IndexSaysWhichKindsHaveNoEffect: the index lists a kind among those
 // without effect exactly if the kind's page says so.
 func TestR47IndexSaysWhichKindsHaveNoEffect(t *testing.T) {
-	set, err := schema.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := schemas(t)
 	_, rest, found := strings.Cut(read(t, "kinds/README.md"), "and have no effect yet:")
 	idle, _, ends := strings.Cut(rest, "\n\n")
 	if !found || !ends {

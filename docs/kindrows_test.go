@@ -5,17 +5,13 @@ import (
 
 	"isthmus.dev/isthmus/federation"
 	"isthmus.dev/isthmus/federation/config/kind"
-	"isthmus.dev/isthmus/federation/config/schema"
 	"isthmus.dev/isthmus/xds/envoy/supported"
 )
 
 // TestEveryKindHasItsRows: a kind has a schema, a row in federation/config/kind and a
 // row in xds/envoy/supported. Kinds of the hub alone have no schema.
 func TestEveryKindHasItsRows(t *testing.T) {
-	set, err := schema.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := schemas(t)
 	kinds := map[federation.Kind]bool{}
 	for _, k := range set.Kinds() {
 		kinds[k.Kind] = true
