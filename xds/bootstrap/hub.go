@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"net/netip"
 	"path/filepath"
 	"time"
 
@@ -136,7 +137,7 @@ func (o *Options) hubNamed() *tlsv3.SubjectAltNameMatcher {
 		SanType: tlsv3.SubjectAltNameMatcher_DNS,
 		Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: o.HubName}},
 	}
-	if isAddress(o.HubName) {
+	if _, err := netip.ParseAddr(o.HubName); err == nil {
 		m.SanType = tlsv3.SubjectAltNameMatcher_IP_ADDRESS
 	}
 	return m

@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"net/netip"
 	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -58,9 +57,4 @@ func runtime() *bootstrapv3.LayeredRuntime {
 			"re2.max_program_size.error_level": structpb.NewNumberValue(32768),
 		}}},
 	}}}
-}
-
-func isAddress(name string) bool {
-	_, err := netip.ParseAddr(name)
-	return err == nil
 }
