@@ -205,10 +205,7 @@ const mostStreams = 100
 
 // gatewayRequests is the same before it is a filter.
 func gatewayRequests(v *facet.View, p *listenPort, s *Server, statPrefix string) *hcmv3.HttpConnectionManager {
-	m := listener.NewRoutedHTTP(v, statPrefix, p.routesName(s), anyPort)
-	if p.translatesWeb() {
-		listener.TranslateWeb(m)
-	}
+	m := listener.NewRoutedHTTP(v, statPrefix, p.routesName(s), anyPort, p.translatesWeb())
 	p.policiesFor(s).Requests(m, p.tokens.Requests)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
 	topology := v.Facet.Extras().Topology

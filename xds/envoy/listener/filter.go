@@ -19,13 +19,14 @@ import (
 )
 
 // RoutedHTTP takes its routes from RDS. What routes say of faults and of CORS is
-// done in front of them. Requests go to services on the port, or on any if it is 0.
-func RoutedHTTP(v *facet.View, statPrefix, routes string, port uint16) *listenerv3.Filter {
-	return resource.Filter(resource.HTTPFilter, NewRoutedHTTP(v, statPrefix, routes, port))
+// done in front of them. Requests go to services on the port, or on any if it is 0. With web, gRPC-Web requests go on
+// as gRPC, and their responses come back as gRPC-Web; other requests stay as they are.
+func RoutedHTTP(v *facet.View, statPrefix, routes string, port uint16, web bool) *listenerv3.Filter {
+	return resource.Filter(resource.HTTPFilter, NewRoutedHTTP(v, statPrefix, routes, port, web))
 }
 
 // NewRoutedHTTP is the same before it is a filter.
-func NewRoutedHTTP(v *facet.View, statPrefix, routes string, port uint16) *hcmv3.HttpConnectionManager {
+func NewRoutedHTTP(v *facet.View, statPrefix, routes string, port uint16, web bool) *hcmv3.HttpConnectionManager {
 	m := newHTTP(v, statPrefix)
 	if facet.ResolvesNames(v, port) {
 		m.HttpFilters = append([]*hcmv3.HttpFilter{resource.DynamicHTTP(resource.DynamicNames(v.Reader.Settings().Addresses))}, m.HttpFilters...)
@@ -34,14 +35,11 @@ func NewRoutedHTTP(v *facet.View, statPrefix, routes string, port uint16) *hcmv3
 		[]*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}), resource.InHTTP(resource.CORSFilter, &corsv3.Cors{})},
 		m.HttpFilters...,
 	)
+	if web { // before faults, as in Istio; policies, which are added later, see what the client sent
+		m.HttpFilters = append([]*hcmv3.HttpFilter{resource.InHTTP(resource.GRPCWebFilter, &grpcwebv3.GrpcWeb{})}, m.HttpFilters...)
+	}
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: resource.ADSSource(), RouteConfigName: routes}}
 	return m
-}
-
-// TranslateWeb has gRPC-Web requests go on as gRPC, and their responses come back as gRPC-Web. Other requests stay as they are.
-// It comes before faults, as in Istio; policies, which are added later, see what the client sent.
-func TranslateWeb(m *hcmv3.HttpConnectionManager) {
-	m.HttpFilters = append([]*hcmv3.HttpFilter{resource.InHTTP(resource.GRPCWebFilter, &grpcwebv3.GrpcWeb{})}, m.HttpFilters...)
 }
 
 // NewInlineHTTP sends every request to one cluster of the workload itself. As with Istio's sidecars, a request whose

@@ -51,7 +51,8 @@ func Bound(v *facet.View, name string) *listenerv3.Listener {
 	}
 	own := e.view(v)
 	if e.requests(v) {
-		l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{routed(own, "outbound_"+name, name, e.number, e.web(own))}}}
+		filter := listener.RoutedHTTP(own, "outbound_"+name, name, e.number, e.web(own))
+		l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{filter}}}
 	} else {
 		withConnections(own, l, e.connections(own))
 	}

@@ -54,6 +54,6 @@ func HTTPProxy(v *facet.View, name string) *listenerv3.Listener {
 	}
 	l := listener.New(name, "127.0.0.1", v.Facet.Port)
 	l.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{listener.RoutedHTTP(v, resource.HTTPProxyRoutes,
-		resource.HTTPProxyRoutes, 0)}}}
+		resource.HTTPProxyRoutes, 0, false)}}}
 	return l
 }

@@ -39,7 +39,7 @@ func withDetected(v *facet.View, l *listenerv3.Listener, p service.ServedPort) *
 func detectedChain(v *facet.View, p service.ServedPort, match *listenerv3.FilterChainMatch) *listenerv3.FilterChain {
 	routes := resource.TargetName(string(p.Service.Key.Hostname), p.Port.Number)
 	match.ApplicationProtocols = resource.HTTPProtocols()
-	filter := listener.RoutedHTTP(v, "outbound_"+routes, routes, p.Port.Number)
+	filter := listener.RoutedHTTP(v, "outbound_"+routes, routes, p.Port.Number, false)
 	return &listenerv3.FilterChain{FilterChainMatch: match, Filters: []*listenerv3.Filter{filter}}
 }
 

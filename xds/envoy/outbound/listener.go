@@ -77,16 +77,7 @@ func portFilter(v *facet.View, number uint16) *listenerv3.Filter {
 		return nil
 	}
 	routes := strconv.Itoa(int(number))
-	return routed(v, "outbound_"+routes, routes, number, hasWeb(v, number))
-}
-
-// routed is the filter for the requests of a port, by the routes.
-func routed(v *facet.View, statPrefix, routes string, number uint16, web bool) *listenerv3.Filter {
-	m := listener.NewRoutedHTTP(v, statPrefix, routes, number)
-	if web {
-		listener.TranslateWeb(m)
-	}
-	return resource.Filter(resource.HTTPFilter, m)
+	return listener.RoutedHTTP(v, "outbound_"+routes, routes, number, hasWeb(v, number))
 }
 
 // hasWeb reports whether any service on the port speaks gRPC-Web. The services of a port have one filter for all requests, and it
