@@ -3,7 +3,6 @@ package writeback
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -38,10 +37,7 @@ func (w *Writer) look() round {
 	l.mesh = wanted.Mesh{Gateways: w.parts.Gateways.Of, OtherHubs: w.parts.Proxies.OtherHubs()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.classes = map[federation.ClusterID]map[string]string{}
-	for id, classes := range w.classes {
-		l.classes[id] = maps.Clone(classes)
-	}
+	l.classes = w.classes
 	return l
 }
 

@@ -90,7 +90,7 @@ func (w *Writer) round(ctx context.Context) time.Duration {
 	t := &turn{w: w, look: w.look(), now: time.Now(), jobs: map[federation.ClusterID][]job{}}
 	t.touch()
 	looked := w.next()
-	t.look = w.look() // again: some were read after the first look, because of something that is newer than it
+	t.look = w.look() // again: some may be of a cluster that was attached after the first look, which would drop them
 	if len(looked) == mostLooked {
 		t.pause = w.o.Pace
 	}

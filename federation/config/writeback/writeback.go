@@ -93,7 +93,7 @@ type Writer struct {
 	troubled   map[ref]struct{}       // that may be refused or contested
 	translated []federation.ObjectKey // since Run looked
 	clusters   map[federation.ClusterID]*target
-	classes    map[federation.ClusterID]map[string]string // controllers of IngressClasses, by name
+	classes    map[federation.ClusterID]map[string]string // controllers of IngressClasses, by name; replaced, never changed
 
 	// Of Run alone.
 	parts  Parts
@@ -215,8 +215,7 @@ func (w *Writer) Deleted(cluster federation.ClusterID, key federation.ObjectKey)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if key.Of() == federation.IngressClassKind {
-		delete(w.classes[cluster], key.Name)
-		w.touchAll(cluster)
+		w.changeClasses(cluster, func(of map[string]string) { delete(of, key.Name) })
 		return
 	}
 	delete(w.records, ref{cluster, key})
