@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// startNames answers questions for IPv4 addresses of the names until the test ends.
+// startNames answers questions for the addresses of the names, which commas separate, until the test ends.
 func startNames(t *testing.T, in *testbed.Namespace, address string, names map[string]string) {
 	t.Helper()
 	var conn net.PacketConn
@@ -37,8 +37,8 @@ func startNames(t *testing.T, in *testbed.Namespace, address string, names map[s
 	}()
 }
 
-// answerOf answers the one question of a DNS request: with an address, with none for other types,
-// or that there is no such name.
+// answerOf answers the one question of a DNS request: with the addresses of its type, if there are some, or that there is no
+// such name.
 func answerOf(request []byte, names map[string]string) []byte {
 	const header, ofType, noError, noName = 12, 4, 0x8180, 0x8183
 	var labels []string
@@ -49,21 +49,28 @@ func answerOf(request []byte, names map[string]string) []byte {
 		end = next
 	}
 	question := request[header : end+1+ofType]
-	address, known := names[strings.ToLower(strings.Join(labels, "."))]
+	addresses, known := names[strings.ToLower(strings.Join(labels, "."))]
 	flags, answers := uint16(noName), uint16(0)
-	var record []byte
+	var records []byte
 	if known {
 		flags = noError
-		if question[len(question)-3] == 1 { // the type A
-			answers, record = 1, append([]byte{0xc0, header, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4}, netip.MustParseAddr(address).AsSlice()...)
+		typ := question[len(question)-3]
+		for text := range strings.SplitSeq(addresses, ",") {
+			if data := netip.MustParseAddr(text).AsSlice(); typ == recordOf[len(data)] {
+				answers++
+				records = append(append(records, 0xc0, header, 0, typ, 0, 1, 0, 0, 0, 60, 0, byte(len(data))), data...)
+			}
 		}
 	}
 	answer := append([]byte{}, request[:2]...)
 	for _, field := range []uint16{flags, 1, answers, 0, 0} {
 		answer = binary.BigEndian.AppendUint16(answer, field)
 	}
-	return append(append(answer, question...), record...)
+	return append(append(answer, question...), records...)
 }
+
+// recordOf is the type of the records of addresses that have so many bytes: A and AAAA.
+var recordOf = map[int]byte{4: 1, 16: 28}
 
 // askAt has the proxy of the bootstrap resolve the names that callers ask for at a server of the test.
 func askAt(config []byte, server string) []byte {

@@ -122,12 +122,15 @@ func drawNode(t *rapid.T) envoy.Node {
 		"IDENTITY_SOURCE":               rapid.SampledFrom([]string{"", "ads"}).Draw(t, "identity"),
 		"DNS_CAPTURE":                   rapid.Bool().Draw(t, "names"),
 		"WORKLOAD_IDENTITY_SOCKET_FILE": rapid.SampledFrom([]string{"", "./socket"}).Draw(t, "agent"),
-		"PROXY_CONFIG":                  map[string]any{"discoveryAddress": rapid.SampledFrom([]string{"", "hub:15012"}).Draw(t, "older agent")},
-		"ROUTER_MODE":                   rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
-		"INTERCEPTION_MODE":             rapid.SampledFrom([]string{"", "", "NONE", "TPROXY"}).Draw(t, "interception"),
-		"LABELS":                        map[string]any{"istio": "ingress"},
-		"INSTANCE_IPS":                  rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a"}).Draw(t, "addresses"),
-		"HTTP_PROXY_PORT":               rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),
+		"PROXY_CONFIG": map[string]any{
+			"discoveryAddress": rapid.SampledFrom([]string{"", "hub:15012"}).Draw(t, "older agent"),
+			"proxyMetadata":    map[string]any{"ISTIO_DUAL_STACK": rapid.SampledFrom([]any{nil, "true"}).Draw(t, "dual stack")},
+		},
+		"ROUTER_MODE":       rapid.SampledFrom([]string{"", "sni-dnat"}).Draw(t, "router mode"),
+		"INTERCEPTION_MODE": rapid.SampledFrom([]string{"", "", "NONE", "TPROXY"}).Draw(t, "interception"),
+		"LABELS":            map[string]any{"istio": "ingress"},
+		"INSTANCE_IPS":      rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2,fd00::a", "fd00::a"}).Draw(t, "addresses"),
+		"HTTP_PROXY_PORT":   rapid.SampledFrom([]any{"15080", 80, ""}).Draw(t, "proxy port"),
 	}
 	typ := rapid.SampledFrom([]string{"sidecar", "sidecar", "sidecar", "router", "ingress"}).Draw(t, "type")
 	domain := rapid.SampledFrom([]string{

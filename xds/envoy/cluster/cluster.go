@@ -151,7 +151,7 @@ func setDiscovery(v *facet.View, c *clusterv3.Cluster, d destination.Destination
 		return
 	}
 	c.LoadAssignment = endpoint.NamedEndpoints(v, d)
-	c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
+	c.DnsLookupFamily = v.Facet.Lookup.Family()
 	// The TTL of an answer holds; what has none is asked for again at Istio's rate.
 	c.RespectDnsTtl, c.DnsRefreshRate = true, durationpb.New(dnsRefresh)
 	c.DnsFailureRefreshRate = &clusterv3.Cluster_RefreshRate{BaseInterval: durationpb.New(dnsRetry), MaxInterval: durationpb.New(dnsRetryMost)}

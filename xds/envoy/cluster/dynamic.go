@@ -16,11 +16,12 @@ import (
 // something else: the rule about TLS decides.
 func setDynamic(v *facet.View, c *clusterv3.Cluster, d destination.Destination, options *upstreamhttpv3.HttpProtocolOptions) {
 	auto := options.GetUpstreamHttpProtocolOptions()
+	names := resource.DynamicNames(v.Reader.Settings().Addresses, v.Facet.Lookup)
 	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 	c.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
 		Name: resource.DynamicCluster,
 		TypedConfig: resource.Any(&dynamicv3.ClusterConfig{
-			ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: resource.DynamicNames(v.Reader.Settings().Addresses)},
+			ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: names},
 			AllowInsecureClusterOptions:    !auto.GetAutoSni() || !auto.GetAutoSanValidation(),
 		}),
 	}}

@@ -29,7 +29,8 @@ func RoutedHTTP(v *facet.View, statPrefix, routes string, port uint16, web bool)
 func NewRoutedHTTP(v *facet.View, statPrefix, routes string, port uint16, web bool) *hcmv3.HttpConnectionManager {
 	m := newHTTP(v, statPrefix)
 	if facet.ResolvesNames(v, port) {
-		m.HttpFilters = append([]*hcmv3.HttpFilter{resource.DynamicHTTP(resource.DynamicNames(v.Reader.Settings().Addresses))}, m.HttpFilters...)
+		names := resource.DynamicNames(v.Reader.Settings().Addresses, v.Facet.Lookup)
+		m.HttpFilters = append([]*hcmv3.HttpFilter{resource.DynamicHTTP(names)}, m.HttpFilters...)
 	}
 	m.HttpFilters = append(
 		[]*hcmv3.HttpFilter{resource.InHTTP(resource.FaultFilter, &faultv3.HTTPFault{}), resource.InHTTP(resource.CORSFilter, &corsv3.Cors{})},

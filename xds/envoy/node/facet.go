@@ -22,6 +22,7 @@ type Facet struct {
 	Addresses string // sorted, joined by commas
 	Port      uint16
 	IPv6      bool                // the proxies have IPv6 addresses
+	Lookup    resource.Lookup     // which addresses of names they use
 	GRPC      bool                // there is no proxy: the client's own gRPC asks
 	Place     string              // near, far, or empty where places do not matter
 	Locality  federation.Locality // of the proxies
@@ -94,7 +95,8 @@ func (f Facet) flags() iter.Seq2[string, bool] {
 		_ = yield("ipv6", f.IPv6) && yield("grpc", f.GRPC) && yield("identity", f.Identity) && yield("agent", f.Agent) &&
 			yield("stats", f.Stats) && yield("delimited", f.Delimited) && yield("sni-dnat", f.SNIDNAT) &&
 			yield("automatic", f.Automatic) && yield("balanced", f.Balanced) && yield("uncaptured", f.Uncaptured) &&
-			yield("transparent", f.Transparent)
+			yield("transparent", f.Transparent) &&
+			yield("ipv6-names", f.Lookup == resource.LookupIPv6Only) && yield("all-names", f.Lookup == resource.LookupAll)
 	}
 }
 

@@ -48,6 +48,7 @@ type Node struct {
 	AgentNames     bool   // Istio's agent beside it answers captured DNS requests, not a listener
 	Capture        bool   // the workload's connections are redirected to the proxy
 	Transparent    bool   // they come to it with the addresses of their ends (TPROXY)
+	DualStack      bool   // Istio's dual stack is on for it: if it has addresses of both families, it reaches both
 	Identity       bool   // it has an identity of the mesh and its trust bundle
 	Agent          bool   // these come from Istio's agent beside it, not from the hub
 	Stats          bool   // it has Istio's filters for metrics and for the exchange of metadata

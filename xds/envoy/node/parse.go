@@ -131,6 +131,7 @@ func (p *nodeParser) readMetadata() {
 	p.node.Probed = p.fields("PROXY_CONFIG")["readinessProbe"].GetStructValue() != nil
 	p.readInterception()
 	p.readAddresses()
+	p.node.DualStack = isTrue(p.fields("PROXY_CONFIG")["proxyMetadata"].GetStructValue().GetFields()["ISTIO_DUAL_STACK"])
 }
 
 // readInterception reads how connections come to the proxy. As in Istio every other text means a redirection.

@@ -60,6 +60,7 @@ const (
 	delimits  // its names in statistics have delimiters
 	logged    // what goes through it is logged and traced
 	patched   // EnvoyFilters may change it
+	resolves  // its proxies resolve names
 
 	common = counted | delimits | logged | patched
 )
@@ -96,15 +97,17 @@ var rows = [endOfScopes]row{
 	},
 	ScopeCapture: {"capture", common | entry, coversImported, each(captureFacets, resource.ListenerType), nil},
 	ScopeInbound: {"inbound", common | Inbound | Receives, coversImported, inboundFacets, nil},
-	ScopeBound:   {"bound", common | NamespaceRules, coversImported, each(boundFacets, resource.ListenerType, resource.RouteType), nil},
+	ScopeBound: {
+		"bound", common | NamespaceRules | resolves, coversImported, each(boundFacets, resource.ListenerType, resource.RouteType), nil,
+	},
 	ScopeNamespaced: {
-		"namespaced", common | Offers | NamespaceRules | RulesDiffer | Prior, coversImported,
+		"namespaced", common | Offers | NamespaceRules | RulesDiffer | Prior | resolves, coversImported,
 		offered(namespaced), offered(namespaced),
 	},
-	ScopeImported: {"imported", common | Offers, coversImported, offered(imported), offered(imported)},
-	ScopePrivate:  {"private", common | Offers | Differs | Prior, coversVisible, offered(private), offered(private)},
-	ScopePublic:   {"public", common | Offers | Public, coversPublic, offered(public), offered(public)},
-	ScopeGateway:  {"gateway", common | NamespaceRules | Receives | ClaimRoutes, coversImported, gatewayFacets, nil},
+	ScopeImported: {"imported", common | Offers | resolves, coversImported, offered(imported), offered(imported)},
+	ScopePrivate:  {"private", common | Offers | Differs | Prior | resolves, coversVisible, offered(private), offered(private)},
+	ScopePublic:   {"public", common | Offers | Public | resolves, coversPublic, offered(public), offered(public)},
+	ScopeGateway:  {"gateway", common | NamespaceRules | Receives | ClaimRoutes | resolves, coversImported, gatewayFacets, nil},
 	ScopePassed:   {"passed", delimits | patched | passes, coversInMesh, passedFacets, nil},
 	ScopeNames:    {"names", 0, coversImported, namesFacets, nil},
 	ScopePods: {
@@ -112,7 +115,7 @@ var rows = [endOfScopes]row{
 		each(podFacets, resource.ClusterType, resource.EndpointType, resource.ListenerType), nil,
 	},
 	ScopeRoutes:      {"routes", common | NamespaceRules, coversImported, each(routeFacets, resource.RouteType), nil},
-	ScopeHTTPProxy:   {"httpProxy", common | entry, coversImported, each(httpProxyFacets, resource.ListenerType), nil},
+	ScopeHTTPProxy:   {"httpProxy", common | entry | resolves, coversImported, each(httpProxyFacets, resource.ListenerType), nil},
 	ScopeProxyRoutes: {"proxyRoutes", common | NamespaceRules | namesPort, coversImported, each(proxyRouteFacets, resource.RouteType), nil},
 	ScopeTargets:     {"targets", counted | delimits | patched | NamespaceRules, coversImported, nil, targetFacets},
 	ScopePatched:     {"patched", Added, nil, patchedFacets, nil},
@@ -148,9 +151,9 @@ func typesOf(rows [endOfScopes]row) map[resource.Type]*typeRow {
 // marks has what is noted in the facets for resources of a type, whatever their scope; their scopes' traits say in
 // which.
 var marks = map[resource.Type][]func(Node, effectiveConfig, []Facet){
-	resource.ClusterType:  {markStats, markDelimiters, markClusterPatches},
+	resource.ClusterType:  {markStats, markDelimiters, markLookup, markClusterPatches},
 	resource.EndpointType: {markStats},
-	resource.ListenerType: {markTelemetry, markStats, markDelimiters, markSettings, markListenerPatches},
+	resource.ListenerType: {markTelemetry, markStats, markDelimiters, markSettings, markLookup, markListenerPatches},
 	resource.RouteType:    {markRoutePatches},
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"isthmus.dev/isthmus/federation"
+	"isthmus.dev/isthmus/xds/envoy/resource"
 )
 
 // Variant is what a node reports about itself, on which the resources of its proxy depend
@@ -25,6 +26,7 @@ type Variant struct {
 	Delimited      bool
 	GRPC           bool
 	IPv6           bool
+	Lookup         resource.Lookup
 	Network        federation.NetworkID // empty also where the cluster or a registry says it
 	Locality       federation.Locality  // empty also where a registry says it
 	SelectedLabels string               // empty also where a registry says them
@@ -39,7 +41,7 @@ func (v View) Variant() Variant {
 	said := Variant{
 		Type: n.Type, RouterMode: n.RouterMode, Domain: n.Domain, HTTPProxyPort: n.HTTPProxyPort,
 		DNSCapture: n.DNSCapture, AgentNames: n.AgentNames, Capture: n.Capture, Transparent: n.Transparent,
-		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, Delimited: n.Delimited, GRPC: n.GRPC, IPv6: n.hasIPv6(),
+		Identity: n.Identity, Agent: n.Agent, Stats: n.Stats, Delimited: n.Delimited, GRPC: n.GRPC, IPv6: n.hasIPv6(), Lookup: n.lookup(),
 		Settings: n.Settings, Patches: v.config.patches.claimed,
 	}
 	if !v.placed {

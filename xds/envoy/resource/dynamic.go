@@ -36,13 +36,13 @@ const (
 	dynamicLeast       = 5 * time.Second // between two lookups, whatever the answer says
 )
 
-// DynamicNames is the cache of a proxy for the names that callers ask for, without addresses that
-// the policy refuses. The filters and the clusters of a proxy share it, and must say the same of
+// DynamicNames is the cache of a proxy for the names that callers ask for, with the addresses that the proxy can reach,
+// without those that the policy refuses. The filters and the clusters of a proxy share it, and must say the same of
 // it: Envoy refuses two caches of one name that differ. So its name depends on what it is, which
-// the policy or another version of the hub may change.
-func DynamicNames(policy federation.AddressPolicy) *dynamicv3.DnsCacheConfig {
+// the policy, addresses of the proxy or another version of the hub may change.
+func DynamicNames(policy federation.AddressPolicy, lookup Lookup) *dynamicv3.DnsCacheConfig {
 	cache := &dynamicv3.DnsCacheConfig{
-		Name: "dynamic_dns", DnsLookupFamily: clusterv3.Cluster_V4_PREFERRED,
+		Name: "dynamic_dns", DnsLookupFamily: lookup.Family(),
 		DnsRefreshRate: durationpb.New(dynamicRefresh), DnsMinRefreshRate: durationpb.New(dynamicLeast),
 		DnsQueryTimeout: durationpb.New(dynamicLookup),
 		HostTtl:         durationpb.New(dynamicNameUnused), MaxHosts: wrapperspb.UInt32(mostDynamicNames),

@@ -145,5 +145,6 @@ func resolving(v *facet.View, t *target, filters []*listenerv3.Filter) []*listen
 	if t == nil || !t.Service.IsDynamic() {
 		return filters
 	}
-	return append([]*listenerv3.Filter{resource.DynamicSNI(resource.DynamicNames(v.Reader.Settings().Addresses), t.Port.Number)}, filters...)
+	names := resource.DynamicNames(v.Reader.Settings().Addresses, v.Facet.Lookup)
+	return append([]*listenerv3.Filter{resource.DynamicSNI(names, t.Port.Number)}, filters...)
 }
