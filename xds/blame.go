@@ -62,11 +62,28 @@ func newBlame() *blame {
 	return &blame{last: map[string]*resource{}, causes: map[string]causes{}}
 }
 
-// noteAccepted notes that a client accepted the resource, which the group made.
-func (b *blame) noteAccepted(r *resource) {
+// noteAccepted notes that a client accepted the resources, each of which some group made, or none.
+func noteAccepted(all []*resource) {
+	for len(all) > 0 {
+		home, same := all[0].home, 1
+		for same < len(all) && all[same].home == home {
+			same++
+		}
+		if home != nil {
+			home.blame.noteAccepted(all[:same])
+		}
+		all = all[same:]
+	}
+}
+
+func (b *blame) noteAccepted(all []*resource) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last[r.name] = r
+	for _, r := range all {
+		if b.last[r.name] != r {
+			b.last[r.name] = r
+		}
+	}
 }
 
 // accepted is part of source.

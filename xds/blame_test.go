@@ -28,7 +28,7 @@ func TestAcksDoNotWaitForCauses(t *testing.T) {
 	}
 	<-asked
 	accepted := g.get(cluster("a"))
-	g.blame.noteAccepted(accepted)
+	g.blame.noteAccepted([]*resource{accepted})
 	if got := g.accepted(cluster("a")); got != accepted {
 		t.Errorf("%v is what was accepted last, want %v", got, accepted)
 	}

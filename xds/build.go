@@ -2,6 +2,7 @@ package xds
 
 import (
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"slices"
 
@@ -12,15 +13,15 @@ import (
 
 // prepare builds those of the names that are not built yet, on all processors:
 // get finds them then.
-func (g *group) prepare(names []string) {
+func (g *group) prepare(names iter.Seq[string]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.kind.Has(envoy.BuiltInParts) {
+	if g.kind.Has(envoy.BuiltInParts) || isBuilt(g) {
 		return // the builds share parts
 	}
 	var missing []string
-	for _, name := range names {
-		if c := g.subscribed[name]; g.names.has(name) && (c == nil || c.dirty) {
+	for name := range names {
+		if c := g.subscribed.byName[name]; g.names.has(name) && (c == nil || c.dirty) {
 			missing = append(missing, name)
 		}
 	}
@@ -29,6 +30,11 @@ func (g *group) prepare(names []string) {
 	for i, name := range missing {
 		g.take(name, made[i])
 	}
+}
+
+// isBuilt reports whether every name is built, as of the snapshot. What is subscribed to exists.
+func isBuilt(g *group) bool {
+	return g.subscribed.dirty == 0 && len(g.subscribed.byName) == len(g.names.counts)
 }
 
 // built is the outcome of a build, and what it was made from.
@@ -70,10 +76,10 @@ func (g *group) unbuilt(name string, err error) built {
 }
 
 func (g *group) take(name string, b built) {
-	c := g.subscribed[name]
+	c := g.subscribed.byName[name]
 	if c == nil {
 		c = &subscribedResource{}
-		g.subscribed[name] = c
+		g.subscribed.byName[name] = c
 	}
 	absent := c.absent
 	defer func() {
@@ -84,7 +90,8 @@ func (g *group) take(name string, b built) {
 		g.moved()
 	}()
 	g.index.Replace(name, c.deps, b.deps)
-	c.deps, c.dirty, c.err = b.deps, false, b.err
+	g.subscribed.clean(c)
+	c.deps, c.err = b.deps, b.err
 	g.faults.set(name, b.faults)
 	if b.err != nil {
 		g.failed(g.kind, name, b.err)

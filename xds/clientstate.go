@@ -28,6 +28,7 @@ func (c *clientState) sent(name string, r *resource) entry {
 
 // accept notes that the client has accepted what the response contained.
 func (c *clientState) accept(f *sentResponse) {
+	accepted := make([]*resource, 0, len(f.resources))
 	for _, r := range f.resources {
 		has := c.slots.update(r.name, func(e entry) entry {
 			if e != (entry{}) { // else the client dropped it
@@ -35,10 +36,11 @@ func (c *clientState) accept(f *sentResponse) {
 			}
 			return e
 		})
-		if has != (entry{}) && r.home != nil {
-			r.home.blame.noteAccepted(r)
+		if has != (entry{}) {
+			accepted = append(accepted, r)
 		}
 	}
+	noteAccepted(accepted)
 	for _, name := range f.removed {
 		c.slots.update(name, func(e entry) entry {
 			e.acked, e.lapsed = nil, false

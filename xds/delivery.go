@@ -104,7 +104,7 @@ func (s *streamState) gather(sub *subscription, free bool, now time.Time) batch 
 	if len(sub.queue.pending) > fewNames {
 		b.changed = make([]*resource, 0, len(sub.queue.pending))
 	}
-	for name, w := range sub.queue.pending {
+	for name, w := range sub.queue.all() {
 		if !free && !w.urgent {
 			continue
 		}
@@ -181,20 +181,18 @@ func (s *streamState) guard(sub *subscription, b *batch, now time.Time) {
 func (s *streamState) send(sub *subscription, b batch, now time.Time) *response {
 	f := &sentResponse{nonce: s.nonce(), sent: now, snapshot: s.snapshot, repair: sub.repairing}
 	makeRoom(sub.client.slots, len(b.changed))
+	sub.queue.leave(b)
 	for _, r := range b.changed {
-		delete(sub.queue.pending, r.name)
 		if e := sub.client.sent(r.name, r); e.acked != r || e.lapsed {
 			f.resources = append(f.resources, r)
 		}
 	}
 	for _, name := range b.removed {
-		delete(sub.queue.pending, name)
 		if sub.client.slots.get(name) != (entry{}) { // else the client has nothing to forget, and its answer tells nothing
 			f.removed = append(f.removed, sub.client.slots.name(name))
 		}
 		sub.client.sent(name, nil)
 	}
-	sub.queue.shrink()
 	s.parents(sub, b.changed, now)
 	f.version = sub.client.sum.String()
 	r := &response{

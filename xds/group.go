@@ -21,8 +21,8 @@ type group struct {
 	mu         sync.Mutex
 	snapshot   *federation.Snapshot // nil before the first sync
 	names      *nameSet
-	fixedDeps  federation.Deps // what the fixed names were made from
-	subscribed map[string]*subscribedResource
+	fixedDeps  federation.Deps     // what the fixed names were made from
+	subscribed subscribedResources // those of names only
 	index      *derive.Index[string]
 	absent     absences
 	parts      partCache
@@ -41,11 +41,38 @@ type subscribedResource struct {
 	reasons  []envoy.Reason
 }
 
+// subscribedResources are those of a group, with the number of dirty ones among them.
+type subscribedResources struct {
+	byName map[string]*subscribedResource
+	dirty  int
+}
+
+// soil notes that the resource is to be built again.
+func (s *subscribedResources) soil(c *subscribedResource) {
+	if !c.dirty {
+		c.dirty = true
+		s.dirty++
+	}
+}
+
+// clean notes that it was.
+func (s *subscribedResources) clean(c *subscribedResource) {
+	if c.dirty {
+		c.dirty = false
+		s.dirty--
+	}
+}
+
+func (s *subscribedResources) remove(name string) {
+	s.clean(s.byName[name])
+	delete(s.byName, name)
+}
+
 func newGroup(kind envoy.Type, facet envoy.Facet, make builder) *group {
 	of := &recipe{kind, facet, make}
 	to := &hooks{failed: func(envoy.Type, string, error) {}, built: func() {}, reasoned: func(_, _ []envoy.Reason) {}, moved: func() {}}
 	g := &group{
-		recipe: of, hooks: to, subscribed: map[string]*subscribedResource{}, index: derive.NewIndex[string](),
+		recipe: of, hooks: to, subscribed: subscribedResources{byName: map[string]*subscribedResource{}}, index: derive.NewIndex[string](),
 		absent: absences{names: map[string]struct{}{}}, parts: partCache{}, blame: newBlame(),
 		faults: &faults{to, kind, map[string][]envoy.Reason{}},
 	}
@@ -84,8 +111,8 @@ func (g *group) resync() {
 	r := g.snapshot.Read()
 	g.names.reset(g.snapshot, r)
 	g.noteFixed(r.Deps())
-	for name, c := range g.subscribed {
-		c.dirty = true
+	for name, c := range g.subscribed.byName {
+		g.subscribed.soil(c)
 		if !g.names.has(name) {
 			g.forget(name)
 		}
@@ -129,11 +156,11 @@ func (g *group) touch(name string) {
 		return
 	}
 	name, _ = g.parts.touch(name)
-	if c := g.subscribed[name]; c != nil {
+	if c := g.subscribed.byName[name]; c != nil {
 		if c.dirty {
 			return // in the log, and no stream looked since
 		}
-		c.dirty = true
+		g.subscribed.soil(c)
 	}
 	g.log.add(g.snapshot.Version(), name)
 }
@@ -142,7 +169,7 @@ func (g *group) touch(name string) {
 func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, c := range g.subscribed {
+	for _, c := range g.subscribed.byName {
 		g.reasoned(c.reasons, nil)
 		c.reasons = nil
 	}
@@ -153,7 +180,7 @@ func (g *group) close() {
 }
 
 func (g *group) forget(name string) {
-	if c := g.subscribed[name]; c != nil {
+	if c := g.subscribed.byName[name]; c != nil {
 		g.index.Replace(name, c.deps, federation.Deps{})
 		g.parts.forget(name, g.index)
 		g.reasoned(c.reasons, nil)
@@ -161,7 +188,7 @@ func (g *group) forget(name string) {
 		if c.absent {
 			g.absent.set(name, false)
 		}
-		delete(g.subscribed, name)
+		g.subscribed.remove(name)
 		g.blame.forget(name)
 		g.moved()
 	}
@@ -172,20 +199,22 @@ func (g *group) forget(name string) {
 func (g *group) get(name string) *resource {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.names.has(name) {
+	c := g.subscribed.byName[name]
+	if c == nil && !g.names.has(name) {
 		return nil
 	}
-	if c := g.subscribed[name]; c == nil || c.dirty {
+	if c == nil || c.dirty {
 		g.take(name, g.build(name))
+		c = g.subscribed.byName[name]
 	}
-	return g.subscribed[name].resource
+	return c.resource
 }
 
-// list returns every name that may exist, in no order.
+// list is part of source.
 func (g *group) list() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.names.all()
+	return g.names.sorted()
 }
 
 // since returns the names that may have changed after the version, each once or

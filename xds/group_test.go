@@ -2,6 +2,7 @@ package xds
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -70,8 +71,12 @@ func (w *fixture) look() {
 	for _, g := range w.groups {
 		g.sync(w.s)
 		if rapid.Bool().Draw(w.t, "prepare") {
-			g.prepare(g.list())
+			g.prepare(slices.Values(g.list()))
+			if !g.kind.Has(envoy.BuiltInParts) && !isBuilt(g) {
+				w.t.Fatalf("%s: a name is not built", g.kind)
+			}
 		}
+		w.bookkeeping(g)
 		shown := w.shown[g]
 		update := func(name string) {
 			if r := g.get(name); r != nil {
@@ -92,6 +97,25 @@ func (w *fixture) look() {
 		}
 		w.at[g] = now
 		w.compare(g, shown)
+	}
+}
+
+// bookkeeping compares what the group counts with what it has.
+func (w *fixture) bookkeeping(g *group) {
+	dirty := 0
+	for name, c := range g.subscribed.byName {
+		if c.dirty {
+			dirty++
+		}
+		if !g.names.has(name) {
+			w.t.Fatalf("%s: %q does not exist and is subscribed to", g.kind, name)
+		}
+	}
+	if dirty != g.subscribed.dirty {
+		w.t.Fatalf("%s: %d are dirty, and %d are counted", g.kind, dirty, g.subscribed.dirty)
+	}
+	if want := slices.Sorted(maps.Keys(g.names.counts)); !slices.Equal(g.list(), want) {
+		w.t.Fatalf("%s: the names are %q, want %q", g.kind, g.list(), want)
 	}
 }
 
@@ -340,7 +364,7 @@ func TestOneThatCannotBeBuiltSpoilsNoOther(t *testing.T) {
 		var failures []string
 		g.failed = func(_ envoy.Type, name string, _ error) { failures = append(failures, name) }
 		g.sync(a.Latest())
-		g.prepare(append(g.list(), "unknown"))
+		g.prepare(slices.Values(append(slices.Clone(g.list()), "unknown")))
 		for _, name := range []string{"a", "bad", "c"} {
 			if got := g.get(cluster(name)); (got == nil) != (name == "bad") {
 				t.Errorf("%s: %s is %v", why, name, got)

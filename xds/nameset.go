@@ -18,6 +18,7 @@ type nameSet struct {
 	table  *nameTable // nil: numbers are not needed
 
 	counts        map[string]int // how many contributions give the name
+	inOrder       []string       // the names, sorted, for those who read them; nil: not sorted yet
 	contributions map[federation.ServiceKey][]string
 	read          *derive.ByHost // what contributions were made from
 	fixed         []string
@@ -33,13 +34,19 @@ func newNameSet(of *recipe, faults *faults) *nameSet {
 
 func (n *nameSet) has(name string) bool { return n.counts[name] > 0 }
 
-func (n *nameSet) all() []string { return slices.Collect(maps.Keys(n.counts)) }
+// sorted returns the names in order. Callers share it.
+func (n *nameSet) sorted() []string {
+	if n.inOrder == nil {
+		n.inOrder = slices.Sorted(maps.Keys(n.counts))
+	}
+	return n.inOrder
+}
 
 // reset replaces all names. Names that stay keep their numbers.
 func (n *nameSet) reset(s *federation.Snapshot, r *federation.Reader) {
 	before, contributed := n.counts, n.contributions
 	n.counts, n.contributions = make(map[string]int, len(before)), make(map[federation.ServiceKey][]string, len(contributed))
-	n.read, n.fixed = derive.NewByHost(), nil
+	n.read, n.fixed, n.inOrder = derive.NewByHost(), nil, nil
 	n.refix(s, r)
 	if n.of.make.contributed(n.of.kind, n.of.facet) {
 		var names []string
@@ -135,6 +142,9 @@ func (n *nameSet) refix(s *federation.Snapshot, r *federation.Reader) (moved []s
 // exchange replaces names of which there is one contribution less by others, of which
 // there is one more; both are sorted. It appends those that came or went.
 func (n *nameSet) exchange(before, now, moved []string) []string {
+	if !slices.Equal(before, now) {
+		n.inOrder = nil
+	}
 	for _, name := range now {
 		if !within(before, name) {
 			n.counts[name]++

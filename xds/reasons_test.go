@@ -139,7 +139,7 @@ func TestR97WhatIsBuiltMakesAnotherFleet(t *testing.T) {
 	}
 	build := func() {
 		g.sync(h.aggregate.Latest())
-		g.prepare(g.list())
+		g.prepare(slices.Values(g.list()))
 	}
 	h.set(service("web", 1))
 	step("a build", true, build)

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"encoding/pem"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -112,7 +113,7 @@ func (s *rootSource) since(version uint64) ([]logEntry, uint64, bool) {
 }
 
 // prepare is part of source: a look costs little.
-func (*rootSource) prepare([]string) {}
+func (*rootSource) prepare(iter.Seq[string]) {}
 
 func (*rootSource) number() fleet.Group { return 0 }
 

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -160,7 +161,7 @@ func (s *secretSource) serves(name string) bool {
 }
 
 // prepare is part of source: a look costs little.
-func (*secretSource) prepare([]string) {}
+func (*secretSource) prepare(iter.Seq[string]) {}
 
 // reload reads a secret as it is now.
 func (s *secretSource) reload(name string, next uint64) {

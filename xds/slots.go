@@ -71,6 +71,9 @@ func newSlots(names *nameTable, of *account) *slots {
 // find returns the place of a name of which something is kept. A number that the
 // stream holds is that of the same name, whatever others do to the table.
 func (s *slots) find(name string) (p *page, number uint32) {
+	if len(s.pages) == 0 {
+		return nil, 0
+	}
 	number, held := s.names.find(name)
 	if at := int(number / pageSize); held && at < len(s.pages) && s.pages[at] != nil && s.pages[at].held&bit(number) != 0 {
 		return s.pages[at], number

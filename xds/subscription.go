@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -17,8 +18,8 @@ type source interface {
 	number() fleet.Group // 0: none
 	sync(s *federation.Snapshot) uint64
 	get(name string) *resource
-	prepare(names []string) // that will be asked for soon
-	list() []string
+	prepare(names iter.Seq[string]) // that will be asked for soon
+	list() []string                 // of every name that may exist; sorted if that costs little; not to be changed
 	since(version uint64) (changed []logEntry, now uint64, ok bool)
 	// accepted is what some client accepted last under the name; nil: nothing known.
 	accepted(name string) *resource
@@ -75,7 +76,7 @@ type subscription struct {
 func newSubscription(kind envoy.Type, delta bool, names *nameTable, of *account, shared *fallbacks) *subscription {
 	return &subscription{
 		kind: kind, delta: delta, sync: fleet.Sync{State: fleet.NotRequested},
-		client: clientState{slots: newSlots(names, of)}, queue: workQueue{pending: map[string]trigger{}}, nacks: newNacks(kind, shared),
+		client: clientState{slots: newSlots(names, of)}, queue: newWorkQueue(), nacks: newNacks(kind, shared),
 	}
 }
 
@@ -131,18 +132,22 @@ func (s *subscription) collect(snapshot *federation.Snapshot, now time.Time) {
 
 // enqueueAll looks at everything that is wanted or was sent.
 func (s *subscription) enqueueAll(w trigger) {
+	var lists [][]string
+	total := 0
+	if s.wildcard {
+		for _, c := range s.cursors {
+			names := c.source.list()
+			lists, total = append(lists, names), total+len(names)
+		}
+	}
+	s.queue.expect(total)
 	for name := range s.client.slots.all() {
 		s.queue.enqueue(name, w)
 	}
 	for name := range s.client.slots.allNamed() {
 		s.queue.enqueue(name, w)
 	}
-	if !s.wildcard {
-		return
-	}
-	for _, c := range s.cursors {
-		names := c.source.list()
-		s.queue.expect(len(names))
+	for _, names := range lists {
 		for _, name := range names {
 			s.queue.enqueue(name, w)
 		}
@@ -151,10 +156,11 @@ func (s *subscription) enqueueAll(w trigger) {
 
 // prepare has the sources make what will be judged.
 func (s *subscription) prepare(urgentOnly bool) {
-	names := make([]string, 0, len(s.queue.pending))
-	for name, w := range s.queue.pending {
-		if s.includes(name) && (w.urgent || !urgentOnly) {
-			names = append(names, name)
+	names := func(yield func(string) bool) {
+		for name, w := range s.queue.all() {
+			if s.includes(name) && (w.urgent || !urgentOnly) && !yield(name) {
+				return
+			}
 		}
 	}
 	for _, c := range s.cursors {

@@ -1,0 +1,56 @@
+package xds
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestPropertyAQueueKeepsTheOrder: whatever comes and leaves, each name that waits is yielded once, in
+// the order in which it came, and those that have left take little room.
+func TestPropertyAQueueKeepsTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := newWorkQueue()
+		var want []string
+		name := rapid.StringMatching("[a-z]")
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			n := name.Draw(t, "name")
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				q.answer(n, trigger{tell: true})
+			case 1:
+				q.enqueue(n, trigger{resend: true})
+			case 2:
+				q.leave(batch{removed: waiting(q, n)})
+				want = slices.DeleteFunc(want, func(other string) bool { return other == n })
+				if most := 2*len(want) + fewNames; len(q.order) > most {
+					t.Fatalf("the queue has room for %d names, want at most %d", len(q.order), most)
+				}
+				continue
+			case 3:
+				delete(q.pending, n)
+				want = slices.DeleteFunc(want, func(other string) bool { return other == n })
+				continue
+			}
+			if !slices.Contains(want, n) {
+				want = append(want, n)
+			}
+		}
+		var got []string
+		for n := range q.all() {
+			got = append(got, n)
+		}
+		if !slices.Equal(got, want) || len(q.pending) != len(want) {
+			t.Errorf("waiting: %q, want %q", got, want)
+		}
+	})
+}
+
+// waiting is the name if it waits.
+func waiting(q workQueue, name string) []string {
+	if _, waits := q.pending[name]; waits {
+		return []string{name}
+	}
+	return nil
+}
