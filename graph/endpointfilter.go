@@ -40,7 +40,7 @@ func newEndpointFilter(in *model.EndpointFilter) (endpointFilter, error) {
 }
 
 func (f endpointFilter) fits(of model.Endpoint) bool {
-	return fits(f.ClusterID, string(of.Source.Cluster)) && fits(f.NetworkID, string(of.Of.Network)) &&
+	return fits(f.ClusterID, of.ClusterID()) && fits(f.NetworkID, string(of.Of.Network)) &&
 		(f.Address == nil || of.Of.Address == f.address) &&
 		(f.Health == nil || string(*f.Health) == string(of.Of.Health)) &&
 		fitsLocality(of.Of.Locality, f.Locality) &&

@@ -83,9 +83,11 @@ func TestU93EndpointsOfAnAddress(t *testing.T) {
 	h := newHub(t)
 	named := endpoint("n2", "10.0.1.3")
 	named.Address = federation.HostAddress("db.example.com")
+	elsewhere := endpoint("n2", "10.0.1.4") // as a ServiceBinding makes it
+	elsewhere.Cluster = "c1"
 	h.source.next(federation.Edit{Source: second, Services: federation.Delta[federation.ServiceKey, *federation.Shard]{
 		Set: map[federation.ServiceKey]*federation.Shard{
-			{Hostname: "six.shop.svc.cluster.local", Namespace: "shop"}:  shard("10.2.0.6/32", endpoint("n2", "fd00::a:1"), named),
+			{Hostname: "six.shop.svc.cluster.local", Namespace: "shop"}:  shard("10.2.0.6/32", endpoint("n2", "fd00::a:1"), named, elsewhere),
 			{Hostname: "also.shop.svc.cluster.local", Namespace: "shop"}: shard("10.2.0.7/32", endpoint("n2", "10.0.1.1")),
 		},
 	}})
@@ -123,6 +125,10 @@ func TestU93EndpointsOfAnAddress(t *testing.T) {
 	h.want(data, 1.0, "endpoints", "totalCount")
 	data = h.answer(`{cluster(clusterID:"c1"){endpoints(filter:{address:"10.0.1.1"}){totalCount}}}`, nil)
 	h.want(data, 0.0, "cluster", "endpoints", "totalCount")
+	data = h.answer(`{endpoints(filter:{address:"10.0.1.4",clusterID:"c1"}){nodes{clusterID}}}`, nil)
+	h.want(data, "c1", "endpoints", "nodes", 0, "clusterID")
+	data = h.answer(`{endpoints(filter:{address:"10.0.1.4",clusterID:"c2"}){totalCount}}`, nil)
+	h.want(data, 0.0, "endpoints", "totalCount")
 	for address, why := range map[string]string{
 		"db.example.com": "not an IP address in its usual form", "": "not an IP address in its usual form",
 		"10.0.1.1/32": "not an IP address in its usual form", "10.0.01.1": "not an IP address in its usual form",

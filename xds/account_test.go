@@ -106,7 +106,7 @@ func TestR07UnansweredResponses(t *testing.T) {
 	if len(sub.responses.unanswered) > maxInflight || resources > 2*maxInflight || removed > 2*maxInflight {
 		t.Errorf("%d responses are kept with %d resources and %d removals", len(sub.responses.unanswered), resources, removed)
 	}
-	if n := len(d.state.names.numbers); n > 20 {
+	if n := d.state.names.len(); n > 20 {
 		t.Errorf("%d names are kept", n)
 	}
 }

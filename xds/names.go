@@ -9,10 +9,11 @@ import (
 // keeps of a resource is a slot, not a name (R62). A number means the same
 // name for as long as it is held.
 type nameTable struct {
-	mu      sync.RWMutex
-	numbers map[string]uint32
-	names   []heldName // by number
-	free    []uint32
+	numbers sync.Map // string to uint32; written with mu held, and read by every stream without it
+
+	mu    sync.RWMutex
+	names []heldName // by number
+	free  []uint32
 }
 
 type heldName struct {
@@ -21,14 +22,14 @@ type heldName struct {
 	resources int // those of the holders that have a resource of that name
 }
 
-func newNameTable() *nameTable { return &nameTable{numbers: map[string]uint32{}} }
+func newNameTable() *nameTable { return &nameTable{} }
 
 // find returns the number of a name that is held.
 func (t *nameTable) find(name string) (number uint32, held bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	number, held = t.numbers[name]
-	return number, held
+	if n, ok := t.numbers.Load(name); ok {
+		return n.(uint32), true
+	}
+	return 0, false
 }
 
 // held returns the numbers of those names that are held.
@@ -61,12 +62,12 @@ func (t *nameTable) holdResource(name string) {
 func (t *nameTable) exists(name string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	number, held := t.numbers[name]
+	number, held := t.find(name)
 	return held && t.names[number].resources > 0
 }
 
 func (t *nameTable) add(name string) uint32 {
-	number, known := t.numbers[name]
+	number, known := t.find(name)
 	if !known {
 		if last := len(t.free) - 1; last >= 0 {
 			number, t.free = t.free[last], t.free[:last]
@@ -74,7 +75,8 @@ func (t *nameTable) add(name string) uint32 {
 			number = uint32(len(t.names))
 			t.names = append(t.names, heldName{})
 		}
-		t.names[number].name, t.numbers[name] = name, number
+		t.names[number].name = name
+		t.numbers.Store(name, number)
 	}
 	t.names[number].holders++
 	return number
@@ -92,7 +94,7 @@ func (t *nameTable) drop(number uint32) {
 	held := &t.names[number]
 	held.holders--
 	if held.holders == 0 {
-		delete(t.numbers, held.name)
+		t.numbers.Delete(held.name)
 		*held = heldName{}
 		t.free = append(t.free, number)
 	}
@@ -103,7 +105,7 @@ func (t *nameTable) releaseResources(names iter.Seq[string]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name := range names {
-		if number, held := t.numbers[name]; held {
+		if number, held := t.find(name); held {
 			t.names[number].resources--
 			t.drop(number)
 		}

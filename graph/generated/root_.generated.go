@@ -5719,7 +5719,7 @@ input LocalityInput {
 
 "Which endpoints to list; absent and null fields match everything."
 input EndpointFilter {
-  "Endpoints of this cluster."
+  "Endpoints that run in this cluster."
   clusterID: String
   "Endpoints in this network."
   networkID: String

@@ -483,7 +483,7 @@ type EndpointExplanation struct {
 
 // Which endpoints to list; absent and null fields match everything.
 type EndpointFilter struct {
-	// Endpoints of this cluster.
+	// Endpoints that run in this cluster.
 	ClusterID *string `json:"clusterID,omitempty"`
 	// Endpoints in this network.
 	NetworkID *string `json:"networkID,omitempty"`
