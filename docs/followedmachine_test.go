@@ -35,7 +35,7 @@ func TestU69AMachineRegistersAsInTheGuide(t *testing.T) {
 	m.shim(t, "istioctl", "exec "+installed(t, toolset.Istioctl)+` "$@"`)
 	m.installs(t)
 	m.servesAgents(t)
-	m.reads(t, page, "## Register machines", "Of the kinds of probes, mind these two:")
+	m.reads(t, page, "## Register machines", "Two kinds of probes need care:")
 	m.types(`kubectl create namespace istio-system
 kubectl create configmap istio -n istio-system --from-literal='mesh=defaultConfig: {discoveryAddress: hub.example:15012}'
 again 'kubectl get configmap istio-ca-root-cert -n shop'`)
@@ -180,7 +180,7 @@ func startAppliedMachine(t *testing.T, at *testbed.Namespace, kube *testbed.Kube
 // and add them (U95).
 func (m *readersMachine) trustsPartner(t *testing.T) {
 	t.Helper()
-	m.reads(t, "troubleshooting.md", "5. If the server refuses the client's certificate, look whether the hub has the root that signed it, below the trust domain of the",
+	m.reads(t, "troubleshooting.md", "5. If the server rejects the client's certificate, check that the hub lists the signing root under the client's trust domain:",
 		"## Changes are refused")
 	m.types("isthmus ca show > roots\ngrep cluster.local roots\nif grep partner.example roots; then exit 1; fi\nsudo install -m 0644 partner.pem /etc/isthmus/")
 	m.writes(t, "partner.yaml", agentsPage, "yaml", "/etc/isthmus/partner.pem")

@@ -206,7 +206,7 @@ type MeshSettings struct {
 	} `json:"localityLoadBalancing,omitzero"`
 	// ExtensionProviders are servers that policies name.
 	ExtensionProviders []ExtensionProvider `json:"extensionProviders,omitempty"`
-	// DefaultProviders are for workloads for which no Telemetry names others.
+	// DefaultProviders are the providers of workloads for which no Telemetry names any.
 	DefaultProviders struct {
 		AccessLogging []string `json:"accessLogging,omitempty"`
 		Tracing       []string `json:"tracing,omitempty"`

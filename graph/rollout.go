@@ -58,9 +58,9 @@ func (r *reader) duration(field, text string, bounds lengths) time.Duration {
 	return d
 }
 
-// rollout is the progress of the versions with the proxies, once what is waited
-// for came to pass or the time is over. Where no version came of a request, what counts
-// is that proxies have what is in force.
+// rollout is the progress of the request's versions with the proxies, after the wait has
+// succeeded or timed out. If the request made no new version, it is the progress of the
+// current configuration.
 func (m mutation) rollout(ctx context.Context, wait *waiting, of span) *model.Rollout {
 	if m.Config.Rollouts == nil {
 		return nil

@@ -153,10 +153,10 @@ func TestRolloutNamesEveryProxy(t *testing.T) {
 	if want := [2]uint64{before, c.mesh.Latest().Version()}; r.asked[0] != want || want[0] == want[1] {
 		t.Errorf("the change is that of %v, not %v", r.asked[0], want)
 	}
-	// A repetition that changes nothing asks for what is in force.
+	// A repetition that changes nothing asks for the current configuration.
 	c.answer(`mutation{rollback(input:{to:"1"}){rollout{pending}}}`, nil)
 	if got := r.asked[1]; got != [2]uint64{0, c.mesh.Latest().Version()} {
-		t.Errorf("what is in force is %v", got)
+		t.Errorf("the rollout of the current configuration is %v", got)
 	}
 }
 

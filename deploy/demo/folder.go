@@ -26,8 +26,8 @@ func (f folder) file(name string) string { return filepath.Join(string(f), name)
 
 // told is the last line of the story: the demo goes on without a listener.
 const (
-	told    = "The demo goes on; make demo-down ends it."
-	toldLab = "The networks stay; make lab-down ends them."
+	told    = "The demo keeps running. To stop it, run make demo-down."
+	toldLab = "The networks keep running. To remove them, run make lab-down."
 )
 
 // up starts the program again in the background, with these arguments, and shows

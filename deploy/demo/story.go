@@ -74,7 +74,7 @@ func (t teller) tell(program string) {
 	t.crossings()
 	t.shares("\nThe service %s runs in all three. 60 requests from each network were answered by:")
 	t.failover()
-	t.say("\nGraphiQL: %s/graphiql  (a door to the hub with the operator's certificate)", openDoor(t.stage, t.topology.Hub))
+	t.say("\nGraphiQL: %s/graphiql  (a local proxy to the hub that uses the operator's certificate)", openDoor(t.stage, t.topology.Hub))
 	t.say("Try:  { networks { nodes { networkID gateways { address health { observerNetworkID state since } } } } }")
 	t.say("This took %v.", time.Since(began).Round(time.Second))
 	t.say("%s", told)

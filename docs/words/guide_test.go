@@ -2,6 +2,7 @@
 package words
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,19 +19,50 @@ var wordsOfGuide = []row{
 	{`\b(every|any|some)body (may|is|who|can)\b`, "every client, all proxies"},
 }
 
-// TestTheGuideIsInPlainWords: the guide, the decisions, the pages of the root folder
-// and the schema keep to the field's words.
-func TestTheGuideIsInPlainWords(t *testing.T) {
-	var pages []string
-	for _, folder := range []string{"../*.md", "../kinds/*.md", "../adr/*.md", "../../*.md", "../../schema.graphql"} {
-		found, err := filepath.Glob(folder)
-		if err != nil || len(found) == 0 {
-			t.Fatal(folder, found, err)
+// otherTexts have further texts for users: the schema, the descriptions of the hub's own kinds, and pages for browsers.
+var otherTexts = []string{
+	"../../schema.graphql", "../../federation/config/schema/crds/isthmus.dev_*.yaml",
+	"../../internal/hub/web/page.html", "../../graph/graphiql/page.html",
+}
+
+// guide returns the pages of the guide, the decisions, the pages of the root folder, and the READMEs of rooms.
+func guide(t *testing.T) []string {
+	t.Helper()
+	pages := globbed(t, "../*.md", "../kinds/*.md", "../adr/*.md", "../../*.md")
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch page := filepath.Join("../..", name); {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."), name == "docs", d.Name() == "node_modules":
+			return fs.SkipDir
+		case d.Name() == "README.md" && !slices.Contains(pages, page):
+			pages = append(pages, page)
 		}
-		pages = append(pages, found...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return pages
+}
+
+func globbed(t *testing.T, patterns ...string) (files []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatal(pattern, found, err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// TestTheGuideIsInPlainWords: the guide, the decisions, the pages of the root folder and of rooms,
+// the schema, and other texts for users keep to the field's words.
+func TestTheGuideIsInPlainWords(t *testing.T) {
 	phrases, ofUsers := phrasesOf(t, wordsOfBoth, wordsOfGuide), phrasesOf(t, wordsOfTexts)
-	for _, page := range pages {
+	for _, page := range append(guide(t), globbed(t, otherTexts...)...) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

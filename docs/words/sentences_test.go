@@ -57,25 +57,19 @@ func sentencesOf(page string) (all []sentence) {
 }
 
 // TestM19SentencesAreShort: no sentence of the guide, the decisions or a page of the root
-// folder has more than 35 words. Text in backquotes counts as one.
+// folder or of a room has more than 35 words. Text in backquotes counts as one.
 func TestM19SentencesAreShort(t *testing.T) {
-	for _, pattern := range []string{"../*.md", "../kinds/*.md", "../adr/*.md", "../../*.md"} {
-		pages, err := filepath.Glob(pattern)
-		if err != nil || len(pages) == 0 {
-			t.Fatal(pattern, pages, err)
+	for _, page := range guide(t) {
+		if filepath.Base(page) == "requirements.md" {
+			continue // one line for each requirement
 		}
-		for _, page := range pages {
-			if filepath.Base(page) == "requirements.md" {
-				continue // one line for each requirement
-			}
-			text, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range sentencesOf(string(text)) {
-				if n := len(strings.Fields(s.text)); n > mostWords {
-					t.Errorf("%s, line %d: %d words: %s", page, s.line, n, s.text)
-				}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sentencesOf(string(text)) {
+			if n := len(strings.Fields(s.text)); n > mostWords {
+				t.Errorf("%s, line %d: %d words: %s", page, s.line, n, s.text)
 			}
 		}
 	}
