@@ -54,7 +54,9 @@ func ServerOf(v *facet.View, p located) (Server, error) {
 	}
 	host, number := federation.Hostname(strings.ToLower(name)), uint16(min(p.GetPort(), math.MaxUint16))
 	owner, err := ownerAt(v, host, number)
-	if real, is := service.AliasAmong(v, host, owner); is {
+	named := owner.Service
+	if real, alias := service.AliasAmong(v, host, owner); alias != nil {
+		named = alias
 		owner, err = ownerAt(v, real, number)
 		if err == nil && service.IsAlias(v, owner.Service) {
 			return Server{}, fmt.Errorf("the provider's service %s leads over %s to other names only", host, real)
@@ -63,9 +65,9 @@ func ServerOf(v *facet.View, p located) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	if scoped && owner.Service.Key.Namespace != namespace {
+	if scoped && named.Key.Namespace != namespace {
 		return Server{}, fmt.Errorf("the provider's service %s is that of namespace %q for this proxy, not of %q", host,
-			owner.Service.Key.Namespace, namespace)
+			named.Key.Namespace, namespace)
 	}
 	return Server{Cluster: resource.SubsetClusterName(owner.Service.Key.Hostname, number, ""), Host: string(host), Port: number}, nil
 }

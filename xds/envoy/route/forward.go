@@ -120,7 +120,7 @@ func hashPoliciesOf(v *facet.View, t target) []*routev3.RouteAction_HashPolicy {
 func (r *Rule) target(d *networking.Destination) (to target, missing string) {
 	host := federation.ResolveHost(d.GetHost(), r.Object.Key.Namespace)
 	owner, missing := r.ownerAtHost(host, d)
-	if real, is := service.AliasAmong(r.View, host, owner); is {
+	if real, alias := service.AliasAmong(r.View, host, owner); alias != nil {
 		owner, missing = r.ownerAtHost(real, d)
 		if owner.Service != nil && service.IsAlias(r.View, owner.Service) {
 			return to, fmt.Sprintf("the destination %s leads over %s to other names only", host, real)

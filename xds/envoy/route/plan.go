@@ -99,7 +99,7 @@ func planDetected(v *facet.View, host federation.Hostname, number uint16) *Plan 
 		return nil
 	}
 	name := resource.TargetName(string(host), number)
-	if real, is := service.AliasAmong(v, host, owner); is {
+	if real, alias := service.AliasAmong(v, host, owner); alias != nil {
 		owner, _ = service.FirstOwner(v.Reader.ByHostname(real), number, v.Facet.OwnNamespace(), v.Facet.Covers)
 	}
 	if owner.Service == nil || !service.MayBeHTTP(v, owner.Port) || service.IsAlias(v, owner.Service) {

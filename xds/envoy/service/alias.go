@@ -32,18 +32,19 @@ func SeenAt(v *facet.View, host federation.Hostname) []*federation.Service {
 	return slices.DeleteFunc(slices.Clone(v.Reader.ByHostname(host)), func(s *federation.Service) bool { return !v.Sees(s) })
 }
 
-// AliasAmong is what the hostname is another name of: as its owner has it, or any of
-// its services where none has the port.
-func AliasAmong(v *facet.View, host federation.Hostname, owner ServedPort) (federation.Hostname, bool) {
-	if owner.Service != nil {
-		return aliasOf(v, owner.Service)
+// AliasAmong is what the hostname is another name of, and the service that says so: its owner,
+// or any of its services where none has the port. nil: none does.
+func AliasAmong(v *facet.View, host federation.Hostname, owner ServedPort) (federation.Hostname, *federation.Service) {
+	services := []*federation.Service{owner.Service}
+	if owner.Service == nil {
+		services = SeenAt(v, host)
 	}
-	for _, s := range SeenAt(v, host) {
+	for _, s := range services {
 		if to, is := aliasOf(v, s); is {
-			return to, true
+			return to, s
 		}
 	}
-	return "", false
+	return "", nil
 }
 
 // Aliases are the other names of the service. A service that has such a name as its

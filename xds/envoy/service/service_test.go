@@ -223,8 +223,8 @@ func TestOtherNames(t *testing.T) {
 	if service.IsAlias(direct, of("alias.shop")) {
 		t.Error("clients of gRPC resolve the name themselves, and get an alias")
 	}
-	if to, is := service.AliasAmong(v, "alias.shop", service.ServedPort{}); !is || to != "web.shop" {
-		t.Errorf("at a port that nobody has, alias.shop is a name of %q, %t", to, is)
+	if to, alias := service.AliasAmong(v, "alias.shop", service.ServedPort{}); alias != of("alias.shop") || to != "web.shop" {
+		t.Errorf("at a port that no service has, alias.shop is a name of %q by %v", to, alias)
 	}
 }
 
