@@ -25,6 +25,7 @@ var weighed = []struct{ field, query string }{
 	{"ConfigObject.services of a hostname", `{configObjects(first:200,filter:{namespace:"shop"}){nodes{name <services(first:1){totalCount}>}}}`},
 	{"ConfigObject.services of wildcards", `{configObjects(first:20,filter:{namespace:"wide"}){nodes{name <services(first:1){totalCount}>}}}`},
 	{"ConfigObject.configRevision", `{configObjects(first:100,filter:{namespace:"shop"}){nodes{name <configRevision{revision}>}}}`},
+	{"ConfigObject.status", `{configObjects(first:100,filter:{namespace:"shop"}){nodes{name <status{delivered acked findings{code}}>}}}`},
 	{"Problem.configObject", `{cluster(clusterID:"c1"){problems(first:200){nodes{code <configObject{name}>}}}}`},
 	{"Problem.service", `{cluster(clusterID:"c1"){problems(first:200){nodes{code <service{hostname}>}}}}`},
 	{"Cluster.trustRoots", `{clusters(first:50){nodes{clusterID <trustRoots{fingerprint}>}}}`},

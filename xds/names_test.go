@@ -44,7 +44,7 @@ func TestR62StreamsKeepLittleOfAResource(t *testing.T) {
 	}
 	each := (heap() - before) / streams
 	const resources = 2 * services
-	if most := int64(16*resources + 16<<10); each > most {
+	if most := int64(16 * resources); each > most {
 		t.Errorf("a stream keeps %d bytes of %d resources, more than %d", each, resources, most)
 	}
 	t.Logf("%d bytes of %d resources", each, resources)

@@ -191,6 +191,7 @@ func (s *subscription) drop(name string) {
 	s.client.forget(name)
 	delete(s.nacks.barred, name)
 	delete(s.queue.pending, name)
+	s.queue.shrink() // a client that asks for names and drops them before anything is sent gets no room for it
 }
 
 func sortResources(all []*resource) {

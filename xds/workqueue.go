@@ -32,25 +32,26 @@ func (a *workQueue) enqueue(name string, w trigger) {
 	if waits {
 		w = trigger{since: old.since, urgent: w.urgent || old.urgent, resend: w.resend || old.resend, tell: w.tell || old.tell}
 	}
-	a.pending[name] = a.placed(w, name, old, waits)
+	w.at = a.place(name, old, waits)
+	a.pending[name] = w
 	a.urgent, a.grown = a.urgent || w.urgent, true
 }
 
 // answer is enqueue for a name that the client asks for: reasons from before no longer matter.
 func (a *workQueue) answer(name string, w trigger) {
 	old, waits := a.pending[name]
-	a.pending[name] = a.placed(w, name, old, waits)
+	w.at = a.place(name, old, waits)
+	a.pending[name] = w
 	a.urgent = true
 }
 
-// placed is the trigger at the place of the name's old one, or at the end.
-func (a *workQueue) placed(w trigger, name string, old trigger, waits bool) trigger {
-	w.at = old.at
-	if !waits {
-		w.at = uint32(len(a.order))
-		a.order = append(a.order, name)
+// place is that of the name's old trigger, if it waits already, else one at the end.
+func (a *workQueue) place(name string, old trigger, waits bool) uint32 {
+	if waits {
+		return old.at
 	}
-	return w
+	a.order = append(a.order, name)
+	return uint32(len(a.order) - 1)
 }
 
 // all yields what waits when it is called, in the order in which it came. Names often come

@@ -92,7 +92,7 @@ func TestPropertyChangesSinceRebuildsTheFleet(t *testing.T) {
 		mirror, cursor := map[fleet.Key]*fleet.Proxy{}, uint64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			ids := slices.Sorted(maps.Keys(open))
-			switch action := rapid.IntRange(0, 3).Draw(t, "action"); {
+			switch action := rapid.IntRange(0, 4).Draw(t, "action"); {
 			case action == 0 || len(ids) == 0:
 				s := f.Connect(fleet.Proxy{NodeID: rapid.SampledFrom([]string{"a", "b", "ab"}).Draw(t, "node")})
 				open[s.ID()] = s
@@ -102,6 +102,9 @@ func TestPropertyChangesSinceRebuildsTheFleet(t *testing.T) {
 				delete(open, id)
 			case action == 2:
 				open[rapid.SampledFrom(ids).Draw(t, "stream")].Report(cds, fleet.Sync{VersionSent: rapid.StringN(1, 3, -1).Draw(t, "v")})
+			case action == 3:
+				told := &fleet.Delivery{Waits: rapid.Bool().Draw(t, "waits")}
+				open[rapid.SampledFrom(ids).Draw(t, "stream")].Deliver(uint64(rapid.IntRange(1, 9).Draw(t, "snapshot")), map[string]*fleet.Delivery{cds: told})
 			default:
 				cursor = follow(f.Latest(), mirror, cursor)
 			}

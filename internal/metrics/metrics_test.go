@@ -139,6 +139,7 @@ func TestTwoHubsInOneProcessDoNotMeet(t *testing.T) {
 func TestR46SeriesAreThereBeforeTheirFirstEvent(t *testing.T) {
 	m := New()
 	m.Build("v1.2.3", "0a1b2c", "go1.30")
+	m.XDS.Types([]string{"EDS", "LDS", "RDS"})
 	m.Registries.Attached("c1")
 	m.Clusters.Attached("c1")
 	m.Identity.Authority(0, time.Time{}, false)

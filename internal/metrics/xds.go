@@ -49,13 +49,19 @@ func newXDS(r *prometheus.Registry) *XDS {
 		events: counter(r, "xds_events_total",
 			"Rare events (stale_request, unknown_type, empty_held, build_failed, untraced_refusal, secret_refused, not_serving, reports_refused); the type is empty where none is meant.", "event", "type"),
 	}
-	m.zero()
+	for _, protocol := range []string{"sotw", "delta"} {
+		m.streams.WithLabelValues(protocol)
+	}
+	zero(m.ended, []string{"too_much", "malformed", "too_slow", "denied"})
+	zero(m.events, []string{"empty_held"}, []string{"CDS", "LDS"})
+	zero(m.events, []string{"untraced_refusal"}, []string{"LDS", "RDS"})
+	zero(m.events, []string{"secret_refused"}, []string{"SDS"})
+	zero(m.events, []string{"unknown_type", "stream_panic", "not_serving", "reports_refused"}, []string{""})
 	return m
 }
 
-// zero shows every series that is known in advance, so that its first event is an increase.
-func (m *XDS) zero() {
-	types := []string{"CDS", "EDS", "LDS", "RDS", "SDS", "NDS", "PCDS", "MCP"}
+// Types shows the series of each type that is served, so that its first event is an increase.
+func (m *XDS) Types(types []string) {
 	for _, vec := range []*prometheus.CounterVec{m.pushes, m.bytes, m.acks, m.nacks, m.built} {
 		zero(vec, types)
 	}
@@ -63,15 +69,7 @@ func (m *XDS) zero() {
 		m.waited.WithLabelValues(typ)
 		m.answers.WithLabelValues(typ)
 	}
-	for _, protocol := range []string{"sotw", "delta"} {
-		m.streams.WithLabelValues(protocol)
-	}
-	zero(m.ended, []string{"too_much", "malformed", "too_slow", "denied"})
 	zero(m.events, []string{"stale_request", "build_failed"}, types)
-	zero(m.events, []string{"empty_held"}, []string{"CDS", "LDS"})
-	zero(m.events, []string{"untraced_refusal"}, []string{"LDS", "RDS"})
-	zero(m.events, []string{"secret_refused"}, []string{"SDS"})
-	zero(m.events, []string{"unknown_type", "stream_panic", "not_serving", "reports_refused"}, []string{""})
 }
 
 // Streams counts a stream that was opened (1) or closed (-1).

@@ -520,7 +520,7 @@ spec:
 	}
 	few, many := cost(100), cost(2_000)
 	t.Logf("%v allocations with 100 Ingresses, %v with 2,000", few, many)
-	if many > few*1.05 {
+	if many > few*1.5 { // trees of twenty times as many are a little deeper
 		t.Errorf("a change allocates %v with 2,000 Ingresses, %v with 100", many, few)
 	}
 	for name, test := range map[string]struct {

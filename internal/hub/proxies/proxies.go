@@ -39,6 +39,7 @@ type Options struct {
 // New makes the server of all proxies.
 func New(o Options) *xds.Server {
 	counted := traffic{o.Metrics}
+	o.Metrics.Types(services())
 	return xds.New(xds.Options{
 		Snapshots: o.Snapshots, Fleet: o.Fleet, Ready: o.Ready, Metrics: counted, Traffic: counted,
 		Logger: o.Logger, Secrets: o.Secrets, SecretsOnSocket: o.Dev, Access: access(o),

@@ -33,6 +33,15 @@ func (m traffic) Count(e xds.Event, t envoy.Type) {
 // serviceOf is the short name of a type; that of configuration has none of its own.
 func serviceOf(t envoy.Type) string { return cmp.Or(t.Row().Service, "MCP") }
 
+// services are the short names of all types.
+func services() []string {
+	names := []string{serviceOf("")}
+	for _, row := range envoy.Types() {
+		names = append(names, row.Service)
+	}
+	return names
+}
+
 // Answered is part of xds.Metrics.
 func (m traffic) Answered(t envoy.Type, after time.Duration) {
 	m.to.Answered(t.Row().Service, after)
