@@ -96,7 +96,7 @@ func TestTheBridgeIsAsTold(t *testing.T) {
 		t.Fatalf("the guide has %d steps: %+v", len(all), all)
 	}
 	defer run("lab-down") // also after a failure: the lab does not end with the test
-	if out := run("lab"); !strings.Contains(out, "make lab-down ends them") {
+	if out := run("lab"); !strings.Contains(out, "run make lab-down") {
 		t.Fatalf("make lab prints\n%s", out)
 	}
 	files, err := os.Readlink(filepath.Join(checkout, ".lab", "files"))
