@@ -169,7 +169,7 @@ func checkExample(t *testing.T, set *schema.Set, value map[string]any, unused bo
 // without effect exactly if the kind's page says so.
 func TestR47IndexSaysWhichKindsHaveNoEffect(t *testing.T) {
 	set := schemas(t)
-	_, rest, found := strings.Cut(read(t, "kinds/README.md"), "and have no effect yet:")
+	_, rest, found := strings.Cut(read(t, "kinds/README.md"), "and have no effect:")
 	idle, _, ends := strings.Cut(rest, "\n\n")
 	if !found || !ends {
 		t.Fatal("the index does not say which kinds have no effect")

@@ -14,8 +14,8 @@ import (
 const (
 	NoClassParameters = "the hub deploys no proxies, and its classes have no parameters"
 	NoTLSOptions      = "options of TLS are those of implementations, and the hub does not have this one"
-	NoDefaultGateways = "default Gateways are not supported; name the Gateway in parentRefs"
-	NoPersistence     = "session persistence is not supported; use consistentHash of a DestinationRule"
+	NoDefaultGateways = "routes attach only to Gateways that they name, so that no other Gateway takes them unnoticed; name the Gateway in parentRefs"
+	NoPersistence     = "sessions name an endpoint by its address, and proxies do not have those of other networks; use consistentHash of a DestinationRule"
 )
 
 var routeColumns = []Column{{"HOSTNAMES", "spec.hostnames"}, {"PARENTS", "spec.parentRefs[].name"}}

@@ -30,7 +30,7 @@ var (
 	_ = add(row{kind: federation.GatewayAPI.UDPRoute, derived: true, table: connectionRoute()})
 )
 
-const noExternalAuth = "authorization by a route is not supported, and requests get 500; use an AuthorizationPolicy with the action CUSTOM"
+const noExternalAuth = "MeshSettings declare the servers that authorize requests, not routes, and requests get 500; use an AuthorizationPolicy with the action CUSTOM"
 
 const noExtension = "filters of other groups are not supported; requests get 500"
 

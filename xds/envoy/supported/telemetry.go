@@ -26,7 +26,7 @@ var _ = add(row{kind: federation.TelemetryKind, concerns: func(o *federation.Obj
 		"metrics.providers.name", "metrics.overrides", "metrics.reportingInterval",
 	},
 	refused: map[string]string{
-		"tracing.enableIstioTags": "spans have Envoy's own tags, and those of customTags",
+		"tracing.enableIstioTags": "their values differ by workload, and workloads share listeners; use customTags with environment, which each proxy reads for itself",
 	},
 	values: telemetryValues,
 })})
