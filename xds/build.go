@@ -16,8 +16,8 @@ import (
 func (g *group) prepare(names iter.Seq[string]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.kind.Has(envoy.BuiltInParts) || isBuilt(g) {
-		return // the builds share parts
+	if isBuilt(g) || g.kind.Has(envoy.BuiltInParts) { // builds of parts share them, and run one by one
+		return
 	}
 	var missing []string
 	for name := range names {
