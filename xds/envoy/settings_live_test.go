@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -60,6 +61,8 @@ func TestU70ClientsBehindALoadBalancer(t *testing.T) {
 	for header, want := range map[string]int{
 		"PROXY TCP4 203.0.113.7 10.7.0.8 4711 80\r\n":  http.StatusOK,
 		"PROXY TCP4 198.51.100.1 10.7.0.8 4711 80\r\n": http.StatusForbidden,
+		binaryHeader("203.0.113.7"):                    http.StatusOK,
+		binaryHeader("198.51.100.1"):                   http.StatusForbidden,
 	} {
 		conn, err := caller.DialContext(context.Background(), "tcp", "10.7.0.8:80")
 		if err != nil {
@@ -78,4 +81,10 @@ func TestU70ClientsBehindALoadBalancer(t *testing.T) {
 		_ = answer.Body.Close()
 		_ = conn.Close()
 	}
+}
+
+// binaryHeader is a header of version 2 of the PROXY protocol for a connection of the client.
+func binaryHeader(client string) string {
+	from, to := netip.MustParseAddr(client).As4(), netip.MustParseAddr("10.7.0.8").As4()
+	return fmt.Sprintf("%s\x21\x11\x00\x0c%s%s\x12\x67\x00\x50", signature, from[:], to[:])
 }
