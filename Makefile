@@ -22,6 +22,8 @@ export ISTHMUS_TEST_LOGS ?= $(CURDIR)/.cache/test-logs
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X isthmus.dev/isthmus/internal/version.Version=$(VERSION)
+# What -w drops from a program is not written into its packages at all: they compile and link sooner.
+LEAN    := -gcflags=all=-dwarf=false
 
 include deploy/testbed/testbed.mk
 include graph/graph.mk
@@ -53,7 +55,7 @@ lab-down: ## End what make lab left running.
 .PHONY: build
 build: ## Build bin/isthmus.
 	@echo "building $(BIN) (the first build compiles all libraries: a few minutes)"
-	@mkdir -p bin && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/isthmus
+	@mkdir -p bin && CGO_ENABLED=0 go build -trimpath $(LEAN) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/isthmus
 
 .PHONY: test
 test: tools ## Install what the tests need and run every test once, real programs and race detector included.
@@ -67,18 +69,19 @@ test: tools ## Install what the tests need and run every test once, real program
 # Packages whose tests need a real program, a store or a network throughout, and the rooms that
 # join the others: their tests take a second, and linking each of them takes several.
 REAL := cmd|deploy|docs|e2e|federation/config/etcd|registries/consul|registries/kubernetes|xds|$\
-  internal/hub|internal/hub/(clusters|collectors|kinds|memory|mesh|settings|sources|status|web)
-# Most of the time goes into compiling: our packages are not optimised and have no debug information,
-# which saves two fifths of it, and the compiler collects no garbage before it has a gigabyte, which saves a fifth of the
-# rest (four of them may take 4 GiB). Libraries are those that `make build` compiles. What go vet finds, `make lint` and `make test` report. Four packages
-# at once: some tests wait.
+  internal/hub|internal/hub/(clusters|collectors|identities|kinds|memory|mesh|proxies|settings|sources|status|web)
+# Most of the time goes into compiling and linking: our packages are not optimised, which saves two fifths of compiling
+# them, and the compiler collects no garbage before it has a gigabyte, which saves a fifth of the rest (four of them may
+# take 4 GiB). Libraries are those that `make build` compiles. What go vet finds, `make lint` and `make test` report. Four
+# packages at once: some tests wait.
 UNIT := -short -trimpath -vet off -p 4 -parallel $(PARALLEL) -timeout 5m '-ldflags=-s -w' '-toolexec=env GOGC=off GOMEMLIMIT=1GiB' $\
-  '-gcflags=isthmus.dev/isthmus/...=-N -l -dwarf=false'
+  $(LEAN) '-gcflags=isthmus.dev/isthmus/...=-N -l -dwarf=false'
 # As with TESTS, the packages that take longest come first.
 FIRST := $(addprefix isthmus.dev/isthmus/,xds/envoy graph federation/config/schema federation/config/gatewayapi federation/config/apply $\
   graph/transport federation/config/configtest/memory internal/access)
 .PHONY: test-unit
 test-unit: export CGO_ENABLED = 0
+test-unit: export GOGC = 400
 test-unit: ## Run the tests that need no real program.
 	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg -- $(UNIT) \
 	  $(FIRST) $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '/($(REAL))$$|/(cmd|deploy|e2e)/')

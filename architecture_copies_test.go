@@ -65,9 +65,17 @@ func textLines(source []byte) (lines []codeLine) {
 }
 
 // filesOf are the files of the tree whose names end so, tests included.
-func filesOf(t *testing.T, suffixes ...string) (names []string) {
+func filesOf(t *testing.T, suffixes ...string) []string {
 	t.Helper()
-	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+	names, err := find(suffixes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func find(suffixes ...string) (names []string, err error) {
+	err = fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -78,10 +86,7 @@ func filesOf(t *testing.T, suffixes ...string) (names []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
+	return names, err
 }
 
 // codeLine is a line as it is compared: without comments and indentation.

@@ -37,18 +37,11 @@ type typeMethods struct {
 func countMethods(t *testing.T) map[string]int {
 	t.Helper()
 	types := map[string]*typeMethods{}
-	for _, name := range filesOf(t, ".go") {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
+	handwritten(t, func(s source) {
+		if !strings.HasSuffix(s.path, "_test.go") {
+			readMethods(s.file, s.room(), types)
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatalf("reading %s: %v", name, err)
-		}
-		if !ast.IsGenerated(file) {
-			readMethods(file, path.Dir(name), types)
-		}
-	}
+	})
 	methods := map[string]int{}
 	for of := range types {
 		methods[of] = len(allMethods(of, types))

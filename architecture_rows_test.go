@@ -4,44 +4,60 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// source is a file of the product.
+// source is a Go file of the tree.
 type source struct {
 	path  string
 	file  *ast.File
 	files *token.FileSet
 }
 
-// sources calls back with each file that is neither generated nor for tests alone.
-func sources(t *testing.T, each func(source)) {
-	t.Helper()
+// parsed are all Go files, tests included, in the order of their paths.
+var parsed = sync.OnceValues(func() (all []source, err error) {
+	names, err := find(".go")
+	if err != nil {
+		return nil, err
+	}
 	files := token.NewFileSet()
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != "." || strings.HasSuffix(entry.Name(), "test")):
-			return filepath.SkipDir
-		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".generated.go"):
-			return nil
+	for _, name := range names {
+		file, err := parser.ParseFile(files, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
 		}
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err == nil {
-			each(source{filepath.ToSlash(path), file, files})
-		}
-		return err
-	})
+		all = append(all, source{name, file, files})
+	}
+	return all, nil
+})
+
+// handwritten calls back with each Go file that somebody writes, tests included.
+func handwritten(t *testing.T, each func(source)) {
+	t.Helper()
+	all, err := parsed()
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, s := range all {
+		if !ast.IsGenerated(s.file) {
+			each(s)
+		}
+	}
+}
+
+// sources calls back with each Go file that is neither generated nor for tests alone.
+func sources(t *testing.T, each func(source)) {
+	t.Helper()
+	handwritten(t, func(s source) {
+		if !strings.HasSuffix(s.path, "_test.go") && !strings.Contains(s.path, "test/") {
+			each(s)
+		}
+	})
 }
 
 // room is the folder of the file.

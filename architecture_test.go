@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -206,20 +207,27 @@ func standard(imported string) bool {
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-tags", "audit,browser", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
+	all, err := packages()
 	if err != nil {
 		t.Fatalf("listing the packages: %v", err)
 	}
-	var all []goPackage
+	return all
+}
+
+var packages = sync.OnceValues(func() (all []goPackage, err error) {
+	out, err := exec.Command("go", "list", "-tags", "audit,browser", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
+	if err != nil {
+		return nil, err
+	}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p goPackage
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all
+			return all, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if p.ImportPath != strings.TrimSuffix(module, "/") {
 			all = append(all, p)
 		}
 	}
-}
+})

@@ -1,10 +1,14 @@
 package graph_test
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/vektah/gqlparser/v2"
@@ -17,16 +21,20 @@ import (
 
 func publicSchema(t testing.TB) *ast.Schema {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "schema.graphql"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema, err := gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: string(text)})
+	schema, err := loadSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return schema
 }
+
+var loadSchema = sync.OnceValues(func() (*ast.Schema, error) {
+	text, err := os.ReadFile(filepath.Join("..", "schema.graphql"))
+	if err != nil {
+		return nil, err
+	}
+	return gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: string(text)})
+})
 
 // ours yields the types that the project declares.
 func ours(schema *ast.Schema, each func(*ast.Definition)) {
@@ -157,26 +165,38 @@ func TestArgumentsNeedNoScalarsOfOurs(t *testing.T) {
 // contract returns the operations that clients send word for word, by name.
 func contract(t *testing.T) map[string]string {
 	t.Helper()
+	operations, err := loadContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return maps.Clone(operations)
+}
+
+var loadContract = sync.OnceValues(func() (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join("testdata", "contract", "*.graphql"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no operations of the contract: %v", err)
+		return nil, errors.Join(errors.New("testdata/contract has no operations"), err)
+	}
+	schema, err := loadSchema()
+	if err != nil {
+		return nil, err
 	}
 	operations := make(map[string]string)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		document, errs := gqlparser.LoadQueryWithRules(publicSchema(t), string(text), rules.NewDefaultRules())
+		document, errs := gqlparser.LoadQueryWithRules(schema, string(text), rules.NewDefaultRules())
 		if len(errs) > 0 {
-			t.Fatalf("%s does not fit the schema: %v", file, errs)
+			return nil, fmt.Errorf("%s does not fit the schema: %w", file, errs)
 		}
 		for _, operation := range document.Operations {
 			operations[operation.Name] = operationText(string(text), operation.Name)
 		}
 	}
-	return operations
-}
+	return operations, nil
+})
 
 var operationStart = regexp.MustCompile(`(?m)^(query|mutation|subscription) (\w+)\b`)
 
