@@ -106,6 +106,8 @@ soak: race ## Run every test three times, properties with thousands of cases, 10
 	@echo "two hubs on a cluster of three etcd members, through every fault, five times"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 60m -run '^TestR74' ./cmd/isthmus -faultrounds 5 -faultchanges 100
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run TestLargestRequestIsBounded ./federation/config/apply -documents 12000
+	@echo "a configuration server with a million objects"
+	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run '^TestM03' ./cmd/isthmus -objects 1000000
 	@echo "a hub without clusters, for a minute"
 	@$(TOOL) gotestsum --format standard-verbose -- -count 1 -timeout 20m -run '^TestR65' ./cmd/isthmus -idle 60s
 	@echo "the hub, killed at every step of an attach"

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -17,9 +18,14 @@ import (
 // memory is a figure of /proc/PID/status in MiB.
 func (p *secureProgram) memory(t *testing.T, figure string) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
+	return memoryOf(t, p.process, &p.log, figure)
+}
+
+func memoryOf(t *testing.T, hub *exec.Cmd, log *Text, figure string) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", hub.Process.Pid))
 	if err != nil {
-		t.Fatalf("the hub is gone: %v\n%s", err, p.log.String())
+		t.Fatalf("the hub is gone: %v\n%s", err, log.String())
 	}
 	_, after, _ := strings.Cut(string(text), figure+":")
 	kib := 0
