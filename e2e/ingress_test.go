@@ -11,7 +11,7 @@ import (
 	"isthmus.dev/isthmus/deploy/testbed"
 )
 
-// store is Ingresses of the class ours.
+// store is Ingresses of the class ours, of another one, and without a class.
 const store = `apiVersion: networking.k8s.io/v1
 kind: IngressClass
 metadata: {name: ours}
@@ -38,6 +38,29 @@ spec:
       paths:
       - {path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}
       - {path: /none, pathType: Exact, backend: {service: {name: none, port: {name: http}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: theirs}
+spec: {controller: example.com/other}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: theirs, namespace: store}
+spec:
+  ingressClassName: theirs
+  rules:
+  - host: theirs.example.com
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: unclassed, namespace: store}
+spec:
+  tls: [{hosts: [unclassed.example.com], secretName: unclassed-cert}]
+  rules:
+  - host: unclassed.example.com
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}
 `
 
 const ingressSettings = `apiVersion: isthmus.dev/v1
@@ -58,7 +81,11 @@ func TestG16IngressesAreServed(t *testing.T) {
 		r.hub.change(t, "apply", map[string]any{"manifests": []string{fmt.Sprintf(ingressSettings, mode)}})
 	}
 
+	r.keepAs("unclassed-cert", r.ca, "unclassed.example.com")
+	apply("DEFAULT")
+	r.awaitClasses(t, http.StatusOK)
 	apply("STRICT")
+	r.awaitClasses(t, http.StatusNotFound)
 	eventually(t, "the gateway to serve", func() testbed.Response { return r.plain("plain.example.com", "/hello/you") }, answeredBy(t, "web"))
 	for _, c := range []struct {
 		host, path string
@@ -89,6 +116,25 @@ func TestG16IngressesAreServed(t *testing.T) {
 	apply(`"OFF"`)
 	eventually(t, "the gateway to serve nothing", func() testbed.Response { return r.plain("plain.example.com", "/hello") },
 		func(r testbed.Response) bool { return r.Err != nil })
+}
+
+// awaitClasses (G12) waits until requests for the Ingress without a class get that, in plain text and by TLS. Those for the class of
+// the hub are served in any case, and those for another class never.
+func (r *gatewayRig) awaitClasses(t *testing.T, unclassed int) {
+	t.Helper()
+	const host = "unclassed.example.com"
+	eventually(t, fmt.Sprintf("status %d of the Ingress without a class", unclassed),
+		func() testbed.Response { return r.plain(host, "/hello") }, status(unclassed))
+	secure := func() testbed.Response { return getTLS(t, r.outside, r.address, host, r.ca) }
+	if unclassed == http.StatusOK {
+		eventually(t, "the Ingress without a class by TLS", secure, answeredBy(t, "web"))
+	} else {
+		eventually(t, "no TLS for the Ingress without a class", secure, func(r testbed.Response) bool { return r.Err != nil })
+	}
+	eventually(t, "the Ingress of our class", func() testbed.Response { return r.plain("plain.example.com", "/hello") }, answeredBy(t, "web"))
+	if got := r.plain("theirs.example.com", "/hello"); got.Status != http.StatusNotFound {
+		t.Errorf("the Ingress of another class: status %d, %v; want 404", got.Status, got.Err)
+	}
 }
 
 // troubles are the codes and objects of what is wrong with sources and with the hub's own cluster.
