@@ -21,4 +21,5 @@ func TestN08DrainMovesRequests(t *testing.T) {
 	w.hub.change(t, "delete", map[string]any{"objects": []map[string]any{{"group": "isthmus.dev", "kind": "Drain", "name": "c2"}}})
 	caller.awaitAnswerers(t, patience, "c1", "c2", "dc1")
 	requests.finish(t)
+	t.Run("G141 hosts that both clusters have", func(t *testing.T) { testContests(t, w) })
 }
