@@ -11,7 +11,14 @@ type Identity struct {
 	proofs, certificates *prometheus.CounterVec
 	rotations            *prometheus.CounterVec
 	roots, trouble       prometheus.Gauge
-	signerEnds           *prometheus.GaugeVec
+	signerEnds, rootEnds *prometheus.GaugeVec
+}
+
+// Authority is how the certificate authority is. The times are zero without a signer.
+type Authority struct {
+	Roots                int
+	SignerEnds, RootEnds time.Time
+	Trouble              bool
 }
 
 func newIdentity(r *prometheus.Registry) *Identity {
@@ -26,6 +33,8 @@ func newIdentity(r *prometheus.Registry) *Identity {
 		roots: gauge(r, "authority_roots", "Roots of the hub's own trust domain.").WithLabelValues(),
 		signerEnds: gauge(r, "authority_signer_expiry_timestamp_seconds",
 			"When the certificate of the signer ends; absent while the hub cannot sign."),
+		rootEnds: gauge(r, "authority_root_expiry_timestamp_seconds",
+			"When the root of the signer ends; absent while the hub cannot sign."),
 		trouble: gauge(r, "authority_trouble", "1 when the authority's store, source or keys cannot be used.").WithLabelValues(),
 	}
 	zero(m.proofs, []string{"certificate", "token", "none"}, []string{"proven", "refused", "throttled", "unproven"})
@@ -45,13 +54,19 @@ func (m *Identity) Certificate(method, outcome string) {
 // Rotation counts a rotation that was asked for. The outcome is one of few fixed words.
 func (m *Identity) Rotation(outcome string) { m.rotations.WithLabelValues(outcome).Inc() }
 
-// Authority shows how the authority is. Without a signer signerEnds is zero: a metric of 0 would look like one that has expired.
-func (m *Identity) Authority(roots int, signerEnds time.Time, trouble bool) {
-	m.roots.Set(float64(roots))
-	if signerEnds.IsZero() {
-		m.signerEnds.Reset()
-	} else {
-		m.signerEnds.WithLabelValues().Set(float64(signerEnds.Unix()))
+// Authority shows how the authority is.
+func (m *Identity) Authority(now Authority) {
+	m.roots.Set(float64(now.Roots))
+	setExpiry(m.signerEnds, now.SignerEnds)
+	setExpiry(m.rootEnds, now.RootEnds)
+	m.trouble.Set(oneIf(now.Trouble))
+}
+
+// setExpiry shows when something ends. Without it there is no series: one of 0 would look like something that has expired.
+func setExpiry(gauge *prometheus.GaugeVec, ends time.Time) {
+	if ends.IsZero() {
+		gauge.Reset()
+		return
 	}
-	m.trouble.Set(oneIf(trouble))
+	gauge.WithLabelValues().Set(float64(ends.Unix()))
 }

@@ -142,7 +142,7 @@ func TestR46SeriesAreThereBeforeTheirFirstEvent(t *testing.T) {
 	m.XDS.Types([]string{"EDS", "LDS", "RDS"})
 	m.Registries.Attached("c1")
 	m.Clusters.Attached("c1")
-	m.Identity.Authority(0, time.Time{}, false)
+	m.Identity.Authority(Authority{})
 	text := scrape(t, m)
 	wants(t, text, `isthmus_build_info{goversion="go1.30",revision="0a1b2c",version="v1.2.3"} 1`,
 		`isthmus_xds_nacks_total{type="RDS"} 0`, `isthmus_xds_streams{protocol="sotw"} 0`, `isthmus_xds_streams_ended_total{reason="denied"} 0`,
@@ -154,14 +154,13 @@ func TestR46SeriesAreThereBeforeTheirFirstEvent(t *testing.T) {
 		`isthmus_graphql_websocket_closed_total{code="lost"} 0`,
 		`isthmus_registry_panics_total{cluster="c1"} 0`, `isthmus_cluster_credentials_unusable_total{cluster="c1"} 0`,
 	)
-	const expiry = "isthmus_authority_signer_expiry_timestamp_seconds "
-	if strings.Contains(text, "\n"+expiry) {
-		t.Error("nobody signs, and there is a time at which the signer's certificate ends")
-	}
-	m.Identity.Authority(1, time.Unix(1_800_000_000, 0), false)
-	wants(t, scrape(t, m), expiry+"1.8e+09")
-	m.Identity.Authority(0, time.Time{}, false)
-	if strings.Contains(scrape(t, m), "\n"+expiry) {
-		t.Error("the time stays when nobody signs any more")
+	m.Identity.Authority(Authority{Roots: 1, SignerEnds: time.Unix(1_800_000_000, 0), RootEnds: time.Unix(1_900_000_000, 0)})
+	signs := scrape(t, m)
+	wants(t, signs, "isthmus_authority_signer_expiry_timestamp_seconds 1.8e+09", "isthmus_authority_root_expiry_timestamp_seconds 1.9e+09")
+	m.Identity.Authority(Authority{})
+	for when, text := range map[string]string{"yet": text, "any more": scrape(t, m)} {
+		if strings.Contains(text, "\nisthmus_authority_signer_expiry_") || strings.Contains(text, "\nisthmus_authority_root_expiry_") {
+			t.Errorf("nobody signs %s, and there is a time at which the signer or its root ends", when)
+		}
 	}
 }

@@ -140,7 +140,7 @@ func (i *Identities) measure(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		s := i.authority.Status()
-		i.metrics.Authority(s.Roots, s.Ends, s.Trouble != nil)
+		i.metrics.Authority(metrics.Authority{Roots: s.Roots, SignerEnds: s.Ends, RootEnds: s.RootEnds, Trouble: s.Trouble != nil})
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

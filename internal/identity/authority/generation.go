@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/rand"
 	"crypto/sha256"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/url"
+	"slices"
 	"time"
 
 	"isthmus.dev/isthmus/internal/pemtext"
@@ -50,6 +52,22 @@ func (g generation) ends() time.Time {
 		first = earlier(first, c.NotAfter)
 	}
 	return first
+}
+
+// rootEnds is when the last of the roots to which the signer leads does. A root that was renewed
+// with the same key is two.
+func (g generation) rootEnds() (last time.Time) {
+	for _, root := range g.roots {
+		if root.NotAfter.After(last) && slices.ContainsFunc(g.chain, func(c *x509.Certificate) bool { return isOf(c, root) }) {
+			last = root.NotAfter
+		}
+	}
+	return last
+}
+
+// isOf reports whether the root signed the certificate, or is it.
+func isOf(c, root *x509.Certificate) bool {
+	return c.Equal(root) || bytes.Equal(c.RawIssuer, root.RawSubject) && c.CheckSignatureFrom(root) == nil
 }
 
 // newRoot makes a signer that is its own root.

@@ -122,6 +122,38 @@ func TestAnIntermediateOfSomeoneElseSigns(t *testing.T) {
 	}
 }
 
+// TestU100TheRootOfTheSignerEnds: of several roots that are trusted it is the one to which the signer leads; if that was renewed
+// with its key, the last counts. A root of the hub's own is the signer itself.
+func TestU100TheRootOfTheSignerEnds(t *testing.T) {
+	at := time.Now()
+	o, other := newOuter(t, at), newOuter(t, at.Add(50*time.Hour))
+	renewed := *o.root.chain[0]
+	renewed.NotAfter = at.Add(2000 * time.Hour).Truncate(time.Second)
+	der, err := x509.CreateCertificate(rand.Reader, &renewed, &renewed, o.root.key.Public(), o.root.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := o.root.signer().NotAfter
+	for name, c := range map[string]struct {
+		roots []byte // besides the first
+		want  time.Time
+	}{
+		"one root":  {nil, ends},
+		"two roots": {encodeAll(other.root.roots), ends},
+		"renewed":   {encodeCertificate(der), renewed.NotAfter},
+	} {
+		files := o.files(t, nil)
+		files.Root = append(append([]byte{}, files.Root...), c.roots...)
+		s := newRig(t, func(o *Options) { o.Source = &fixed{files: files} }).Status()
+		if !s.RootEnds.Equal(c.want) || !s.RootEnds.After(s.Ends) {
+			t.Errorf("%s: the root ends at %v, want %v; the signer ends at %v", name, s.RootEnds, c.want, s.Ends)
+		}
+	}
+	if s := newRig(t, nil).Status(); s.Ends.IsZero() || !s.RootEnds.Equal(s.Ends) {
+		t.Errorf("the hub's own root ends at %v, as its signer at %v", s.RootEnds, s.Ends)
+	}
+}
+
 func TestIntermediatesThatCannotBeUsed(t *testing.T) {
 	o := newOuter(t, time.Now())
 	good, other := o.files(t, nil), o.files(t, nil)

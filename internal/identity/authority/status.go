@@ -11,19 +11,21 @@ import (
 
 // Status is how the authority is.
 type Status struct {
-	Signer  string    // fingerprint; empty: there is no signer
-	Ends    time.Time // when the signer's certificate does
-	Roots   int
-	Trouble error // of the latest look at store and source, or with keys
+	Signer   string    // fingerprint; empty: there is no signer
+	Ends     time.Time // when the signer's certificate does
+	RootEnds time.Time // when the root does to which that certificate leads
+	Roots    int
+	Trouble  error // of the latest look at store and source, or with keys
 }
 
 // Status tells how the authority is now.
 func (a *Authority) Status() Status {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	s := Status{Roots: len(a.state.roots()), Trouble: a.trouble}
-	if g, able := a.state.current(a.o.Now()); able {
-		s.Signer, s.Ends = fingerprint(g.signer()), g.ends()
+	g, able := a.state.current(a.o.Now())
+	a.mu.Unlock()
+	if able {
+		s.Signer, s.Ends, s.RootEnds = fingerprint(g.signer()), g.ends(), g.rootEnds()
 	}
 	return s
 }
