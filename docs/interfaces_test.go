@@ -24,7 +24,7 @@ type metric struct{ kind, labels string }
 func registered(t *testing.T) map[string]metric {
 	t.Helper()
 	found := map[string]metric{}
-	for function, kind := range map[string]string{"counter": "counter", "gauge": "gauge", "latency": "histogram"} {
+	for function, kind := range map[string]string{"counter": "counter", "gauge": "gauge", "latency": "histogram", "sizes": "histogram"} {
 		calls(t, "../internal/metrics", function, func(args []ast.Expr) {
 			var labels []string
 			for _, l := range args[3:] {

@@ -45,6 +45,9 @@ func TestMetricsCountWhatClientsDo(t *testing.T) {
 			`isthmus_graphql_errors_total{operation="other"} 1`,
 			`isthmus_xds_streams{protocol="delta"} 1`, fmt.Sprintf(`isthmus_xds_pushes_total{type="CDS"} %d`, pushes),
 			fmt.Sprintf(`isthmus_xds_sent_bytes_total{type="CDS"} %d`, size),
+			fmt.Sprintf(`isthmus_xds_response_bytes_count{type="CDS"} %d`, pushes),
+			fmt.Sprintf(`isthmus_xds_response_bytes_sum{type="CDS"} %d`, size),
+			`isthmus_config_events_total{event="add",kind="Gateway"}`,
 			fmt.Sprintf(`isthmus_xds_acks_total{type="CDS"} %d`, pushes), fmt.Sprintf(`isthmus_xds_ack_seconds_count{type="CDS"} %d`, pushes),
 			`isthmus_xds_resources_built_total{type="CDS"}`,
 		)

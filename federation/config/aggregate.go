@@ -33,6 +33,7 @@ type Aggregate struct {
 	sources   []Named
 	publisher Publisher
 	log       *slog.Logger
+	meter     Meter
 	mu        sync.Mutex // held while a view is made
 	said      map[string]Problem
 	latest    atomic.Pointer[View]
@@ -42,7 +43,7 @@ type Aggregate struct {
 // NewAggregate starts from no objects. The sources are in order of precedence;
 // the first is the store of record, whose revisions those of the views are.
 func NewAggregate(o Options, to Publisher, log *slog.Logger, sources ...Named) *Aggregate {
-	a := &Aggregate{sources: sources, publisher: to, log: log, said: map[string]Problem{}}
+	a := &Aggregate{sources: sources, publisher: to, log: log, meter: o.Meter, said: map[string]Problem{}}
 	first := &View{State: NewState(o), overlay: newOverlay(sources), superseded: make(chan struct{})}
 	for _, s := range sources {
 		first.Sources = append(first.Sources, SourceStatus{Name: s.Name})
@@ -115,7 +116,9 @@ func (a *Aggregate) update(source int, u Update) {
 		revision, expected = max(revision, u.Revision), a.expected.Swap(nil)
 	}
 	var edit federation.Edit
-	view.State, edit = before.State.next(view.overlay.events(before.overlay, keys), revision, expected)
+	events := view.overlay.events(before.overlay, keys)
+	a.count(events)
+	view.State, edit = before.State.next(events, revision, expected)
 	status := &view.Sources[source]
 	status.Synced, status.Heard, status.Revision = status.Synced || u.Full, time.Now(), u.Revision
 	for _, key := range keys {
@@ -128,6 +131,23 @@ func (a *Aggregate) update(source int, u Update) {
 		a.complain(&edit, status, nil)
 	}
 	a.publish(before, view, edit)
+}
+
+// count tells the meter about changes of what counts: an object that another hides makes none.
+func (a *Aggregate) count(events []Event) {
+	if a.meter == nil {
+		return
+	}
+	for _, e := range events {
+		event := "update"
+		switch {
+		case e.Old == nil:
+			event = "add"
+		case e.New == nil:
+			event = "delete"
+		}
+		a.meter.Changed(e.Key().Of(), event)
+	}
 }
 
 // trouble replaces what is wrong with the source. What it gave stays.

@@ -91,10 +91,16 @@ func run(t testing.TB, to any, sources ...config.Named) (*config.Aggregate, func
 		t.Fatalf("%T publishes nothing", to)
 	}
 	a := config.NewAggregate(config.Options{Hub: "hub"}, publisher, slog.New(slog.DiscardHandler), sources...)
+	return a, start(t, a)
+}
+
+// start runs an aggregate until it is stopped.
+func start(t testing.TB, a *config.Aggregate) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	return a, func() {
+	return func() {
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("Run gives %v", err)

@@ -22,10 +22,16 @@ type Options struct {
 	Hub    federation.ClusterID // whose External shard the edits speak of
 	Domain string               // ends names of services; empty: federation.DefaultDomain
 	Logger *slog.Logger         // nil: slog's default
+	Meter  Meter                // counts the changes that an Aggregate makes; nil: nobody does
 	// Poison is called before an object is decoded; tests have it panic. nil: no test.
 	Poison func(federation.ObjectKey)
 	// PoisonService is the same for a service that objects define.
 	PoisonService func(federation.ServiceKey)
+}
+
+// Meter counts changes of objects. Its methods must not block.
+type Meter interface {
+	Changed(kind federation.Kind, event string) // add, update or delete, as istiod calls them
 }
 
 // State is the effective configuration, every object decoded once, as one

@@ -12,6 +12,7 @@ type Config struct {
 	counts   map[string]prometheus.Counter // by what the store calls it
 	revision prometheus.Gauge
 	objects  prometheus.Gauge
+	events   *prometheus.CounterVec
 	open     *prometheus.GaugeVec
 	writable *prometheus.GaugeVec
 	wrote    *prometheus.CounterVec
@@ -33,6 +34,7 @@ func newConfig(r *prometheus.Registry) *Config {
 		revision: gauge(r, "config_revision", "Revision of the configuration that is in force.").WithLabelValues(),
 		objects:  gauge(r, "config_objects", "Objects of the configuration that are in force.").WithLabelValues(),
 	}
+	m.events = counter(r, "config_events_total", "Changes of objects in force, by kind and event (add, update, delete).", "kind", "event")
 	m.open = gauge(r, "config_policies_not_enforced", "Stored policies that mean to restrict traffic and are not enforced.", "kind")
 	m.writable = gauge(r, "config_store_writable", "1 while the disk of the embedded store takes changes; else 0.", "folder")
 	m.wrote = counter(r, "config_status_writes_total", "Statuses of objects that this hub wrote into clusters.", "cluster")
@@ -55,6 +57,12 @@ func (m *Config) InForce(revision int64, objects int) {
 	m.revision.Set(float64(revision))
 	m.objects.Set(float64(objects))
 }
+
+// Kinds shows the events of each kind, so that its first event is an increase.
+func (m *Config) Kinds(kinds []string) { zero(m.events, kinds, []string{"add", "update", "delete"}) }
+
+// Changed counts a change of an object in force. Both are one of few fixed words.
+func (m *Config) Changed(kind, event string) { m.events.WithLabelValues(kind, event).Inc() }
 
 // StatusWrote counts a status that was written into a cluster.
 func (m *Config) StatusWrote(cluster string) { m.wrote.WithLabelValues(cluster).Inc() }

@@ -113,9 +113,17 @@ func gauge(r *prometheus.Registry, name, help string, labels ...string) *prometh
 
 // latency has buckets from 50 µs to 13 s.
 func latency(r *prometheus.Registry, name, help string, labels ...string) *prometheus.HistogramVec {
-	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: namespace, Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(50e-6, 4, 10),
-	}, labels)
+	return histogram(r, prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(50e-6, 4, 10)}, labels)
+}
+
+// sizes has the buckets that istiod has for what it sends, and smaller ones: most responses are about one change.
+func sizes(r *prometheus.Registry, name, help string, labels ...string) *prometheus.HistogramVec {
+	return histogram(r, prometheus.HistogramOpts{Name: name, Help: help, Buckets: []float64{100, 1e3, 1e4, 1e5, 1e6, 4e6, 1e7, 4e7}}, labels)
+}
+
+func histogram(r *prometheus.Registry, o prometheus.HistogramOpts, labels []string) *prometheus.HistogramVec {
+	o.Namespace = namespace
+	vec := prometheus.NewHistogramVec(o, labels)
 	r.MustRegister(vec)
 	return vec
 }

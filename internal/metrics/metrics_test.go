@@ -48,6 +48,7 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 	m.Config.Count("commits", 2)
 	m.Config.Count("a new word", 1)
 	m.Config.InForce(12, 340)
+	m.Config.Changed("Gateway", "update")
 	m.Config.Source("ETCD", 12, at, 1)
 	m.Config.Source("FILE", 0, time.Time{}, 1)
 	m.XDS.Streams("delta", 1)
@@ -80,6 +81,8 @@ func TestWhatIsCountedIsShown(t *testing.T) {
 		`isthmus_registry_panics_total{cluster="c1"} 1`,
 		`isthmus_registry_restarts_total{cluster="c1"} 1`,
 		`isthmus_config_commits_total 2`, `isthmus_config_orphans_total 0`, `isthmus_config_revision 12`, `isthmus_config_objects 340`,
+		`isthmus_config_events_total{event="update",kind="Gateway"} 1`,
+		`isthmus_xds_response_bytes_bucket{type="EDS",le="100"} 2`, `isthmus_xds_response_bytes_sum{type="EDS"} 120`,
 		`isthmus_config_source_revision{source="ETCD"} 12`, `isthmus_config_source_problems{source="ETCD"} 1`,
 		`isthmus_config_source_problems{source="FILE"} 1`,
 		`isthmus_config_source_last_update_timestamp_seconds{source="ETCD"} 1.8000000005e+09`,
@@ -162,5 +165,14 @@ func TestR46SeriesAreThereBeforeTheirFirstEvent(t *testing.T) {
 		if strings.Contains(text, "\nisthmus_authority_signer_expiry_") || strings.Contains(text, "\nisthmus_authority_root_expiry_") {
 			t.Errorf("nobody signs %s, and there is a time at which the signer or its root ends", when)
 		}
+	}
+}
+
+// TestU101ASizeCostsNothing: counting a response makes no garbage.
+func TestU101ASizeCostsNothing(t *testing.T) {
+	m := New()
+	m.XDS.Types([]string{"EDS"})
+	if n := testing.AllocsPerRun(100, func() { m.XDS.Pushed("EDS", 5000, -1) }); n > 0 {
+		t.Errorf("a response costs %v allocations", n)
 	}
 }

@@ -13,6 +13,7 @@ type XDS struct {
 	ended   *prometheus.CounterVec
 	pushes  *prometheus.CounterVec
 	bytes   *prometheus.CounterVec
+	sizes   *prometheus.HistogramVec
 	waited  *prometheus.HistogramVec
 	acks    *prometheus.CounterVec
 	nacks   *prometheus.CounterVec
@@ -41,6 +42,7 @@ func newXDS(r *prometheus.Registry) *XDS {
 			"Streams that the hub ended because of what the client did, by reason (too_much, malformed, too_slow, denied).", "reason"),
 		pushes:  counter(r, "xds_pushes_total", "Responses that were sent.", "type"),
 		bytes:   counter(r, "xds_sent_bytes_total", "Bytes of the responses that were sent.", "type"),
+		sizes:   sizes(r, "xds_response_bytes", "Bytes of each response that was sent.", "type"),
 		waited:  latency(r, "xds_push_seconds", "Time from a stream's seeing a change to the sending of it.", "type"),
 		acks:    counter(r, "xds_acks_total", "Responses that proxies accepted.", "type"),
 		nacks:   counter(r, "xds_nacks_total", "Responses that proxies refused.", "type"),
@@ -66,6 +68,7 @@ func (m *XDS) Types(types []string) {
 		zero(vec, types)
 	}
 	for _, typ := range types {
+		m.sizes.WithLabelValues(typ)
 		m.waited.WithLabelValues(typ)
 		m.answers.WithLabelValues(typ)
 	}
@@ -85,6 +88,7 @@ func (m *XDS) StreamEnded(reason string) { m.ended.WithLabelValues(reason).Inc()
 func (m *XDS) Pushed(typ string, bytes int, waited time.Duration) {
 	m.pushes.WithLabelValues(typ).Inc()
 	m.bytes.WithLabelValues(typ).Add(float64(max(bytes, 0)))
+	m.sizes.WithLabelValues(typ).Observe(float64(max(bytes, 0)))
 	if waited >= 0 {
 		m.waited.WithLabelValues(typ).Observe(waited.Seconds())
 	}

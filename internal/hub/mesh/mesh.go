@@ -63,7 +63,7 @@ func New(o Options) (*Mesh, error) {
 	}
 	stored := o.Store.Config(etcd.ConfigOptions{Kinds: kinds, Logger: o.Logger, Meter: o.Metrics, Patience: StorePatience})
 	read := apply.NewValidated(stored, set, o.Logger)
-	in := config.Options{Hub: o.Hub, Logger: o.Logger}
+	in := config.Options{Hub: o.Hub, Logger: o.Logger, Meter: countChanges(o.Metrics, set.Kinds())}
 	writer := o.Snapshots.Open(config.NewState(in).Source())
 	written := writeback.New(writeback.Options{Snapshots: o.Snapshots, Leader: o.Leader, Meter: o.Metrics, Logger: o.Logger})
 	others := open(o, set, written)

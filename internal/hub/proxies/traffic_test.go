@@ -28,8 +28,10 @@ func TestR46EveryTypeIsCountedFromTheStart(t *testing.T) {
 		names = append(names, row.Service)
 	}
 	for _, name := range names {
-		if series := `isthmus_xds_nacks_total{type="` + name + `"} 0`; !strings.Contains(answer.Body.String(), series) {
-			t.Errorf("there is no series %s", series)
+		for _, metric := range []string{"isthmus_xds_nacks_total", "isthmus_xds_response_bytes_count"} {
+			if series := metric + `{type="` + name + `"} 0`; !strings.Contains(answer.Body.String(), series) {
+				t.Errorf("there is no series %s", series)
+			}
 		}
 	}
 }
