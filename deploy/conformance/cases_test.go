@@ -34,7 +34,6 @@ var left = []because{
 		"MeshFrontendHostname",
 	}},
 	{"datagrams of a port go to one backend alone", []string{"UDPRouteWeightedRouting"}},
-	{"has CoreDNS as its backend, which is not here; other cases send datagrams to backends", []string{"UDPRoute"}},
 	{"is for implementations that do not end TLS", []string{
 		"TLSRouteListenerTerminateNotSupported",
 		"TLSRouteListenerMixedTerminationNotSupported",
@@ -84,9 +83,9 @@ var choice = []string{
 	"TLSRouteInvalidBackendRefUnknownKind", "TLSRouteInvalidNoMatchingListener", "TLSRouteInvalidNoMatchingListenerHostname",
 	"TLSRouteInvalidReferenceGrant", "TLSRouteListenerPassthroughSupportedKinds", "TLSRouteListenerTerminateSupportedKinds",
 	"TLSRouteMixedTerminationSameNamespace", "TLSRouteSimpleSameNamespace", "TLSRouteTerminateSimpleSameNamespace",
-	"UDPRouteInvalidBackendRefNonexistent", "UDPRouteInvalidCrossNamespaceBackendRef", "UDPRouteMultipleRoutesAttachment",
-	"UDPRouteNotAllowedByListeners", "UDPRouteParentRefAttachAllListeners", "UDPRouteParentRefPortAndSectionName",
-	"UDPRouteReferenceGrant",
+	"UDPRoute", "UDPRouteInvalidBackendRefNonexistent", "UDPRouteInvalidCrossNamespaceBackendRef",
+	"UDPRouteMultipleRoutesAttachment", "UDPRouteNotAllowedByListeners", "UDPRouteParentRefAttachAllListeners",
+	"UDPRouteParentRefPortAndSectionName", "UDPRouteReferenceGrant",
 }
 
 // reasonNotToRun is why the case does not run here, or "".

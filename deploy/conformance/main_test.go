@@ -37,6 +37,7 @@ func build(dir string) error {
 	for _, p := range []struct{ from, path string }{
 		{"../..", "isthmus.dev/isthmus/cmd/isthmus"},
 		{".", "sigs.k8s.io/gateway-api/conformance/echo-basic"},
+		{".", "isthmus.dev/isthmus/deploy/conformance/coredns"},
 		{"echo", istios + "server"},
 		{"echo", istios + "client"},
 	} {

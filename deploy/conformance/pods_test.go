@@ -19,7 +19,7 @@ import (
 	"isthmus.dev/isthmus/xds/bootstrap"
 )
 
-// pods runs the suite's echo server for each Deployment, and writes the EndpointSlices of
+// pods runs the suite's echo server, or a name server, for each Deployment, and writes the EndpointSlices of
 // the Services that select it.
 type pods struct {
 	*rig
@@ -63,15 +63,17 @@ func (p *pods) start(ctx context.Context, d *apps.Deployment) error {
 	}
 	switch image := d.Spec.Template.Spec.Containers[0].Image; {
 	case strings.Contains(image, "/echo-basic:"):
-		return p.startBasic(ctx, d)
+		return p.startPlain(ctx, d, program("echo-basic"))
+	case strings.Contains(image, "/coredns:"):
+		return p.startPlain(ctx, d, program("coredns"))
 	case strings.Contains(image, "/echo-advanced:"):
 		return p.startMeshed(ctx, d)
 	}
 	return nil
 }
 
-// startBasic runs the pod of a Deployment once what it mounts exists.
-func (p *pods) startBasic(ctx context.Context, d *apps.Deployment) error {
+// startPlain runs a program as the pod of a Deployment once what it mounts exists.
+func (p *pods) startPlain(ctx context.Context, d *apps.Deployment, path string) error {
 	c := d.Spec.Template.Spec.Containers[0]
 	dir := p.t.TempDir()
 	for _, v := range d.Spec.Template.Spec.Volumes {
@@ -92,7 +94,7 @@ func (p *pods) startBasic(ctx context.Context, d *apps.Deployment) error {
 	}
 	place := testbed.NewNamespace(p.t, d.Name)
 	address := place.Join(p.pods, p.next())
-	return p.record(ctx, d, address, place, testbed.ProgramOptions{Path: program("echo-basic"), Env: env})
+	return p.record(ctx, d, address, place, testbed.ProgramOptions{Path: path, Env: env})
 }
 
 // withName runs a program as on a host of a name: NAME PROGRAM ARGUMENTS.

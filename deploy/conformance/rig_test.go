@@ -1,6 +1,7 @@
 // Package conformance runs the conformance suite of the Gateway API against the hub: a real
-// kube-apiserver, the hub's program, an Envoy for each Gateway, and the suite's echo server
-// for each Deployment. The tests do the work of the controllers that a cluster has.
+// kube-apiserver, the hub's program, an Envoy for each Gateway, and a program for each Deployment:
+// the suite's echo server, or a name server in place of CoreDNS. The tests do the work of
+// the controllers that a cluster has.
 package conformance
 
 import (
