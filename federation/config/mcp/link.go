@@ -23,6 +23,11 @@ const (
 	// steadyAfter is how long a stream without an answer must last to show that the server
 	// is there: one that knows what the hub has may have nothing to say.
 	steadyAfter = 5 * time.Second
+	// A server that is gone without a word is noticed by pings that it does not answer. One that
+	// permits only as many as gRPC's servers do without settings, one in 5 minutes, is asked less often.
+	pingsOften   = 30 * time.Second
+	pingsSeldom  = 6 * time.Minute
+	pingPatience = 10 * time.Second
 )
 
 // link is one stream to the server. Its methods other than run are for one goroutine.
@@ -60,10 +65,10 @@ type resource struct {
 func (s *Source) dial(ctx context.Context) *link {
 	ctx, stop := context.WithCancel(ctx)
 	l := &link{arrived: make(chan event), stop: stop, ended: make(chan struct{}), node: s.node()}
-	delta := s.delta
+	delta, pings := s.delta, s.pings
 	go func() {
 		defer close(l.ended)
-		err := s.follow(ctx, l, delta)
+		err := s.follow(ctx, l, delta, pings)
 		if ctx.Err() == nil {
 			l.send(ctx, event{err: err})
 		}
@@ -71,8 +76,8 @@ func (s *Source) dial(ctx context.Context) *link {
 	return l
 }
 
-// follow reads the stream until it ends.
-func (s *Source) follow(ctx context.Context, l *link, delta bool) error {
+// follow reads the stream until it ends. Pings are sent after such a time without anything else.
+func (s *Source) follow(ctx context.Context, l *link, delta bool, pings time.Duration) error {
 	transport, err := s.transport()
 	if err != nil {
 		return err
@@ -81,9 +86,14 @@ func (s *Source) follow(ctx context.Context, l *link, delta bool) error {
 	if s.o.local() {
 		target = s.o.Address
 	}
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(transport),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(s.o.Answer)),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}))
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(s.o.Answer)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pings, Timeout: pingPatience}),
+	}
+	if s.o.Dial != nil {
+		options = append(options, grpc.WithContextDialer(s.o.Dial))
+	}
+	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return err
 	}

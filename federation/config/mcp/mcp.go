@@ -87,6 +87,8 @@ type Options struct {
 	Pause    time.Duration        // the first one between two connections; they double up to 30 s; default 1 s
 	Dir      string               // of files of what servers gave last; empty: nothing is kept
 	Logger   *slog.Logger
+	// Dial connects to the server; nil: over the network.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
 // Source is a config.Source.
@@ -95,6 +97,7 @@ type Source struct {
 	tables map[string]*table // by type URL
 	asked  []*table          // by type URL, as they are asked for
 	delta  bool              // whether to ask by delta xDS
+	pings  time.Duration     // between two while nothing else is sent
 
 	touched map[federation.ObjectKey]*table
 	given   config.Given
@@ -115,7 +118,7 @@ func New(o Options) *Source {
 	o.Hold, o.Pause = cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Pause, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With(slog.String("source", o.Source()))
 	s := &Source{
-		o: o, tables: map[string]*table{}, delta: o.Delta, touched: map[federation.ObjectKey]*table{},
+		o: o, tables: map[string]*table{}, delta: o.Delta, pings: pingsOften, touched: map[federation.ObjectKey]*table{},
 		keeper: newKeeper(o),
 	}
 	for _, k := range Kinds(o.Known) {
@@ -229,6 +232,10 @@ func (s *Source) found() {
 func (s *Source) lost(err error, pause time.Duration) {
 	if withoutDelta(err) && s.delta {
 		s.delta = false
+		return
+	}
+	if tooManyPings(err) && s.pings != pingsSeldom {
+		s.pings = pingsSeldom
 		return
 	}
 	read := "what was read"

@@ -38,6 +38,9 @@ func tooLarge(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted && strings.Contains(status.Convert(err).Message(), "received message larger than max")
 }
 
+// tooManyPings reports whether the server ended the connection because it permits fewer pings.
+func tooManyPings(err error) bool { return strings.Contains(err.Error(), "too_many_pings") }
+
 // complain tells what is wrong, once.
 func (s *Source) complain(to config.Sink) {
 	all := s.unknownKinds()
