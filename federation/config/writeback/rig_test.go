@@ -345,3 +345,14 @@ func says(t *testing.T, server *testbed.Kube, path string, texts ...string) (sta
 	})
 	return status
 }
+
+// lacks waits until the status of an object does not have the text.
+func lacks(t *testing.T, server *testbed.Kube, path, text string) {
+	t.Helper()
+	testbed.WaitFor(t, 5*time.Minute, "the status of "+path, func() error {
+		if _, status := object(t, server, path); strings.Contains(status, text) {
+			return fmt.Errorf("it has %s: %s", text, status)
+		}
+		return nil
+	})
+}
