@@ -48,6 +48,20 @@ func (configServer) StreamAggregatedResources(g discoveryv3.AggregatedDiscoveryS
 	}
 }
 
+// serveConfig runs a configServer until the end of the test, or until it is stopped.
+func serveConfig(t *testing.T) (address string, stop func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, configServer{})
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return listener.Addr().String(), server.Stop
+}
+
 func packed(m proto.Message) *anypb.Any {
 	a, err := anypb.New(m)
 	if err != nil {
@@ -69,15 +83,8 @@ func fileOf(t *testing.T, format string, args ...any) string {
 // TestM06ServiceEntriesOfAServerAreServices: a server of the config file is a source, its
 // ServiceEntries are services, and it stays so without the server.
 func TestM06ServiceEntriesOfAServerAreServices(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, configServer{})
-	go func() { _ = server.Serve(listener) }()
-	defer server.Stop()
-	h := startHub(t, "--config", fileOf(t, "mcp: {servers: [{name: far, address: %q}]}\n", listener.Addr()))
+	address, stop := serveConfig(t)
+	h := startHub(t, "--config", fileOf(t, "mcp: {servers: [{name: far, address: %q}]}\n", address))
 	served := func() error {
 		var answer struct {
 			Service *struct{ Hostname string }
@@ -93,7 +100,7 @@ func TestM06ServiceEntriesOfAServerAreServices(t *testing.T) {
 	}
 	h.await(t, "the service", served)
 	h.awaitSource(t, "MCP far", func(s shownSource) bool { return s.Kind == "MCP" && len(s.Problems) == 0 })
-	server.Stop()
+	stop()
 	h.awaitSource(t, "MCP far", func(s shownSource) bool { return len(s.Problems) == 1 && s.Problems[0].Code == "UNREACHABLE" })
 	h.awaitMetrics(t, `isthmus_config_source_problems{source="MCP far"} 1`)
 	if err := served(); err != nil {
