@@ -125,7 +125,7 @@ func TestR115AServerThatFailsIsAskedLessAndLessOften(t *testing.T) {
 }
 
 // TestR116AServerThatPermitsFewPingsKeepsItsStream: gRPC's servers permit one ping in 5 minutes if nothing else is set, and end
-// connections with more of them. This is no trouble, and happens once.
+// connections with more of them. It happens once and is not reported as a problem.
 func TestR116AServerThatPermitsFewPingsKeepsItsStream(t *testing.T) {
 	known := set(t)
 	synctest.Test(t, func(t *testing.T) {
