@@ -25,6 +25,7 @@ type EchoOptions struct {
 	HTTP      []int       // Ports for HTTP/1.1 and HTTP/2 without TLS.
 	TCP       []int       // Ports that answer each line with NAME, a space and the line.
 	TLS       *tls.Config // Non-nil: the HTTP ports speak TLS.
+	Errors    io.Writer   // Of connections to HTTP ports, such as handshakes that fail. Nil: they are not told.
 }
 
 // Echo is a server in the test process that says who it is and who asked. The
@@ -59,7 +60,7 @@ func StartEcho(t testing.TB, options EchoOptions) *Echo {
 	for _, port := range options.HTTP {
 		listener := options.listen(t, port)
 		e.HTTP = append(e.HTTP, localAddr(listener))
-		e.serveHTTP(listener, options.TLS)
+		e.serveHTTP(listener, options)
 	}
 	for _, port := range options.TCP {
 		listener := options.listen(t, port)
@@ -86,13 +87,17 @@ func (o EchoOptions) listen(t testing.TB, port int) net.Listener {
 	return listener
 }
 
-func (e *Echo) serveHTTP(listener net.Listener, config *tls.Config) {
-	config = config.Clone() // the server writes into it
+func (e *Echo) serveHTTP(listener net.Listener, options EchoOptions) {
+	config := options.TLS.Clone() // the server writes into it
+	told := options.Errors
+	if told == nil {
+		told = io.Discard
+	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: http.HandlerFunc(e.answer), Protocols: &protocols, TLSConfig: config, ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{Handler: http.HandlerFunc(e.answer), Protocols: &protocols, TLSConfig: config, ErrorLog: log.New(told, "", 0)}
 	e.closers = append(e.closers, server)
 	if config == nil {
 		go server.Serve(listener)
