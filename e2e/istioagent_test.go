@@ -88,19 +88,9 @@ spec:
 	config.ServerName = "web.example.com"
 	client := caller.Client(config)
 	testbed.WaitFor(t, patience, "an answer through the gateway", func() error {
-		request, err := http.NewRequest(http.MethodGet, "https://"+agentPods["ingress"]+":8443/", nil)
+		answer, err := throughGateway(client, "web.example.com")
 		if err != nil {
 			return err
-		}
-		request.Host = "web.example.com"
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		var answer testbed.EchoAnswer
-		if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-			return fmt.Errorf("status %d: %w", response.StatusCode, err)
 		}
 		client, caller, _ := strings.Cut(answer.Header.Get("X-Forwarded-Client-Cert"), ",")
 		if !strings.Contains(client, `Subject="CN=caller"`) || !strings.Contains(caller, "URI=spiffe://cluster.local/ns/shop/sa/ingress") {
@@ -108,6 +98,24 @@ spec:
 		}
 		return nil
 	})
+}
+
+// throughGateway sends a request for the host to the gateway.
+func throughGateway(client *http.Client, host string) (answer testbed.EchoAnswer, err error) {
+	request, err := http.NewRequest(http.MethodGet, "https://"+agentPods["ingress"]+":8443/", nil)
+	if err != nil {
+		return answer, err
+	}
+	request.Host = host
+	response, err := client.Do(request)
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return answer, fmt.Errorf("status %d: %w", response.StatusCode, err)
+	}
+	return answer, nil
 }
 
 // eastWest puts the client into another network, from which nothing but the gateway leads to the server. The gateway has no

@@ -151,6 +151,35 @@ func (a *Agent) SetToken(token string) {
 	a.file(a.t, "var/run/secrets/tokens/istio-token", []byte(token))
 }
 
+// Mount has the agent find files in a folder, as a kubelet mounts those of a Secret: their names are links through another
+// link, with which a second call replaces all of them at once. It returns the path of the folder.
+func (a *Agent) Mount(name string, files map[string][]byte) string {
+	a.t.Helper()
+	a.folder(a.t, name)
+	at := filepath.Join(a.Dir, name)
+	data, err := os.MkdirTemp(at, "..")
+	if err != nil {
+		a.t.Fatalf("mounting %s: %v", name, err)
+	}
+	data = filepath.Base(data)
+	a.folder(a.t, filepath.Join(name, data))
+	for file, content := range files {
+		a.file(a.t, filepath.Join(name, data, file), content)
+		err := os.Symlink(filepath.Join("..data", file), filepath.Join(at, file))
+		if err != nil && !os.IsExist(err) {
+			a.t.Fatalf("mounting %s: %v", name, err)
+		}
+	}
+	err = os.Symlink(data, filepath.Join(at, "..next"))
+	if err == nil {
+		err = os.Rename(filepath.Join(at, "..next"), filepath.Join(at, "..data"))
+	}
+	if err != nil {
+		a.t.Fatalf("mounting %s: %v", name, err)
+	}
+	return at
+}
+
 func (a *Agent) folder(t testing.TB, name string) {
 	t.Helper()
 	path := a.Dir
