@@ -10,6 +10,7 @@ const (
 	codeProtocol    = "PROTOCOL_UNSUPPORTED"
 	codeAppProtocol = "APP_PROTOCOL_UNKNOWN"
 	codeExport      = "EXPORT_TO_INVALID"
+	codeAccount     = "SERVICE_ACCOUNT_INVALID"
 	codeExternal    = "EXTERNAL_NAME_REFUSED"
 	codeNoPorts     = "EXTERNAL_NAME_NO_PORTS"
 	codeTarget      = "TARGET_MISMATCH"

@@ -42,11 +42,12 @@ func parseService(in *corev1.Service, domain string) *service {
 		service:  federation.ServiceKey{Hostname: federation.Hostname(host), Namespace: in.Namespace},
 		notReady: in.Spec.PublishNotReadyAddresses,
 		shard: federation.Shard{
-			Ports:    servicePorts(in.Spec.Ports, &n),
-			ExportTo: exportTo(in.Annotations[annotationExportTo], &n),
-			Created:  in.CreationTimestamp.UTC(),
-			UID:      string(in.UID),
-			Labels:   in.Labels,
+			Ports:           servicePorts(in.Spec.Ports, &n),
+			ExportTo:        exportTo(in.Annotations[annotationExportTo], &n),
+			ServiceAccounts: accounts(in.Namespace, in.Annotations, &n),
+			Created:         in.CreationTimestamp.UTC(),
+			UID:             string(in.UID),
+			Labels:          in.Labels,
 		},
 	}
 	switch {
