@@ -317,7 +317,7 @@ func TestResolutionOfBindings(t *testing.T) {
 
 // TestLongChainsOfBindings: they cost what they are long, and no more.
 func TestLongChainsOfBindings(t *testing.T) {
-	const long = 10000
+	const long = 20000
 	all := map[ServiceKey]*Shard{}
 	name := func(i int) ServiceKey { return key(fmt.Sprintf("s%d", i), "shop") }
 	for i := range long {

@@ -49,14 +49,14 @@ func TestG27LargeGatewaysCostInProportion(t *testing.T) {
 		}
 		return measure("edge", 1), measure("small", 100)
 	}
-	few, fewOther := cost(50)
-	many, manyOther := cost(500)
-	t.Logf("%.0f allocations with 50 routes, %.0f with 500", few, many)
+	few, fewOther := cost(100)
+	many, manyOther := cost(1000)
+	t.Logf("%.0f allocations with 100 routes, %.0f with 1,000", few, many)
 	if many > 11*few {
 		t.Errorf("ten times the routes cost %.1f times", many/few)
 	}
 	if manyOther > 1.1*fewOther {
-		t.Errorf("another Gateway costs %.0f allocations beside 500 routes, %.0f beside 50", manyOther, fewOther)
+		t.Errorf("another Gateway costs %.0f allocations beside 1,000 routes, %.0f beside 100", manyOther, fewOther)
 	}
 }
 

@@ -518,10 +518,10 @@ spec:
 			}
 		})
 	}
-	few, many := cost(50), cost(1_000)
-	t.Logf("%v allocations with 50 Ingresses, %v with 1,000", few, many)
+	few, many := cost(100), cost(2_000)
+	t.Logf("%v allocations with 100 Ingresses, %v with 2,000", few, many)
 	if many > few*1.5 { // trees of twenty times as many are a little deeper
-		t.Errorf("a change allocates %v with 1,000 Ingresses, %v with 50", many, few)
+		t.Errorf("a change allocates %v with 2,000 Ingresses, %v with 100", many, few)
 	}
 	for name, test := range map[string]struct {
 		class     string // of all others
@@ -540,14 +540,14 @@ spec:
 		if test.class == "" {
 			n = 0
 		}
-		b := filled(10, n, test.class)
+		b := filled(50, n, test.class)
 		b.take(asRead(t, "c7", test.change))
 		clusters := slices.DeleteFunc(slices.Collect(maps.Keys(b.dirty)), func(u unit) bool { return u.what != ofCluster })
 		if len(b.dirty) != test.units || len(clusters) > 0 != test.plainText || test.plainText && clusters[0].cluster != "c7" {
 			t.Errorf("%s: %d units are translated, want %d; the Gateways for plain text are those of %v", name, len(b.dirty), test.units, clusters)
 		}
 	}
-	b := filled(1, 200, "null")
+	b := filled(1, 1_000, "null")
 	b.follow(withService(b.services, "shop", "web-9", federation.Port{Name: "http", Number: 80}))
 	if len(b.dirty) != 1 {
 		t.Errorf("a service has %d objects translated again", len(b.dirty))
