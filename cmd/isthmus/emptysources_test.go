@@ -107,7 +107,7 @@ func TestU23Seeds27And28AHubWithAnEmptyListReadsOneSource(t *testing.T) {
 	home.Apply(fmt.Sprintf(customRoute, "first"))
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "near.yaml"), fmt.Sprintf(entryManifest, "near", 1))
-	address, _ := serveConfig(t)
+	address, _ := serveADS(t, configServer{})
 	server := fmt.Sprintf("mcp: {servers: [{name: far, address: %q}]}\n", address)
 
 	e := &emptySources{t: t, dir: shortDir(t)}

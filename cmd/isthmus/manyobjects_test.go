@@ -4,13 +4,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
@@ -72,18 +70,11 @@ func (s *changingServer) StreamAggregatedResources(g discoveryv3.AggregatedDisco
 const entryURL = "networking.istio.io/v1/ServiceEntry"
 
 // serveChanging starts such a server, and returns its address.
-func serveChanging(t *testing.T) (*changingServer, net.Addr) {
+func serveChanging(t *testing.T) (*changingServer, string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &changingServer{say: make(chan []*anypb.Any, 1), refused: make(chan string, 10)}
-	server := grpc.NewServer()
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, s)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	return s, listener.Addr()
+	address, _ := serveADS(t, s)
+	return s, address
 }
 
 // manyEntries are n ServiceEntries NAME-0, NAME-1, and so on.

@@ -48,15 +48,15 @@ func (configServer) StreamAggregatedResources(g discoveryv3.AggregatedDiscoveryS
 	}
 }
 
-// serveConfig runs a configServer until the end of the test, or until it is stopped.
-func serveConfig(t *testing.T) (address string, stop func()) {
+// serveADS runs a server of configuration until the end of the test, or until it is stopped.
+func serveADS(t *testing.T, ads discoveryv3.AggregatedDiscoveryServiceServer) (address string, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, configServer{})
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, ads)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return listener.Addr().String(), server.Stop
@@ -83,7 +83,7 @@ func fileOf(t *testing.T, format string, args ...any) string {
 // TestM06ServiceEntriesOfAServerAreServices: a server of the config file is a source, its
 // ServiceEntries are services, and it stays so without the server.
 func TestM06ServiceEntriesOfAServerAreServices(t *testing.T) {
-	address, stop := serveConfig(t)
+	address, stop := serveADS(t, configServer{})
 	h := startHub(t, "--config", fileOf(t, "mcp: {servers: [{name: far, address: %q}]}\n", address))
 	served := func() error {
 		var answer struct {
