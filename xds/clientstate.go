@@ -31,8 +31,12 @@ func (c *clientState) accept(f *sentResponse) {
 	accepted := make([]*resource, 0, len(f.resources))
 	for _, r := range f.resources {
 		has := c.slots.update(r.name, func(e entry) entry {
-			if e != (entry{}) { // else the client dropped it
-				e.acked, e.lapsed = r, e.lapsed && !sameContent(e.sent, r)
+			switch {
+			case e == (entry{}): // the client dropped it
+			case sameContent(e.sent, r): // r, or that of another group which has taken the place of r's
+				e.acked, e.lapsed = e.sent, false
+			default:
+				e.acked = r
 			}
 			return e
 		})

@@ -3,6 +3,7 @@ package xds
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -39,10 +40,12 @@ func (t *delivered) with(changed map[int]struct{}, of pages, open map[uint32]ent
 	for at := range changed {
 		next.writableBranch(t, at/pageSize)[at%pageSize] = of.leaf(at)
 	}
-	for number, e := range open {
-		next.open = append(next.open, numberedEntry{number, e})
+	numbers := slices.AppendSeq(make([]uint32, 0, len(open)), maps.Keys(open))
+	slices.Sort(numbers)
+	next.open = slices.Grow(next.open, len(open))
+	for _, number := range numbers {
+		next.open = append(next.open, numberedEntry{number, open[number]})
 	}
-	slices.SortFunc(next.open, func(a, b numberedEntry) int { return cmp.Compare(a.number, b.number) })
 	return next
 }
 

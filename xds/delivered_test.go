@@ -40,7 +40,11 @@ func (m clientModel) put(name string, e entry) {
 func (m clientModel) accept(f *sentResponse) {
 	for _, r := range f.resources {
 		if e, exists := m[r.name]; exists {
-			m.put(r.name, entry{sent: e.sent, acked: r, lapsed: e.lapsed && !sameContent(e.sent, r)})
+			if sameContent(e.sent, r) {
+				m.put(r.name, entry{sent: e.sent, acked: e.sent})
+			} else {
+				m.put(r.name, entry{sent: e.sent, acked: r, lapsed: e.lapsed})
+			}
 		}
 	}
 	for _, name := range f.removed {

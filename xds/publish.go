@@ -55,57 +55,69 @@ func (s *subscription) delivery() *fleet.Delivery {
 	return d
 }
 
-// open lists what the client does not have as it is now.
+// open lists what the client does not have as it is now, sorted by number.
 func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
-	flying, bulk := 0, fleet.Unaffected
+	flying, waiting, bulk := 0, len(s.queue.pending), fleet.Unaffected
 	for _, f := range s.responses.unanswered {
 		flying += len(f.resources)
 	}
 	if flying > maxOpen {
 		bulk = fleet.Delivered
 	}
-	if len(s.queue.pending) > maxOpen {
+	if waiting > maxOpen {
 		bulk = fleet.Waiting
 	}
-	states := map[string]fleet.RolloutState{}
-	for name := range s.nacks.barred {
-		states[name] = max(bulk, fleet.Accepted)
-		if s.client.slots.get(name).sent == nil {
-			states[name] = fleet.Waiting // it has nothing in its stead
+	all := slices.Grow([]fleet.OpenResource(nil), len(s.nacks.barred)+min(flying, maxOpen)+min(waiting, maxOpen))
+	note := func(name string, r fleet.OpenResource) {
+		if number, held := s.client.slots.names.find(name); held {
+			r.Number = number
+			all = append(all, r)
 		}
+	}
+	for name, rejection := range s.nacks.barred {
+		r := fleet.OpenResource{State: max(bulk, fleet.Accepted), Refused: true, Parts: rejection.parts, Searching: rejection.searching}
+		if s.client.slots.get(name).sent == nil {
+			r.State = fleet.Waiting // it has nothing in its stead
+		}
+		note(name, r)
 	}
 	if bulk == fleet.Unaffected {
 		for _, f := range s.responses.unanswered {
 			for _, r := range f.resources {
-				states[r.name] = max(states[r.name], fleet.Delivered)
+				note(r.name, fleet.OpenResource{State: fleet.Delivered})
 			}
 		}
 	}
 	if bulk != fleet.Waiting {
-		for name := range s.queue.pending {
-			states[name] = fleet.Waiting
+		for name := range s.queue.all() {
+			note(name, fleet.OpenResource{State: fleet.Waiting})
 		}
 	}
-	return s.numbered(states), bulk
+	return onceEach(all), bulk
 }
 
-func (s *subscription) numbered(states map[string]fleet.RolloutState) []fleet.OpenResource {
-	if len(states) == 0 {
-		return nil
-	}
-	all := make([]fleet.OpenResource, 0, len(states))
-	for name, state := range states {
-		if number, held := s.client.slots.names.find(name); held {
-			rejection, refused := s.nacks.barred[name]
-			all = append(all, fleet.OpenResource{
-				Number: number, State: state, Refused: refused, Parts: rejection.parts,
-				Searching: rejection.searching,
-			})
+// onceEach sorts by number, and makes one of those with the same: it has the worst of their states,
+// and what the one that is refused says.
+func onceEach(all []fleet.OpenResource) []fleet.OpenResource {
+	slices.SortFunc(all, byNumber)
+	kept := 0
+	for _, r := range all {
+		if kept == 0 || all[kept-1].Number != r.Number {
+			all[kept] = r
+			kept++
+			continue
 		}
+		last := &all[kept-1]
+		worst := max(last.State, r.State)
+		if r.Refused {
+			*last = r
+		}
+		last.State = worst
 	}
-	slices.SortFunc(all, func(a, b fleet.OpenResource) int { return cmp.Compare(a.Number, b.Number) })
-	return all
+	return all[:kept]
 }
+
+func byNumber(a, b fleet.OpenResource) int { return cmp.Compare(a.Number, b.Number) }
 
 // number is part of source.
 func (g *group) number() fleet.Group { return g.id }
