@@ -22,7 +22,7 @@ func (s *subscription) accept(nonce string, now time.Time) (answered *sentRespon
 	s.nacked = false
 	if len(s.responses.unanswered) == 0 {
 		s.proceed(now)
-		if len(s.queue.pending) == 0 {
+		if s.queue.size() == 0 {
 			s.client.dropClaims()
 		}
 	}

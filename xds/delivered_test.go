@@ -174,7 +174,7 @@ func TestR88AChangeOfWhatWasToldSharesTheRest(t *testing.T) {
 	if differ != 1 || second.branches[1] != first.branches[1] {
 		t.Errorf("%d leaves differ, want 1", differ)
 	}
-	if number, _ := h.client.slots.names.find(names[7]); first.Lacks(number) || !second.Lacks(number) {
+	if n := h.client.slots.names.find(names[7]); first.Lacks(n.number) || !second.Lacks(n.number) {
 		t.Error("the value does not say what is on its way")
 	}
 	h.answer(true)

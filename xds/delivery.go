@@ -65,7 +65,7 @@ func earliest(a, b time.Time) time.Time {
 
 // deliver returns the next response of the type, or when to look again.
 func (s *streamState) deliver(sub *subscription, now time.Time) (*response, time.Time) {
-	if len(sub.queue.pending) == 0 && !sub.reply {
+	if sub.queue.size() == 0 && !sub.reply {
 		return nil, time.Time{}
 	}
 	freeAt := sub.responses.freeAt(s.timing)
@@ -85,7 +85,7 @@ func (s *streamState) deliver(sub *subscription, now time.Time) (*response, time
 	s.guard(sub, &b, now)
 	if len(b.changed) == 0 && len(b.removed) == 0 && !sub.reply {
 		switch {
-		case len(sub.queue.pending) > 0:
+		case sub.queue.size() > 0:
 			return nil, b.heldTill
 		case len(sub.responses.unanswered) == 0 && sub.proceed(now): // what was tried comes to nothing that can be sent
 			return s.deliver(sub, now)
@@ -101,8 +101,8 @@ func (s *streamState) gather(sub *subscription, free bool, now time.Time) batch 
 	var b batch
 	s.needs = needs{}
 	sub.prepare(!free)
-	if len(sub.queue.pending) > fewNames {
-		b.changed = make([]*resource, 0, len(sub.queue.pending))
+	if sub.queue.size() > fewNames {
+		b.changed = make([]*resource, 0, sub.queue.size())
 	}
 	for name, w := range sub.queue.all() {
 		if !free && !w.urgent {
@@ -119,7 +119,7 @@ func (s *streamState) gather(sub *subscription, free bool, now time.Time) batch 
 		case v.remove:
 			b.removed = append(b.removed, name)
 		default:
-			delete(sub.queue.pending, name)
+			sub.queue.remove(name)
 			continue
 		}
 		if !w.urgent {

@@ -136,7 +136,7 @@ func (s *streamState) retained() map[string]struct{} {
 	if cds == nil {
 		return names
 	}
-	for name := range cds.queue.pending {
+	for name := range cds.queue.all() {
 		if sent := cds.client.slots.get(name).sent; sent != nil && cds.desired(name) == nil {
 			for _, assignment := range sent.refs.assignments {
 				names[assignment] = struct{}{}

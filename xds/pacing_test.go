@@ -124,7 +124,7 @@ func TestX34SlowClientGetsTheLastStateOnly(t *testing.T) {
 			d.set(service("web", 1, 2, 10+i))
 		}
 		d.set(service("web", 7))
-		if n := len(d.state.subs[envoy.EndpointType].queue.pending); n != 1 {
+		if n := d.state.subs[envoy.EndpointType].queue.size(); n != 1 {
 			t.Errorf("%d names wait", n)
 		}
 		d.now = d.now.Add(time.Second / 2)

@@ -40,7 +40,7 @@ func (st *stream) publish() {
 func (s *subscription) delivery() *fleet.Delivery {
 	d := &fleet.Delivery{
 		Sync: s.sync, Groups: s.groups, Wildcard: s.wildcard, Named: s.client.slots.subscribed(),
-		Waits: len(s.queue.pending) > 0 || s.reply, Told: s.client.slots.delivered(),
+		Waits: s.queue.size() > 0 || s.reply, Told: s.client.slots.delivered(),
 	}
 	if n := len(s.responses.unanswered); n > 0 {
 		d.InFlight = s.responses.unanswered[n-1].snapshot
@@ -57,7 +57,7 @@ func (s *subscription) delivery() *fleet.Delivery {
 
 // open lists what the client does not have as it is now, sorted by number.
 func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
-	flying, waiting, bulk := 0, len(s.queue.pending), fleet.Unaffected
+	flying, waiting, bulk := 0, s.queue.size(), fleet.Unaffected
 	for _, f := range s.responses.unanswered {
 		flying += len(f.resources)
 	}
@@ -69,8 +69,8 @@ func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
 	}
 	all := slices.Grow([]fleet.OpenResource(nil), len(s.nacks.barred)+min(flying, maxOpen)+min(waiting, maxOpen))
 	note := func(name string, r fleet.OpenResource) {
-		if number, held := s.client.slots.names.find(name); held {
-			r.Number = number
+		if n := s.client.slots.names.find(name); n != nil {
+			r.Number = n.number
 			all = append(all, r)
 		}
 	}

@@ -45,8 +45,8 @@ func deleteTheOnlyGateway(t *testing.T, delta bool, server *networking.Server) {
 		t.Errorf("%d listeners are left; %d sets were held", len(left), d.events[EmptyHeld])
 	}
 	for kind, sub := range d.state.subs {
-		if len(sub.queue.pending) > 0 {
-			t.Errorf("%s: %d names wait", kind, len(sub.queue.pending))
+		if sub.queue.size() > 0 {
+			t.Errorf("%s: %d names wait", kind, sub.queue.size())
 		}
 	}
 }

@@ -68,51 +68,53 @@ func newSlots(names *nameTable, of *account) *slots {
 	return &slots{names: names, account: of, open: map[uint32]entry{}, value: &delivered{}, fresh: map[int]struct{}{}}
 }
 
-// find returns the place of a name of which something is kept. A number that the
-// stream holds is that of the same name, whatever others do to the table.
-func (s *slots) find(name string) (p *page, number uint32) {
+// find returns the page of a name of which something is kept, and the name as the table has it; else nil.
+// A number that the stream holds is that of the same name, whatever others do to the table.
+func (s *slots) find(name string) (*page, *numberedName) {
 	if len(s.pages) == 0 {
-		return nil, 0
+		return nil, nil
 	}
-	number, held := s.names.find(name)
-	if at := int(number / pageSize); held && at < len(s.pages) && s.pages[at] != nil && s.pages[at].held&bit(number) != 0 {
-		return s.pages[at], number
+	n := s.names.find(name)
+	if n == nil || int(n.number/pageSize) >= len(s.pages) {
+		return nil, nil
 	}
-	return nil, 0
+	if p := s.pages[n.number/pageSize]; p != nil && p.held&bit(n.number) != 0 {
+		return p, n
+	}
+	return nil, nil
 }
 
 func bit(number uint32) uint64 { return 1 << (number % pageSize) }
 
-// hold returns the place of a name of which something is going to be kept.
-func (s *slots) hold(name string) (p *page, number uint32) {
-	p, number = s.find(name)
-	if p != nil {
-		return p, number
+// hold is find for a name of which something is going to be kept.
+func (s *slots) hold(name string) (*page, *numberedName) {
+	if p, n := s.find(name); p != nil {
+		return p, n
 	}
 	return s.add(name)
 }
 
 // add is hold for a name of which nothing is kept yet.
-func (s *slots) add(name string) (p *page, number uint32) {
-	number, exists := s.names.hold(name)
-	at := int(number / pageSize)
+func (s *slots) add(name string) (*page, *numberedName) {
+	n, exists := s.names.hold(name)
+	at := int(n.number / pageSize)
 	if at >= len(s.pages) {
 		s.pages = append(s.pages, make([]*page, at+1-len(s.pages))...)
 	}
 	if s.pages[at] == nil {
 		s.pages[at] = &page{sent: &noLeaf}
 	}
-	p = s.pages[at]
-	p.held |= bit(number)
+	p := s.pages[at]
+	p.held |= bit(n.number)
 	if exists {
-		return p, number
+		return p, n
 	}
-	if err := s.account.addName(number, len(name)); err != nil {
+	if err := s.account.addName(n.number, len(name)); err != nil {
 		s.excess = err
-		return p, number
+		return p, n
 	}
-	p.paid |= bit(number)
-	return p, number
+	p.paid |= bit(n.number)
+	return p, n
 }
 
 // letGo ends what hold began, but for the page.
@@ -122,14 +124,14 @@ func (s *slots) letGo(p *page, number uint32) {
 		p.paid &^= bit(number)
 		s.account.removeName(number, len(s.names.name(number)))
 	}
-	s.names.release(func(yield func(uint32) bool) { yield(number) })
+	s.names.release(number)
 }
 
 // name is the table's copy of a name that the stream holds, else the name itself. What
 // is kept for long must not be a copy for each request.
 func (s *slots) name(name string) string {
-	if p, number := s.find(name); p != nil {
-		return s.names.name(number)
+	if _, n := s.find(name); n != nil {
+		return n.name
 	}
 	return name
 }
@@ -148,11 +150,11 @@ func (s *slots) tidy(p *page, number uint32) {
 }
 
 func (s *slots) get(name string) entry {
-	p, number := s.find(name)
+	p, n := s.find(name)
 	if p == nil {
 		return entry{}
 	}
-	return s.at(p, number)
+	return s.at(p, n.number)
 }
 
 func (s *slots) at(p *page, number uint32) entry {
@@ -165,9 +167,9 @@ func (s *slots) at(p *page, number uint32) entry {
 
 // claim puts what the client says it has.
 func (s *slots) claim(name, version string) *resource {
-	p, number := s.hold(name)
-	c := claimed(s.names.name(number), version)
-	s.setSent(p, number, c)
+	p, n := s.hold(name)
+	c := claimed(n.name, version)
+	s.setSent(p, n.number, c)
 	s.moved = true
 	return c
 }
@@ -178,31 +180,31 @@ func (s *slots) set(name string, e entry) {
 
 // update replaces the entry of the name by the result of change, and returns it.
 func (s *slots) update(name string, change func(entry) entry) entry {
-	p, number := s.find(name)
+	p, n := s.find(name)
 	var old entry
 	if p != nil {
-		old = s.at(p, number)
+		old = s.at(p, n.number)
 	}
 	e := change(old)
 	if e == old {
 		return e
 	}
 	if p == nil {
-		p, number = s.add(name)
+		p, n = s.add(name)
 	}
-	s.setSent(p, number, e.sent)
+	s.setSent(p, n.number, e.sent)
 	s.moved = true
 	switch {
 	case e.acked != e.sent || e.lapsed:
-		s.open[number] = e
+		s.open[n.number] = e
 	case len(s.open) == 0:
 	default:
-		delete(s.open, number)
+		delete(s.open, n.number)
 		if len(s.open) == 0 {
 			s.open = map[uint32]entry{} // a map that was great once stays great
 		}
 	}
-	s.tidy(p, number)
+	s.tidy(p, n.number)
 	return e
 }
 
@@ -236,8 +238,8 @@ func namesIn(s *slots, of func(*page) uint64) iter.Seq[string] {
 }
 
 func (s *slots) isNamed(name string) bool {
-	p, number := s.find(name)
-	return p != nil && p.named&bit(number) != 0
+	p, n := s.find(name)
+	return p != nil && p.named&bit(n.number) != 0
 }
 
 // allNamed yields the names that are subscribed to.
@@ -248,26 +250,25 @@ func (s *slots) allNamed() iter.Seq[string] {
 // subscribe notes that the name is subscribed to, and returns the table's copy of it; added is
 // false if it was already.
 func (s *slots) subscribe(name string) (kept string, added bool) {
-	p, number := s.hold(name)
-	kept = s.names.name(number)
-	if p.named&bit(number) != 0 {
-		return kept, false
+	p, n := s.hold(name)
+	if p.named&bit(n.number) != 0 {
+		return n.name, false
 	}
-	p.named |= bit(number)
+	p.named |= bit(n.number)
 	s.named++
 	s.published = nil
-	return kept, true
+	return n.name, true
 }
 
 func (s *slots) unsubscribe(name string) {
-	p, number := s.find(name)
-	if p == nil || p.named&bit(number) == 0 {
+	p, n := s.find(name)
+	if p == nil || p.named&bit(n.number) == 0 {
 		return
 	}
-	p.named &^= bit(number)
+	p.named &^= bit(n.number)
 	s.named--
 	s.published = nil
-	s.tidy(p, number)
+	s.tidy(p, n.number)
 }
 
 // subscribed is the set of the names that are subscribed to, by number.
@@ -287,11 +288,11 @@ func (s *slots) subscribed() fleet.Numbers {
 func without(s *slots, names []string) []string {
 	stay, seen := make([]uint64, len(s.pages)), 0
 	for _, name := range names {
-		p, number := s.find(name)
-		if p == nil || p.named&bit(number) == 0 || stay[number/pageSize]&bit(number) != 0 {
+		p, n := s.find(name)
+		if p == nil || p.named&bit(n.number) == 0 || stay[n.number/pageSize]&bit(n.number) != 0 {
 			continue
 		}
-		stay[number/pageSize] |= bit(number)
+		stay[n.number/pageSize] |= bit(n.number)
 		seen++
 	}
 	if seen == s.named {
@@ -307,18 +308,18 @@ func without(s *slots, names []string) []string {
 }
 
 func (s *slots) rewarm(name string) {
-	p, number := s.hold(name)
-	p.rewarm |= bit(number)
+	p, n := s.hold(name)
+	p.rewarm |= bit(n.number)
 }
 
 // asked returns the table's copy of a name (as name does), what the client was sent last under
 // it, and whether the client may ask for it once more.
 func (s *slots) asked(name string) (kept string, sent *resource, rewarmed bool) {
-	p, number := s.find(name)
+	p, n := s.find(name)
 	if p == nil {
 		return name, nil, false
 	}
-	return s.names.name(number), p.sent[number%pageSize], p.rewarm&bit(number) != 0
+	return n.name, p.sent[n.number%pageSize], p.rewarm&bit(n.number) != 0
 }
 
 func (s *slots) allRewarmed() iter.Seq[string] {
@@ -327,9 +328,9 @@ func (s *slots) allRewarmed() iter.Seq[string] {
 
 // forgetRewarm forgets it of one name, or of all.
 func (s *slots) forgetRewarm(name string) {
-	if p, number := s.find(name); p != nil && p.rewarm&bit(number) != 0 {
-		p.rewarm &^= bit(number)
-		s.tidy(p, number)
+	if p, n := s.find(name); p != nil && p.rewarm&bit(n.number) != 0 {
+		p.rewarm &^= bit(n.number)
+		s.tidy(p, n.number)
 	}
 }
 

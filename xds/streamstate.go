@@ -78,9 +78,9 @@ func (s *streamState) handle(r request, now time.Time) (sub *subscription, asked
 
 // readSotW handles a SotW request; false: it was stale and nothing was done.
 func (s *streamState) readSotW(sub *subscription, r request, asked bool, now time.Time) bool {
-	repeats, before := sub.started && asked, len(sub.queue.pending)
+	repeats, before := sub.started && asked, sub.queue.size()
 	read := sub.readSotW(r, now)
-	if read && repeats && len(sub.queue.pending) == before {
+	if read && repeats && sub.queue.size() == before {
 		sub.again(now)
 	}
 	return read

@@ -3,6 +3,7 @@ package xds
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"isthmus.dev/isthmus/federation"
@@ -190,18 +191,10 @@ func (s *subscription) desired(name string) *resource {
 func (s *subscription) drop(name string) {
 	s.client.forget(name)
 	delete(s.nacks.barred, name)
-	delete(s.queue.pending, name)
+	s.queue.remove(name)
 	s.queue.shrink() // a client that asks for names and drops them before anything is sent gets no room for it
 }
 
 func sortResources(all []*resource) {
-	slices.SortFunc(all, func(a, b *resource) int {
-		if a.name < b.name {
-			return -1
-		}
-		if a.name > b.name {
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b *resource) int { return strings.Compare(a.name, b.name) })
 }

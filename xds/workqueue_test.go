@@ -22,12 +22,12 @@ func TestPropertyAQueueKeepsTheOrder(t *testing.T) {
 			case 1:
 				q.enqueue(n, trigger{resend: true})
 			case 2:
-				q.leave(batch{removed: waiting(q, n)})
+				q.leave(batch{removed: onlyWaiting(q, n)})
 			case 3: // as drop does
-				delete(q.pending, n)
+				q.remove(n)
 				q.shrink()
 			}
-			if _, waits := q.pending[n]; !waits {
+			if _, waits := q.places[n]; !waits {
 				want = slices.DeleteFunc(want, func(other string) bool { return other == n })
 				if most := 2*len(want) + fewNames; len(q.order) > most {
 					t.Fatalf("the queue has room for %d names, want at most %d", len(q.order), most)
@@ -42,15 +42,15 @@ func TestPropertyAQueueKeepsTheOrder(t *testing.T) {
 		for n := range q.all() {
 			got = append(got, n)
 		}
-		if !slices.Equal(got, want) || len(q.pending) != len(want) {
+		if !slices.Equal(got, want) || q.size() != len(want) {
 			t.Errorf("waiting: %q, want %q", got, want)
 		}
 	})
 }
 
-// waiting is the name if it waits.
-func waiting(q workQueue, name string) []string {
-	if _, waits := q.pending[name]; waits {
+// onlyWaiting is the name if it waits.
+func onlyWaiting(q workQueue, name string) []string {
+	if _, waits := q.places[name]; waits {
 		return []string{name}
 	}
 	return nil

@@ -57,12 +57,12 @@ type Told interface {
 // OpenResource is a resource that a proxy does not have as it is now.
 type OpenResource struct {
 	Number  uint32
-	State   RolloutState  // Accepted, Delivered or Waiting: of what is sent in its stead, if it was refused
-	Refused bool          // as it is now
-	Parts   []RefusedPart // that were refused; none while Searching
+	State   RolloutState // Accepted, Delivered or Waiting: of what is sent in its stead, if it was refused
+	Refused bool         // as it is now
 	// Searching: which part of it is at fault is being found out, so that objects of other
 	// parts look refused, too.
 	Searching bool
+	Parts     []RefusedPart // that were refused; none while Searching
 }
 
 // RefusedPart is what a proxy refuses: a virtual host, a filter chain, or a resource as
