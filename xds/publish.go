@@ -67,7 +67,14 @@ func (s *subscription) open() ([]fleet.OpenResource, fleet.RolloutState) {
 	if waiting > maxOpen {
 		bulk = fleet.Waiting
 	}
-	all := slices.Grow([]fleet.OpenResource(nil), len(s.nacks.barred)+min(flying, maxOpen)+min(waiting, maxOpen))
+	room := len(s.nacks.barred)
+	if bulk == fleet.Unaffected {
+		room += flying
+	}
+	if bulk != fleet.Waiting {
+		room += waiting
+	}
+	all := slices.Grow([]fleet.OpenResource(nil), room)
 	note := func(name string, r fleet.OpenResource) {
 		if n := s.client.slots.names.find(name); n != nil {
 			r.Number = n.number
@@ -114,6 +121,7 @@ func onceEach(all []fleet.OpenResource) []fleet.OpenResource {
 		}
 		last.State = worst
 	}
+	clear(all[kept:])
 	return all[:kept]
 }
 

@@ -72,6 +72,25 @@ func TestR42PropertyWhatIsOpenIsListedOnce(t *testing.T) {
 	})
 }
 
+// TestR62WhatIsOpenInBulkTakesNoRoom: when much is on its way, nothing is listed, and there is no room for it.
+func TestR62WhatIsOpenInBulkTakesNoRoom(t *testing.T) {
+	sub := newSubscription(envoy.ClusterType, true, newNameTable(), &account{}, nil)
+	f := &sentResponse{}
+	for i := range maxOpen + 1 {
+		f.resources = append(f.resources, claimed(fmt.Sprint(i), "1"))
+	}
+	sub.responses.add(f)
+	if got, bulk := sub.open(); bulk != fleet.Delivered || cap(got) != 0 {
+		t.Errorf("%v in bulk, with room for %d; want %v, and none", bulk, cap(got), fleet.Delivered)
+	}
+	for i := range maxOpen + 1 {
+		sub.queue.enqueue(fmt.Sprint(i), trigger{})
+	}
+	if got, bulk := sub.open(); bulk != fleet.Waiting || cap(got) != 0 {
+		t.Errorf("%v in bulk, with room for %d; want %v, and none", bulk, cap(got), fleet.Waiting)
+	}
+}
+
 // TestR88AResourceThatTookThePlaceOfAnotherIsAccepted: while a response is on its way, the same
 // content comes to be that of another group; an answer to the response accepts it.
 func TestR88AResourceThatTookThePlaceOfAnotherIsAccepted(t *testing.T) {

@@ -36,14 +36,14 @@ func (a *workQueue) size() int { return len(a.places) }
 
 // enqueue adds a reason to handle the name; reasons add up, the first time stays.
 func (a *workQueue) enqueue(name string, w trigger) {
-	a.urgent, a.grown = a.urgent || w.urgent, true
-	at, waits := a.places[name]
-	if !waits {
+	if at, waits := a.places[name]; waits {
+		old := &a.order[at].trigger
+		w = trigger{since: old.since, urgent: w.urgent || old.urgent, resend: w.resend || old.resend, tell: w.tell || old.tell}
+		*old = w
+	} else {
 		a.add(name, w)
-		return
 	}
-	old := &a.order[at].trigger
-	*old = trigger{since: old.since, urgent: w.urgent || old.urgent, resend: w.resend || old.resend, tell: w.tell || old.tell}
+	a.urgent, a.grown = a.urgent || w.urgent, true
 }
 
 // answer is enqueue for a name that the client asks for: reasons from before no longer matter.

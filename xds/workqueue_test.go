@@ -48,6 +48,18 @@ func TestPropertyAQueueKeepsTheOrder(t *testing.T) {
 	})
 }
 
+// TestAnUrgentNameMakesTheQueueUrgentAgain: a name that waited urgently, and was held back meanwhile, is
+// urgent with a later reason, too.
+func TestAnUrgentNameMakesTheQueueUrgentAgain(t *testing.T) {
+	q := newWorkQueue()
+	q.enqueue("a", trigger{urgent: true})
+	q.urgent = false // as gather does
+	q.enqueue("a", trigger{})
+	if !q.urgent {
+		t.Error("the queue is not urgent, and what waits urgently is")
+	}
+}
+
 // onlyWaiting is the name if it waits.
 func onlyWaiting(q workQueue, name string) []string {
 	if _, waits := q.places[name]; waits {
