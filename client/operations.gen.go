@@ -570,7 +570,7 @@ type ClusterDetail struct {
 	// The cluster with the lower number wins if clusters disagree.
 	Precedence int `json:"precedence"`
 	// The state of the hub's connection to it.
-	Status ClusterStanding `json:"status"`
+	Status ClusterStatus `json:"status"`
 	// The services to which it contributes. The default page size is 50.
 	Services ServiceCount `json:"services"`
 	// Its endpoints, once for each service, sorted by service and address. The default page size is 50.
@@ -592,7 +592,7 @@ func (v *ClusterDetail) GetNetworkID() string { return v.NetworkID }
 func (v *ClusterDetail) GetPrecedence() int { return v.Precedence }
 
 // GetStatus returns ClusterDetail.Status, and is useful for accessing the field via an interface.
-func (v *ClusterDetail) GetStatus() ClusterStanding { return v.Status }
+func (v *ClusterDetail) GetStatus() ClusterStatus { return v.Status }
 
 // GetServices returns ClusterDetail.Services, and is useful for accessing the field via an interface.
 func (v *ClusterDetail) GetServices() ServiceCount { return v.Services }
@@ -808,11 +808,11 @@ func (v *ClusterRotated) GetFindings() []Finding { return v.Findings }
 // GetUserErrors returns ClusterRotated.UserErrors, and is useful for accessing the field via an interface.
 func (v *ClusterRotated) GetUserErrors() []UserError { return v.UserErrors }
 
-// ClusterStanding includes the requested fields of the GraphQL type ClusterStatus.
+// ClusterStatus includes the requested fields of the GraphQL type ClusterStatus.
 // The GraphQL type's documentation follows.
 //
 // The state of the hub's connection to a cluster.
-type ClusterStanding struct {
+type ClusterStatus struct {
 	// The phase of the connection.
 	Phase ClusterPhase `json:"phase"`
 	// The start of the phase.
@@ -829,26 +829,26 @@ type ClusterStanding struct {
 	Usage *ClusterUse `json:"usage"`
 }
 
-// GetPhase returns ClusterStanding.Phase, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetPhase() ClusterPhase { return v.Phase }
+// GetPhase returns ClusterStatus.Phase, and is useful for accessing the field via an interface.
+func (v *ClusterStatus) GetPhase() ClusterPhase { return v.Phase }
 
-// GetSince returns ClusterStanding.Since, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetSince() *time.Time { return v.Since }
+// GetSince returns ClusterStatus.Since, and is useful for accessing the field via an interface.
+func (v *ClusterStatus) GetSince() *time.Time { return v.Since }
 
-// GetLastEventAt returns ClusterStanding.LastEventAt, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetLastEventAt() *time.Time { return v.LastEventAt }
+// GetLastEventAt returns ClusterStatus.LastEventAt, and is useful for accessing the field via an interface.
+func (v *ClusterStatus) GetLastEventAt() *time.Time { return v.LastEventAt }
 
-// GetLastSyncAt returns ClusterStanding.LastSyncAt, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetLastSyncAt() *time.Time { return v.LastSyncAt }
+// GetLastSyncAt returns ClusterStatus.LastSyncAt, and is useful for accessing the field via an interface.
+func (v *ClusterStatus) GetLastSyncAt() *time.Time { return v.LastSyncAt }
 
-// GetMessage returns ClusterStanding.Message, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetMessage() *string { return v.Message }
+// GetMessage returns ClusterStatus.Message, and is useful for accessing the field via an interface.
+func (v *ClusterStatus) GetMessage() *string { return v.Message }
 
-// GetLastKnownGoodAge returns ClusterStanding.LastKnownGoodAge, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetLastKnownGoodAge() *string { return v.LastKnownGoodAge }
+// GetLastKnownGoodAge returns ClusterStatus.LastKnownGoodAge, and is useful for accessing the field via an interface.
+func (v *ClusterStatus) GetLastKnownGoodAge() *string { return v.LastKnownGoodAge }
 
-// GetUsage returns ClusterStanding.Usage, and is useful for accessing the field via an interface.
-func (v *ClusterStanding) GetUsage() *ClusterUse { return v.Usage }
+// GetUsage returns ClusterStatus.Usage, and is useful for accessing the field via an interface.
+func (v *ClusterStatus) GetUsage() *ClusterUse { return v.Usage }
 
 // ClusterSummary includes the GraphQL fields of Cluster requested by the fragment ClusterSummary.
 // The GraphQL type's documentation follows.

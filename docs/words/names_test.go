@@ -3,7 +3,9 @@ package words
 import (
 	"go/ast"
 	"maps"
+	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,13 +44,41 @@ func checkNames(t *testing.T, name string, file *ast.File) {
 	names := declared(file)
 	names[strings.TrimSuffix(path.Base(name), ".go")] = true
 	names[file.Name.Name] = true
+	checkWords(t, name, names)
+}
+
+// checkWords reports the names that have an avoided word; where is the file that has them.
+func checkWords(t *testing.T, where string, names map[string]bool) {
+	t.Helper()
 	for _, each := range slices.Sorted(maps.Keys(names)) {
 		for _, word := range camelWords(each) {
 			if instead := wordsOfNames[word]; instead != "" {
-				t.Errorf("%s: the name %s has the word %q; write: %s", name, each, word, instead)
+				t.Errorf("%s: the name %s has the word %q; write: %s", where, each, word, instead)
 			}
 		}
 	}
+}
+
+// clientOperations are what the client is generated from: it gives its types their names.
+const clientOperations = "../../client/operations.graphql"
+
+// namedInOperations are names in them that become names of Go.
+var namedInOperations = regexp.MustCompile(`\btypename: "(\w+)"|(?m)^(?:query|mutation|subscription|fragment) (\w+)`)
+
+// TestTheClientsTypesHavePlainNames: names of generated files are checked where they are given.
+func TestTheClientsTypesHavePlainNames(t *testing.T) {
+	text, err := os.ReadFile(clientOperations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, found := range namedInOperations.FindAllSubmatch(text, -1) {
+		names[string(found[1])+string(found[2])] = true
+	}
+	if !names["ClusterDetail"] || !names["ClusterDetails"] || !names["Ref"] {
+		t.Fatalf("%s has the names %v", clientOperations, names)
+	}
+	checkWords(t, clientOperations, names)
 }
 
 // declared are the names of types, functions, fields, parameters, constants and variables
