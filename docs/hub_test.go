@@ -18,7 +18,7 @@ import (
 
 const patience = 3 * time.Minute
 
-// binary is the program that the documents speak of.
+// binary is the program that the documents describe.
 var binary = testbed.NewBinary()
 
 func TestMain(m *testing.M) { os.Exit(binary.Main(m)) }

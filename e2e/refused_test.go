@@ -116,7 +116,7 @@ func (w *tenants) await(what string, check func() error) {
 
 type finding struct{ Code, Field, Message string }
 
-// rejected are the findings of the team's Gateway and VirtualService that speak of a proxy.
+// rejected are the findings of the team's Gateway and VirtualService that name a proxy.
 func (w *tenants) rejected(name string) (found []finding, err error) {
 	var a struct {
 		ConfigObjects struct {

@@ -62,7 +62,7 @@ func (d Delta[K, V]) completed(before map[K]V) Delta[K, V] {
 	return d
 }
 
-// Edit is one change, applied as a whole. A registry's edit speaks of its own
+// Edit is one change, applied as a whole. A registry's edit changes only its own
 // shard only. The Edit and all it points to belong to the snapshot once it was
 // handed to Next or a Writer.
 type Edit struct {

@@ -23,7 +23,7 @@ const ClusterSetDomain = "clusterset.local"
 // on is decided by the age of the exports. A service that a registry has under the name
 // itself comes first.
 
-// IsOfCluster reports whether objects of the kind speak of the cluster that they are in,
+// IsOfCluster reports whether objects of the kind are about the cluster that they are in,
 // whatever the scope of their source.
 func IsOfCluster(kind Kind) bool {
 	return kind.Group == multiClusterGroup || kind == ConfigMapKind || kind == NamespaceKind

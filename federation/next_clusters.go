@@ -91,7 +91,7 @@ func (x *clustersTxn) of(source ShardKey) Cluster {
 	}
 }
 
-// introduce lists a cluster as soon as it is heard of.
+// introduce lists a cluster as soon as the first edit or status of it comes.
 func (x *clustersTxn) introduce(source ShardKey) {
 	if _, known := x.Get(string(source.Cluster)); !known {
 		x.count(source, func(*Cluster) {})

@@ -89,7 +89,7 @@ type Object struct {
 	Digest   string // of Spec: equal digests mean equal specs
 	Labels   map[string]string
 	Created  time.Time
-	// Names are what readers look the object up by: the hostnames it speaks of,
+	// Names are what readers look the object up by: the hostnames it names,
 	// wildcards included ("*.example.com"), and NAMESPACE/NAME of objects that it
 	// refers to. An object without names is found by kind and namespace only.
 	Names []string
@@ -184,7 +184,7 @@ func (o *Object) CompareAge(p *Object) int {
 	return cmp.Or(o.Created.Compare(p.Created), cmp.Compare(o.Key.Name, p.Key.Name), o.Key.Compare(p.Key))
 }
 
-// Wildcards returns the names under which an object that speaks of the hostname
+// Wildcards returns the names under which an object that names the hostname
 // may be found, the most specific first: the name itself, then each wildcard
 // that covers it, then "*".
 func Wildcards(host Hostname) []string {

@@ -48,7 +48,7 @@ func portOf(s *Snapshot) uint16 {
 
 // TestSeed13OneEventIsDoneBeforeTheNextBegins: a handler is a reader here. While
 // it works on one event later ones come, and none of them begins before it is
-// done; its next call speaks of all of them.
+// done; its next call covers all of them.
 func TestSeed13OneEventIsDoneBeforeTheNextBegins(t *testing.T) {
 	const events = 100
 	a := NewAggregate(nil)

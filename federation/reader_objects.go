@@ -19,7 +19,7 @@ func (x NotedObjects) Named(kind Kind, name string) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) { x.named(ObjectName{Kind: kind, Name: name}, yield) }
 }
 
-// For yields the objects of a kind that speak of the hostname, by name or by
+// For yields the objects of a kind that name the hostname, by name or by
 // wildcard, the most specific first.
 func (x NotedObjects) For(kind Kind, host Hostname) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {

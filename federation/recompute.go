@@ -45,7 +45,7 @@ func (m *merging) tick(before time.Time) {
 	})
 }
 
-// recompute merges each service once: those that registries spoke of, those whose
+// recompute merges each service once: those that registries changed, those whose
 // selections changed, and those that are bound to a service that changed. Its
 // cost is that of these.
 func (m *merging) recompute() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A workload may be the only one that speaks of its network.
+// A workload may be the only one that names its network.
 func TestRegisteredInANetworkThatNobodyElseNames(t *testing.T) {
 	at := []netip.Addr{testAddress(7)}
 	named, other := WorkloadKey{Namespace: "ns", Name: "vm"}, WorkloadKey{Namespace: "ns", Name: "renamed"}

@@ -288,7 +288,7 @@ func TestThingsComeIntoAndGoOutOfTheFilter(t *testing.T) {
 }
 
 // TestR44ClustersAreToldWithTheirCounts to a reader that asks for them. One that comes
-// back hears of counts that changed meanwhile, on another hub, too.
+// back gets the counts that changed meanwhile, on another hub, too.
 func TestR44ClustersAreToldWithTheirCounts(t *testing.T) {
 	const counts = `subscription($after: String, $filter: ChangeFilter) {changes(after: $after, filter: $filter) {cursor resync clusters {action cluster {clusterID services {totalCount} endpoints {totalCount}}}}}`
 	of := func(s *stream) string {

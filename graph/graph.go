@@ -27,7 +27,7 @@ type Snapshots interface {
 
 // Counters has what is not part of a snapshot.
 type Counters interface {
-	// Counters returns when a cluster was last heard of; zero is unknown.
+	// Counters returns when the last event of a cluster came, and when it was last read; zero is unknown.
 	Counters(federation.ClusterID) (lastEvent, lastSync time.Time)
 	// Usage returns what is kept of a cluster; false: it is not being read.
 	Usage(federation.ClusterID) (federation.Usage, federation.Limits, bool)
@@ -73,8 +73,8 @@ const DefaultPace = 100 * time.Millisecond
 
 // New makes the executable schema. Each operation reads one snapshot, the
 // latest when it begins, and one value of the fleet and of the configuration. A
-// mutation speaks of the snapshot after its change, and each event of a
-// subscription of its own.
+// mutation reads the snapshot after its change, and each event of a
+// subscription one of its own.
 func New(options Options) graphql.ExecutableSchema {
 	if options.Now == nil {
 		options.Now = time.Now
@@ -99,7 +99,7 @@ func New(options Options) graphql.ExecutableSchema {
 	return pinned{ExecutableSchema: inner, options: options}
 }
 
-// pinned fixes what all fields of an operation speak of.
+// pinned fixes what all fields of an operation read.
 type pinned struct {
 	graphql.ExecutableSchema
 	options Options

@@ -104,7 +104,7 @@ func records(ctx context.Context, from History, below int64, most int, wanted re
 }
 
 // History lists what was done to one object, up to the revision that the operation
-// speaks of.
+// reads.
 func (r objectResolver) History(
 	ctx context.Context, of *model.ConfigObject, first *int, after *string, last *int, before *string,
 ) (*model.ConfigObjectRevisionConnection, error) {

@@ -72,7 +72,7 @@ func complement(text string) string {
 func number[N int | int64](n N) string { return fmt.Sprintf("%020d", n) }
 
 // inTime are the items, until the operation has ended: a walk that finds little to show would go on behind it. The
-// client of a query that has ended gets no part of a list, but hears why (R111).
+// client of a query that has ended gets no part of a list, but learns why (R111).
 func inTime[T any](ctx context.Context, all iter.Seq[T]) iter.Seq[T] {
 	const between = 64 // looks at the context
 	return func(yield func(T) bool) {

@@ -20,7 +20,7 @@ type Start interface {
 }
 
 // startWait is how long an operation waits for a hub that starts. It is less than the time limit of a query, so that
-// the client hears what the hub waits for.
+// the client learns what the hub waits for.
 const startWait = 5 * time.Second
 
 // awaitStart refuses an operation that would take what was read so far for all of the mesh. A change waits for the

@@ -69,8 +69,8 @@ func wantStatuses(t *testing.T, e event, want ...string) {
 	}
 }
 
-// A reader of the feed hears when what is wrong with an object begins and ends, once
-// each, and nothing of other objects; one that comes back hears what it missed.
+// A reader of the feed learns when what is wrong with an object begins and ends, once
+// each, and nothing of other objects; one that comes back gets what it missed.
 func TestR24TheChangeFeedTellsOfFindings(t *testing.T) {
 	judged(t, func(t *testing.T, j *judge, f *fleet.Fleet, l live, s subscriber) {
 		cart := routeKey("shop", "cart")

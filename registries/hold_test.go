@@ -76,7 +76,7 @@ func TestF44HeldStatusNamesNoTroubleThatIsOver(t *testing.T) {
 			strings.Contains(s.Message, "refused") {
 			t.Errorf("the message is %q", s.Message)
 		}
-		after(time.Minute) // the next start hears nothing
+		after(time.Minute) // the next start gets nothing
 		if s := h.wantPhase(t, "c1", federation.Held); strings.Contains(s.Message, "refused") {
 			t.Errorf("later the message is %q", s.Message)
 		}

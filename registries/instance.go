@@ -71,7 +71,7 @@ func (i *instance) stop() {
 type attempt struct {
 	instance *instance
 	synced   bool // its first full edit was applied
-	over     bool // what it says is not heard any more
+	over     bool // what it reports is ignored
 	cancel   context.CancelFunc
 }
 

@@ -26,7 +26,7 @@ type Sink interface {
 	Status(federation.RegistryStatus)
 }
 
-// Active is what a Registry may have beside Run: when it last heard anything,
+// Active is what a Registry may have beside Run: when its last event came,
 // and when it last read its cluster completely. It may be called at any time.
 type Active interface {
 	Activity() (lastEvent, lastSync time.Time)

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// silent is a registry that never hears from its cluster.
+// silent is a registry that never gets anything from its cluster.
 func silent(ctx context.Context, _ registries.Sink) error {
 	<-ctx.Done()
 	return nil

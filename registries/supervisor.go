@@ -214,7 +214,7 @@ func (s *Supervisor) Held(id federation.ClusterID) bool {
 // ErrNothingHeld is the error of a confirmation of a cluster that is not held.
 var ErrNothingHeld = errors.New("the cluster is not held")
 
-// Activity returns when the cluster was last heard and last read completely;
+// Activity returns when the cluster's last event came and when it was last read completely;
 // zero times where it never was.
 func (s *Supervisor) Activity(id federation.ClusterID) (lastEvent, lastSync time.Time) {
 	if m := s.member(id); m != nil {

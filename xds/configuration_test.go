@@ -225,7 +225,7 @@ func TestR91WhatReadersSayIsBounded(t *testing.T) {
 		c := client(true)
 		_ = c.Send(q) // the stream may be over already
 		if r, err := c.Receive(t.Context()); status.Code(err) != codes.ResourceExhausted {
-			t.Errorf("%s: it hears %+v, %v", name, r, err)
+			t.Errorf("%s: it gets %+v, %v", name, r, err)
 		}
 	}
 	c = client(true) // those of the ended streams count no more

@@ -93,7 +93,7 @@ func (s *healthService) StreamHealthCheck(g healthv3.HealthDiscoveryService_Stre
 	return err
 }
 
-// linger keeps a stream on which nothing is heard any more, since an Envoy that is
+// linger keeps a stream whose requests are ignored from now on, since an Envoy that is
 // refused asks again within a second, and logs a warning each time. It ends at once when
 // the node may probe, as a gateway often connects before its registry knows its pod (R36),
 // and when the caller is no longer admitted.

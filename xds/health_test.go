@@ -226,7 +226,7 @@ func TestHealthDiscoveryIsForGatewaysThatAreProven(t *testing.T) {
 			h.gatewaysIn("shop")
 			h.gatewaysOf("n2", "192.0.2.1")
 			if s, err := h.checker(c.node).Recv(); status.Code(err) != c.want {
-				t.Errorf("it hears %v, %v", s, err)
+				t.Errorf("it gets %v, %v", s, err)
 			}
 			if len(found.found) != 0 {
 				t.Errorf("something was found: %v", found.found)
@@ -242,7 +242,7 @@ func TestHealthDiscoveryIsForGatewaysThatAreProven(t *testing.T) {
 		other.Id = "router~10.1.0.8~other.shop~shop.svc.cluster.local"
 		c.ask(other)
 		if _, err := c.Recv(); status.Code(err) != codes.InvalidArgument {
-			t.Errorf("it hears %v", err)
+			t.Errorf("it gets %v", err)
 		}
 	})
 }
@@ -289,7 +289,7 @@ func TestReportsAreThoseOfGateways(t *testing.T) {
 			}
 			_, err := reporter.Recv()
 			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), c.refused) {
-				t.Errorf("it hears %v, want %q", err, c.refused)
+				t.Errorf("it gets %v, want %q", err, c.refused)
 			}
 			if counts.of(ReportsRefused) != 1 || counts.of(Denied) != 1 {
 				t.Errorf("counted: %v", counts.events)
@@ -309,7 +309,7 @@ func TestReportsAreThoseOfGateways(t *testing.T) {
 		}
 		h.gatewaysIn("shop")
 		if _, err := refused.Recv(); status.Code(err) != codes.PermissionDenied {
-			t.Errorf("it hears %v", err)
+			t.Errorf("it gets %v", err)
 		}
 		again := h.checker(router())
 		again.told()
@@ -333,7 +333,7 @@ func TestReportsAreThoseOfGateways(t *testing.T) {
 		}
 		g.refuse(errors.New("the trust bundle is another"))
 		if _, err := waiting.Recv(); status.Code(err) != codes.PermissionDenied {
-			t.Errorf("it hears %v", err)
+			t.Errorf("it gets %v", err)
 		}
 	})
 	t.Run("not any more", func(t *testing.T) {
@@ -347,7 +347,7 @@ func TestReportsAreThoseOfGateways(t *testing.T) {
 		found.await(t, 1, "default map[192.0.2.1:15443:true]")
 		h.gatewaysIn("elsewhere")
 		if _, err := c.Recv(); status.Code(err) != codes.PermissionDenied {
-			t.Errorf("it hears %v", err)
+			t.Errorf("it gets %v", err)
 		}
 		found.await(t, 1, "left")
 	})

@@ -52,7 +52,7 @@ func has(shown *Text, want string) error {
 }
 
 // What builders find about an object that is applied is in its status, in explain and
-// describe, and readers of the change feed hear of it; all of it ends with the cause.
+// describe, and readers of the change feed get it; all of it ends with the cause.
 func TestR24FindingsReachStatusExplainAndTheChangeFeed(t *testing.T) {
 	s := &stage{t: t, hub: atHub(t), proxies: map[string]*actor{}}
 	s.do("web-1 connects")

@@ -56,7 +56,7 @@ func TestR44ProxyConfigNamesCauses(t *testing.T) {
 	}
 	for name, causes := range found {
 		if strings.Contains(name, "hello.") && len(causes) > 0 {
-			t.Errorf("%s is made of %q, though no object speaks of it", name, causes)
+			t.Errorf("%s is made of %q, though no object names it", name, causes)
 		}
 	}
 	mustRun(t, "delete", "dr/rule", "-n", "shop")

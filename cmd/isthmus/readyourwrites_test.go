@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/internal/cli/cmdutil"
 )
 
-// asked is an answer with the revision that it speaks of.
+// asked is an answer with the revision that it shows.
 type asked struct {
 	Data     json.RawMessage
 	Errors   []struct{ Message string }

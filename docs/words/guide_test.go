@@ -15,7 +15,6 @@ import (
 var wordsOfGuide = []row{
 	{`\bcomes? again\b`, "reconnect, retry"},
 	{`\bbegins? anew\b`, "start again"},
-	{`\bspeaks? of\b`, "describe, be about"},
 	{`\b(every|any|some)body (may|is|who|can)\b`, "every client, all proxies"},
 }
 

@@ -34,6 +34,8 @@ var wordsOfBoth = []row{
 	{`\b(says|said) of (a|an|the|its)\b`, "reports about, says about"},
 	{`\bwhat holds\b`, "what is in force, the value that is used"},
 	{`\b(is|are) told of\b`, "gets, sees"},
+	{`\b(speaks?|spoke|spoken|speaking) of\b`, "name, refer to, describe, be about"},
+	{`\bhears?\b|\bheard (of|from)\b|\b(am|is|are|was|were|last) heard\b`, "get, learn, learn of, be notified of"},
 	{`\bthere(in|of)\b`, "in it, of it"},
 	{`\b(finds?|found) (an? |the |any |no |every |all |more )?(problem|fault)s?\b`, "report, detect"},
 	{`\b(object|cluster|service|prox(y|ies)|pod|endpoint)s? (goes?|went)( away| when| or comes?|\W*$|[.,;:])`, "be deleted"},
@@ -61,6 +63,7 @@ func TestRowsMatchWhatTheyAreFor(t *testing.T) {
 		"a sort of policy": true, "sorts of the list": false,
 		"Only what comes behind this cursor.": true, "the objects that it concerns": true, "values lie in etcd": true, "leave it out": true,
 		"the hub finds a problem": true, "find the object": false, "when their pod goes.": true,
+		"the host that a rule speaks of": true, "the client hears why": true, "a cluster was last heard": true, "they speak HTTP": false,
 		"%q is none; it has letters": true, "a status write is none": true, "there is none": false, "with identity.ca: none": false,
 		"nobody may ask": true, "left alone: somebody else": true, "the object goes through": false,
 	} {

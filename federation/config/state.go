@@ -19,7 +19,7 @@ const nul = "\x00"
 
 // Options say for whom a State translates.
 type Options struct {
-	Hub    federation.ClusterID // whose External shard the edits speak of
+	Hub    federation.ClusterID // whose External shard the edits change
 	Domain string               // ends names of services; empty: federation.DefaultDomain
 	Logger *slog.Logger         // nil: slog's default
 	Meter  Meter                // counts the changes that an Aggregate makes; nil: nobody does

@@ -165,7 +165,7 @@ func (s *Scenario) Next(t testing.TB) bool {
 // Step is the name of the present step, empty at the beginning.
 func (s *Scenario) Step() string { return strings.TrimSuffix(strings.TrimPrefix(s.at, "steps/"), "/") }
 
-// apply has the hub hear of what is new at the present step.
+// apply gives the hub what is new at the present step.
 func (s *Scenario) apply(t testing.TB) {
 	t.Helper()
 	s.applyNames(t)

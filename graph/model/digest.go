@@ -55,7 +55,7 @@ func digestOf(kind string, content any) Digest {
 // merged from.
 func ServiceDigest(of *federation.Service) Digest { return digestOf("service", contentOf(of)) }
 
-// ClusterDigest represents what a cluster is, and not for when the hub heard of
+// ClusterDigest represents what a cluster is, and not for when the hub learned of
 // it, which differs between hubs, nor for its services.
 func ClusterDigest(of *federation.Cluster) Digest {
 	return digestOf("cluster", []any{of.ID, of.Spec, of.Identity, of.Status.Phase, of.Status.Message, of.Problems})

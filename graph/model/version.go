@@ -12,7 +12,7 @@ import (
 )
 
 // content is all that is merged in a service, and nothing about when the hub
-// heard of it.
+// learned of it.
 type content struct {
 	Key                       federation.ServiceKey
 	Ports                     []federation.ServicePort

@@ -9,10 +9,10 @@ import (
 
 // Headers about the revision of the configuration.
 const (
-	// HeaderRevision is of an answer: the revision that the answer speaks of.
+	// HeaderRevision is of an answer: the revision that the answer shows.
 	HeaderRevision = "Isthmus-Revision"
-	// HeaderMinRevision is of a request: the answer must speak of that revision or
-	// of a later one.
+	// HeaderMinRevision is of a request: the answer must show that revision or
+	// a later one.
 	HeaderMinRevision = "Isthmus-Min-Revision"
 )
 
@@ -46,7 +46,7 @@ func MinRevision(ctx context.Context) string {
 	return ""
 }
 
-// AnswersAs says which revision the answer to the request speaks of.
+// AnswersAs says which revision the answer to the request shows.
 func AnswersAs(ctx context.Context, revision int64) {
 	if r, ok := ctx.Value(revisionsKey{}).(*revisions); ok {
 		r.answered.Store(revision)

@@ -66,7 +66,7 @@ func startInMemory(t *testing.T, server *httptest.Server) *httptest.Server {
 type session struct {
 	t     *testing.T
 	ws    *websocket.Conn
-	heard chan message // what readAhead read; nil: hear reads
+	heard chan message // what readAhead read; nil: next reads
 }
 
 type message struct {

@@ -27,7 +27,7 @@ func TestSources(t *testing.T) {
 }
 
 // TestR12FloodOfTheLog: a source that is refused all the time gets a few lines, then one now and then that says how many
-// are missing, and another source is still heard.
+// are missing, and another source still gets its lines.
 func TestR12FloodOfTheLog(t *testing.T) {
 	var written bytes.Buffer
 	now := time.Now()

@@ -39,7 +39,7 @@ func newConfig(r *prometheus.Registry) *Config {
 	m.writable = gauge(r, "config_store_writable", "1 while the disk of the embedded store takes changes; else 0.", "folder")
 	m.wrote = counter(r, "config_status_writes_total", "Statuses of objects that this hub wrote into clusters.", "cluster")
 	m.unwrote = counter(r, "config_status_write_failures_total", "Writes of a status that failed.", "cluster", "reason")
-	m.source.revision = gauge(r, "config_source_revision", "Revision of a source when it was last heard of.", "source")
+	m.source.revision = gauge(r, "config_source_revision", "Revision of a source after its last update.", "source")
 	m.source.updated = gauge(r, "config_source_last_update_timestamp_seconds", "When the last update of a source came.", "source")
 	m.source.trouble = gauge(r, "config_source_problems", "What is wrong with a source or with what it holds.", "source")
 	return m

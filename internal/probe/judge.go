@@ -116,8 +116,8 @@ func (j *Judge) Keep(wanted func(federation.VerdictKey) bool) {
 	}
 }
 
-// Verdicts are all that there are at that time, and when to ask again if nothing
-// is heard; zero: then nothing changes.
+// Verdicts are all that there are at that time, and when to ask again if no
+// report comes; zero: then nothing changes.
 func (j *Judge) Verdicts(at time.Time) (all map[federation.VerdictKey]federation.Verdict, again time.Time) {
 	all = map[federation.VerdictKey]federation.Verdict{}
 	for key, w := range j.paths {

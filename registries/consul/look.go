@@ -36,7 +36,7 @@ func (o Opener) preflight(ctx context.Context, r attach.Request) attach.Report {
 	return first.report()
 }
 
-// firstWord hears a registry until it has said its first list, or that it cannot.
+// firstWord follows a registry until it has reported its first list, or that it cannot.
 type firstWord struct {
 	end    func()
 	mu     sync.Mutex

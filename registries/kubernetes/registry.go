@@ -24,7 +24,7 @@ import (
 
 const usualReconcile = 5 * time.Minute
 
-// Sink hears what the registry says. Update returns after its version is
+// Sink gets what the registry reports. Update returns after its version is
 // published.
 type Sink interface {
 	Update(federation.Edit)

@@ -13,7 +13,7 @@ import (
 	"isthmus.dev/isthmus/federation"
 )
 
-// Sink hears what the registry says.
+// Sink gets what the registry reports.
 type Sink interface {
 	Update(federation.Edit)
 	Status(federation.RegistryStatus)

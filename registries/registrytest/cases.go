@@ -134,7 +134,7 @@ func waitGone(t *testing.T, rig Rig, heard *Recorder, s Service) {
 	heard.Wait(t, s.Name+" to be gone", func(v View) bool { return v.Services[rig.Key(s.Name)] == nil })
 }
 
-// only is broken by an edit that is full or speaks of another service. A registry that has lost
+// only is broken by an edit that is full or changes another service. A registry that has lost
 // the server, as on a machine that stops for seconds, reads all again.
 func only(rig Rig, name string) func(View, federation.Edit) string {
 	return func(v View, e federation.Edit) string {

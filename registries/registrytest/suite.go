@@ -66,7 +66,7 @@ func Suite(t *testing.T, rig Rig) {
 	}
 }
 
-// Start runs a registry of the rig and returns what hears it and what ends it;
+// Start runs a registry of the rig and returns what records it and what ends it;
 // the end of the test ends it, too, and shows what was found wrong.
 func Start(t *testing.T, rig Rig) (*Recorder, func()) {
 	t.Helper()

@@ -134,9 +134,9 @@ func inNetwork(t *testing.T, cluster federation.ClusterID, network federation.Ne
 		map[string]any{"CLUSTER_ID": string(cluster), "NETWORK": string(network), "NAMESPACE": "shop", "IDENTITY_SOURCE": "ads"})
 }
 
-// TestF89ControlLinkAndDataPathAreApart: the hub that does not hear from a cluster
+// TestF89ControlLinkAndDataPathAreApart: a hub that has lost a cluster
 // takes nothing away, and a gateway that is not reached is excluded although the
-// hub hears from its cluster. Neither shows as the other.
+// hub follows its cluster. Neither shows as the other.
 func TestF89ControlLinkAndDataPathAreApart(t *testing.T) {
 	w := newFixture().attach("c1", "n1").attach("c2", "n2").network("n2", gatewaysAt("192.0.2.1", "192.0.2.2")).
 		say("c2", webKey, web(meshed("10.0.2.1", "n2", 0))).status("c2", federation.Ready)

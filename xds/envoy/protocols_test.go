@@ -77,7 +77,7 @@ func TestEnvoyServesEverySortOfServiceOnOnePort(t *testing.T) {
 	}
 }
 
-// A server that speaks first, on a port where others speak HTTP, is heard.
+// A server that speaks first, on a port where others speak HTTP, reaches its client.
 func TestEnvoyLetsAServerSpeakFirstOnAPortOfHTTP(t *testing.T) {
 	network := testbed.NewNetwork(t, "pods", "10.7.0.0/24")
 	server, _ := pod(t, network, "10.7.0.4", nil)

@@ -19,7 +19,7 @@ func TestR24EveryReasonIsAboutSomething(t *testing.T) {
 				for _, reason := range r.reasons {
 					codes[reason.Code]++
 					if reason.Endpoint == nil && reason.Cause == (federation.ObjectKey{}) && reason.Service == (federation.ServiceKey{}) {
-						t.Errorf("%s: %s: nobody hears of %s %s", name, r.name, reason.Code, reason.Message)
+						t.Errorf("%s: %s: no object shows %s %s", name, r.name, reason.Code, reason.Message)
 					}
 				}
 			}

@@ -17,7 +17,7 @@ import (
 // what people know of them holds here.
 const (
 	NotFoundReference = "IST0101" // a host, subset or gateway that does not exist
-	ConflictingHosts  = "IST0109" // two VirtualServices speak of one host
+	ConflictingHosts  = "IST0109" // two VirtualServices name one host
 )
 
 // Severity says how much a finding matters.

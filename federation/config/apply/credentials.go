@@ -38,7 +38,7 @@ func version(value map[string]any) string {
 	return text(m, "annotations", federation.CredentialsAnnotation)
 }
 
-// stampCredentials makes a Cluster speak of the credentials of the request, else
+// stampCredentials makes a Cluster refer to the credentials of the request, else
 // of those that it has. A manifest that names others is refused.
 func stampCredentials(given []Credentials, w requested, live, merged map[string]any) *Error {
 	if w.key.Of() != federation.ClusterKind {
@@ -59,7 +59,7 @@ func stampCredentials(given []Credentials, w requested, live, merged map[string]
 	return nil
 }
 
-// restoreCredentials makes a Cluster that is restored speak of the credentials
+// restoreCredentials makes a Cluster that is restored refer to the credentials
 // that it has now: those of before are in no history.
 func restoreCredentials(key federation.ObjectKey, value, live map[string]any) {
 	if key.Of() == federation.ClusterKind {

@@ -18,7 +18,7 @@ const (
 	dropEvery = 1 << 20 // bytes that were written, before an embedded etcd drops them
 )
 
-// draft is a transaction that is to be staged: an index whose entries speak of
+// draft is a transaction that is to be staged: an index whose entries refer to
 // the parts.
 type draft struct {
 	index

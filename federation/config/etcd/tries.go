@@ -32,7 +32,7 @@ const (
 // repeat goes to another member at once.
 type tries struct {
 	deadline time.Duration // of the first try; 0: a single member, which alone can answer
-	began    time.Time     // before anything was heard; times since then do not follow the clock when it is set
+	began    time.Time     // before any answer came; times since then do not follow the clock when it is set
 	answered atomic.Int64  // when something last came from any member, in ns since then
 	mu       sync.Mutex
 	links    map[*link]bool
@@ -110,7 +110,7 @@ func readsOnly(ops []*etcdserverpb.RequestOp) bool {
 	return !slices.ContainsFunc(ops, func(op *etcdserverpb.RequestOp) bool { return op.GetRequestRange() == nil })
 }
 
-// link is a connection to a member that knows when it last heard from it.
+// link is a connection to a member that knows when the last answer came.
 type link struct {
 	net.Conn
 	to    string

@@ -228,7 +228,7 @@ func (s *Source) found() {
 	s.away = nil
 }
 
-// lost notes that the server is not heard. What was read stays.
+// lost notes that nothing comes from the server. What was read stays.
 func (s *Source) lost(err error, pause time.Duration) {
 	if withoutDelta(err) && s.delta {
 		s.delta = false

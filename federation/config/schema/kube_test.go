@@ -214,7 +214,7 @@ func comparable(t *testing.T, object map[string]any) map[string]any {
 
 var inMessage = regexp.MustCompile(`"([^" ]+)" must validate`)
 
-// sameFields compares what a refusal speaks of.
+// sameFields compares the fields that a refusal names.
 func sameFields(t *testing.T, body []byte, problems []schema.Problem) {
 	t.Helper()
 	var status struct {

@@ -39,7 +39,7 @@ func (p Problem) String() string {
 	return out.String()
 }
 
-// namesField reports whether the message says itself which field it speaks of.
+// namesField reports whether the message itself names its field.
 func (p Problem) namesField() bool {
 	return strings.HasPrefix(p.Message, p.Field+" ") || strings.Contains(p.Message, strconv.Quote(p.Field))
 }

@@ -45,7 +45,7 @@ type Type struct {
 // Namespaced reports whether its things are in namespaces.
 func (s Type) Namespaced() bool { return s.Hub == Services || s.Hub == "" && s.Kind.Namespaced }
 
-// Plural is how the sort is spoken of.
+// Plural returns the plural of the type.
 func (s Type) Plural() string {
 	if s.Hub != "" {
 		return s.Hub

@@ -98,8 +98,8 @@ func (m *Mesh) Graph(d status.Delivery, objects *status.Objects, here Presence, 
 	}
 }
 
-// StorePatience is how long a small write may take: its caller hears
-// of a store that does not answer within 5 s (F13).
+// StorePatience is how long a small write may take: its caller learns
+// within 5 s that a store does not answer (F13).
 const StorePatience = 4 * time.Second
 
 // Measure shows how the configuration and its sources are until the context

@@ -7,7 +7,7 @@ import (
 	"isthmus.dev/isthmus/internal/probe"
 )
 
-// probers is how gateways that probe are heard.
+// probers accepts the reports of gateways that probe.
 type probers struct{ keeper *probe.Keeper }
 
 // Found is part of xds.Probes.

@@ -57,7 +57,7 @@ func (l *leads) set(is bool) {
 	}
 }
 
-// nobody hears why a status is not written.
+// nobody ignores why statuses are not written.
 type nobody struct{}
 
 func (nobody) StatusTrouble(federation.ClusterID, []config.Problem) {}

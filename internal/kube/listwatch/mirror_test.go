@@ -20,7 +20,7 @@ type news []Key
 func (n *news) Changed(k Key) { *n = append(*n, k) }
 func (n *news) ChangedAll()   { *n = append(*n, Key{}) }
 
-// TestG74AMirrorIsWhatWasReadLast: its readers find what came last, and hear of it once it is there.
+// TestG74AMirrorIsWhatWasReadLast: its readers find what came last, and are notified once it is there.
 func TestG74AMirrorIsWhatWasReadLast(t *testing.T) {
 	var heard news
 	share := NewBudget(federation.Limits{}, nil).Share()
@@ -45,6 +45,6 @@ func TestG74AMirrorIsWhatWasReadLast(t *testing.T) {
 		t.Errorf("after an empty list there are %v, %v", all, listed)
 	}
 	if want := (news{{}, {Name: "b"}, {Name: "a"}, {}}); len(heard) != len(want) || heard[1] != want[1] || heard[2] != want[2] {
-		t.Errorf("heard of %v, want %v", heard, want)
+		t.Errorf("notified of %v, want %v", heard, want)
 	}
 }

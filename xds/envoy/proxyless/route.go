@@ -58,7 +58,7 @@ func targetHost(v *facet.View, host federation.Hostname, number uint16) (h *rout
 	return &route.Host{Host: host, Number: number, Service: owner.Service}, losers
 }
 
-// isRuled reports whether a VirtualService speaks of the host by its name.
+// isRuled reports whether a VirtualService has the host by its name.
 func isRuled(v *facet.View, host federation.Hostname) bool {
 	return resource.IsDomain(string(host)) && len(route.RulesNamed(v, string(host), host)) > 0
 }

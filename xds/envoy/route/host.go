@@ -40,8 +40,8 @@ func isHost(v *facet.View, hosts []*Host, name federation.Hostname, number uint1
 type Host struct {
 	Host    federation.Hostname
 	Number  uint16
-	Service *federation.Service // nil: only a VirtualService speaks of the host
-	target  *federation.Service // of which the host is another name, where a VirtualService speaks of that
+	Service *federation.Service // nil: only a VirtualService names the host
+	target  *federation.Service // of which the host is another name, where a VirtualService names that
 	aliases []federation.Hostname
 	Domains []string
 	byPort  bool                 // requests to one port are for it, not those of an explicit proxy
@@ -79,7 +79,7 @@ func httpHosts(v *facet.View, services iter.Seq[*federation.Service], numbers fu
 	return hosts
 }
 
-// withRuledHosts adds the hosts that only VirtualServices speak of.
+// withRuledHosts adds the hosts that only VirtualServices name.
 func withRuledHosts(v *facet.View, hosts []*Host, number uint16) []*Host {
 	if number != RuledPort {
 		return hosts
