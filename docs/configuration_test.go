@@ -2,6 +2,7 @@ package docs
 
 import (
 	"go/ast"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -79,20 +80,24 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 func configKeys(t *testing.T) []string {
 	t.Helper()
 	types := map[string]*ast.StructType{}
-	for _, of := range []struct{ prefix, dir string }{
-		{"settings.", "../internal/hub/settings"},
-		{"identities.", "../internal/hub/identities"},
-		{"kinds.", "../internal/hub/kinds"},
-		{"logs.", "../internal/hub/logs"},
-		{"kubernetes.", "../registries/kubernetes"},
-		{"consul.", "../registries/consul"},
-		{"keyfile.", "../internal/keyfile"},
-		{"mcp.", "../federation/config/mcp"},
-	} {
-		walk(t, of.dir, func(n ast.Node) {
+	dirs := []string{
+		"../internal/hub/settings", "../internal/hub/identities", "../internal/hub/kinds", "../internal/hub/logs", "../internal/keyfile",
+		"../federation/config/mcp",
+	}
+	registries, err := os.ReadDir("../registries")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range registries { // each may have a section
+		if room.IsDir() {
+			dirs = append(dirs, "../registries/"+room.Name())
+		}
+	}
+	for _, dir := range dirs {
+		walk(t, dir, func(n ast.Node) {
 			if spec, ok := n.(*ast.TypeSpec); ok {
 				if s, ok := spec.Type.(*ast.StructType); ok {
-					types[of.prefix+spec.Name.Name] = s
+					types[filepath.Base(dir)+"."+spec.Name.Name] = s
 				}
 			}
 		})

@@ -1,6 +1,10 @@
 package graph
 
-import "github.com/99designs/gqlgen/graphql"
+import (
+	"github.com/99designs/gqlgen/graphql"
+
+	"isthmus.dev/isthmus/graph/compiled"
+)
 
 // ByField has the executor resolve every single field.
 func ByField(schema graphql.ExecutableSchema) graphql.ExecutableSchema {
@@ -9,29 +13,27 @@ func ByField(schema graphql.ExecutableSchema) graphql.ExecutableSchema {
 	return p
 }
 
-// PlainFields are the fields that are written as part of a whole, by type.
-func PlainFields() map[string][]string {
-	all := map[string][]string{}
-	add(all, plainServices.Names, plainServices.Fields)
-	add(all, plainEndpoints.Names, plainEndpoints.Fields)
-	add(all, plainPageInfo.Names, plainPageInfo.Fields)
-	add(all, plainService.Names, plainService.Fields)
-	add(all, plainVIPs.Names, plainVIPs.Fields)
-	add(all, plainServicePort.Names, plainServicePort.Fields)
-	add(all, plainPortName.Names, plainPortName.Fields)
-	add(all, plainConflict.Names, plainConflict.Fields)
-	add(all, plainShard.Names, plainShard.Fields)
-	add(all, plainLabel.Names, plainLabel.Fields)
-	add(all, plainEndpoint.Names, plainEndpoint.Fields)
-	add(all, plainEndpointPort.Names, plainEndpointPort.Fields)
-	add(all, plainLocality.Names, plainLocality.Fields)
+// WritesAsAWhole has for each type that is written as part of a whole whether a field of it is.
+func WritesAsAWhole() map[string]func(field string) bool {
+	all := map[string]func(string) bool{}
+	add(all, plainServices)
+	add(all, plainEndpoints)
+	add(all, plainPageInfo)
+	add(all, plainService)
+	add(all, plainVIPs)
+	add(all, plainServicePort)
+	add(all, plainPortName)
+	add(all, plainConflict)
+	add(all, plainShard)
+	add(all, plainLabel)
+	add(all, plainEndpoint)
+	add(all, plainEndpointPort)
+	add(all, plainLocality)
 	return all
 }
 
-func add[F any](all map[string][]string, names []string, fields map[string]F) {
-	for name := range fields {
-		all[names[0]] = append(all[names[0]], name)
-	}
+func add[T any](all map[string]func(string) bool, of *compiled.Object[T]) {
+	all[of.Names[0]] = func(field string) bool { return of.Field(field) != nil }
 }
 
 // InTime is the walk through a list, for tests.

@@ -108,20 +108,13 @@ func plainPage[C, E, N any](name string, node *compiled.Object[N], of pageOf[C, 
 	}}
 }
 
+// plainService has what methods do not answer with a text, a number or a list of texts.
 var plainService = &compiled.Object[model.Service]{Names: []string{"Service", "Node"}, Fields: map[string]compiled.Field[model.Service]{
-	"id":              compiled.String(model.Service.ID),
-	"hostname":        compiled.String(model.Service.Hostname),
-	"namespace":       compiled.String(model.Service.Namespace),
-	"aliases":         compiled.Strings(model.Service.Aliases),
-	"resolution":      compiled.String(model.Service.Resolution),
-	"meshExternal":    compiled.Bool(model.Service.MeshExternal),
-	"contentHash":     compiled.String(model.Service.ContentHash),
-	"clusterVIPs":     compiled.List(model.Service.ClusterVIPs, plainVIPs),
-	"ports":           compiled.List(model.Service.Ports, plainServicePort),
-	"conflicts":       compiled.List(model.Service.Conflicts, plainConflict),
-	"exportTo":        compiled.Strings(model.Service.ExportTo),
-	"serviceAccounts": compiled.Strings(model.Service.ServiceAccounts),
-	"createdAt":       compiled.Scalar(func(s model.Service) graphql.Marshaler { return moment(s.CreatedAt()) }),
-	"shards":          compiled.List(model.Service.Shards, plainShard),
-	"endpoints":       compiled.Resolved(serviceEndpoints, plainEndpoints),
+	"resolution":  compiled.String(model.Service.Resolution),
+	"clusterVIPs": compiled.List(model.Service.ClusterVIPs, plainVIPs),
+	"ports":       compiled.List(model.Service.Ports, plainServicePort),
+	"conflicts":   compiled.List(model.Service.Conflicts, plainConflict),
+	"createdAt":   compiled.Scalar(func(s model.Service) graphql.Marshaler { return moment(s.CreatedAt()) }),
+	"shards":      compiled.List(model.Service.Shards, plainShard),
+	"endpoints":   compiled.Resolved(serviceEndpoints, plainEndpoints),
 }}

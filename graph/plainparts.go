@@ -65,18 +65,11 @@ var plainLabel = &compiled.Object[model.Label]{Names: []string{"Label"}, Fields:
 }}
 
 var plainEndpoint = &compiled.Object[model.Endpoint]{Names: []string{"Endpoint", "Node"}, Fields: map[string]compiled.Field[model.Endpoint]{
-	"id":             compiled.String(model.Endpoint.ID),
-	"address":        compiled.String(model.Endpoint.Address),
-	"ports":          compiled.List(model.Endpoint.Ports, plainEndpointPort),
-	"clusterID":      compiled.String(model.Endpoint.ClusterID),
-	"provider":       compiled.String(model.Endpoint.Provider),
-	"networkID":      compiled.String(model.Endpoint.NetworkID),
-	"locality":       compiled.One(model.Endpoint.Locality, plainLocality),
-	"weight":         compiled.Float(model.Endpoint.Weight),
-	"health":         compiled.String(model.Endpoint.Health),
-	"labels":         compiled.List(model.Endpoint.Labels, plainLabel),
-	"serviceAccount": compiled.NullString(model.Endpoint.ServiceAccount),
-	"workload":       compiled.NullString(model.Endpoint.Workload),
+	"ports":    compiled.List(model.Endpoint.Ports, plainEndpointPort),
+	"provider": compiled.String(model.Endpoint.Provider),
+	"locality": compiled.One(model.Endpoint.Locality, plainLocality),
+	"health":   compiled.String(model.Endpoint.Health),
+	"labels":   compiled.List(model.Endpoint.Labels, plainLabel),
 }}
 
 var plainEndpointPort = &compiled.Object[model.EndpointPort]{

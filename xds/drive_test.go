@@ -172,9 +172,12 @@ func (r *response) has(name string) bool {
 	return false
 }
 
-// envoyOrder are the types for which Envoys ask: the table of names is for Istio's agent.
-var envoyOrder = slices.DeleteFunc(slices.Clone(pushOrder), func(kind envoy.Type) bool { return kind == envoy.NamesType })
+// envoyOrder are the types of everyType, in the order of pushes.
+var envoyOrder = slices.DeleteFunc(slices.Clone(pushOrder), func(kind envoy.Type) bool {
+	return !slices.ContainsFunc(everyType, func(r request) bool { return r.kind == kind })
+})
 
+// everyType is what Envoys ask for.
 var everyType = []request{
 	{kind: envoy.ClusterType},
 	{kind: envoy.EndpointType, names: []string{cluster("web")}},

@@ -102,7 +102,7 @@ func TestX39UnknownTypesAreLeftAlone(t *testing.T) {
 	bothVariants(t, func(t *testing.T, delta bool) {
 		h := newHub(t)
 		c := h.client(xdstest.Options{Delta: delta})
-		for _, typ := range []string{"type.googleapis.com/envoy.service.runtime.v3.Runtime", "", "api", strings.Repeat("x", 512)} {
+		for _, typ := range []string{"type.googleapis.com/envoy.config.core.v3.Address", "", "api", strings.Repeat("x", 512)} {
 			c.ask(xdstest.Request{Type: typ, Names: []string{"a"}})
 		}
 		wantNames(t, c.get(xdstest.Request{Type: xdstest.CDS}), fixedClusters...)

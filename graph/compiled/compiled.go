@@ -8,6 +8,8 @@ package compiled
 import (
 	"context"
 	"io"
+	"strings"
+	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -34,8 +36,21 @@ type Field[T any] func(op *graphql.OperationContext, selected graphql.CollectedF
 // Object is what is known of a type: its name first and the interfaces that it has,
 // and its fields.
 type Object[T any] struct {
-	Names  []string
+	Names []string
+	// Fields are those that no method of T answers with a plain value: what methods answer needs no row.
 	Fields map[string]Field[T]
+
+	methods  sync.Once
+	answered map[string]Field[T] // by method, in small letters
+}
+
+// Field returns how the field is written; nil: the executor must.
+func (o *Object[T]) Field(name string) Field[T] {
+	if field := o.Fields[name]; field != nil {
+		return field
+	}
+	o.methods.Do(func() { o.answered = answered[T]() })
+	return o.answered[strings.ToLower(name)]
 }
 
 func (o *Object[T]) compile(op *graphql.OperationContext, selected ast.SelectionSet) write[T] {
@@ -49,7 +64,7 @@ func (o *Object[T]) compile(op *graphql.OperationContext, selected ast.Selection
 		if len(steps) == 0 {
 			s.key = s.key[1:]
 		}
-		field := o.Fields[f.Name]
+		field := o.Field(f.Name)
 		if f.Name == "__typename" {
 			field = String(func(T) string { return o.Names[0] })
 		}

@@ -3,12 +3,40 @@ package compiled
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 )
+
+// answered are the fields that methods of T answer with a plain value, by the methods' names in small
+// letters: gqlgen binds fields to methods in the same way.
+func answered[T any]() map[string]Field[T] {
+	fields := map[string]Field[T]{}
+	for method := range reflect.TypeFor[T]().Methods() {
+		var field Field[T]
+		switch get := method.Func.Interface().(type) {
+		case func(T) string:
+			field = String(get)
+		case func(T) *string:
+			field = NullString(get)
+		case func(T) []string:
+			field = Strings(get)
+		case func(T) int:
+			field = Int(get)
+		case func(T) float64:
+			field = Float(get)
+		case func(T) bool:
+			field = Bool(get)
+		default:
+			continue
+		}
+		fields[strings.ToLower(method.Name)] = field
+	}
+	return fields
+}
 
 // leaf is a field without a selection.
 func leaf[T any](to write[T]) Field[T] {
