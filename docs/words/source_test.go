@@ -27,12 +27,6 @@ var wordsOfCode = []row{
 // wordLists are the files that have the words to avoid.
 var wordLists = []string{"docs/words/source_test.go", "docs/words/guide_test.go", "docs/words/names_test.go", "docs/words/table_test.go"}
 
-// figurativeFiles have comments with words that no other file may have.
-var (
-	figurativeFiles = []string{"federation/config/crd/crd.go", "federation/config/crd/original.go", "federation/config/crd/table.go"}
-	figurative      = regexp.MustCompile(`^(hears|speak of)$`)
-)
-
 // TestTheSourceIsInPlainWords: comments, strings and declared names of all Go files, tests
 // included, keep to plain words.
 func TestTheSourceIsInPlainWords(t *testing.T) {
@@ -55,9 +49,6 @@ func TestTheSourceIsInPlainWords(t *testing.T) {
 					continue
 				}
 				for _, at := range p.found(text) {
-					if slices.Contains(figurativeFiles, name) && figurative.MatchString(text[at[0]:at[1]]) {
-						continue
-					}
 					t.Errorf("%s: %q in %q; write: %s", name, text[at[0]:at[1]], strings.TrimSpace(text), p.instead)
 				}
 			}

@@ -42,7 +42,7 @@ type Options struct {
 	Everywhere func(*federation.MeshSettings) (wanted, status bool)
 	// Off: no cluster is read. MeshSettings that name some are reported.
 	Off       bool
-	Originals Originals // hears of the objects whose status is written; nil: nobody
+	Originals Originals // is notified of the objects whose status is written; nil: there is none
 }
 
 // withheld are kinds that no cluster can give: its objects would attach clusters, or say

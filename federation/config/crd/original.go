@@ -32,7 +32,7 @@ type Original struct {
 	Spec       map[string]any   // as the cluster has it, of one that is not valid; not to be changed
 }
 
-// Originals hears of the objects whose status is written. Its methods are called under a lock:
+// Originals is notified of the objects whose status is written. Its methods are called under a lock:
 // they return at once, and call nothing of the source.
 type Originals interface {
 	Read(o *Original)

@@ -56,7 +56,7 @@ func (c *cluster) inTrouble() bool {
 }
 
 // scope is for whose proxies alone its objects of the kind are; empty: for all proxies.
-// Those that speak of their cluster stay its own.
+// Those that are about their cluster stay its own.
 func (c *cluster) scope(of federation.Kind) federation.ClusterID {
 	switch {
 	case federation.IsOfCluster(of):
