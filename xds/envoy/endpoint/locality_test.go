@@ -57,10 +57,6 @@ func TestOrderOfLocalities(t *testing.T) {
 			[]string{here, region, far},
 			"[0] r1/z1/s1 1: 10.0.0.1; [0] r1/z2 1: 10.0.0.3; [1] r2/z1 1: 10.0.0.4", "",
 		},
-		"failoverPriority, the proxy's cluster": {lb(`"failoverPriority": ["topology.istio.io/cluster"]`), []string{here, far}, "[0] r1/z1/s1 1: 10.0.0.1; [0] r2/z1 1: 10.0.0.4", ""},
-		"failoverPriority, the proxy's network": {
-			lb(`"failoverPriority": ["topology.istio.io/network"]`), []string{here, far}, "[0] r1/z1/s1 1: 10.0.0.1; [0] r2/z1 1: 10.0.0.4", "",
-		},
 		"failoverPriority with failover": {
 			lb(`"failoverPriority": ["a=1"], "failover": [{"from": "r1", "to": "r3"}]`),
 			[]string{"10.0.0.4 r2/z1 a=1", "10.0.0.5 r3/z1 a=1", here},
@@ -147,10 +143,10 @@ func TestOrderOfTheMesh(t *testing.T) {
 func TestProxiesWithoutLocality(t *testing.T) {
 	const outlier = `"outlierDetection": {"consecutive5xxErrors": 3}`
 	for policy, want := range map[string]string{
-		outlier: "[0] r1/z1 1: 10.0.0.1; [0] r2/z1 1: 10.0.0.4",
-		outlier + `, "loadBalancer": {"localityLbSetting": {"failoverPriority": ["a=1"]}}`: "[0] r2/z1 1: 10.0.0.4; [1] r1/z1 1: 10.0.0.1",
+		outlier: "[0] 1: 10.0.0.9; [0] r1/z1 1: 10.0.0.1; [0] r2/z1 1: 10.0.0.4",
+		outlier + `, "loadBalancer": {"localityLbSetting": {"failoverPriority": ["a=1"]}}`: "[0] r2/z1 1: 10.0.0.4; [1] 1: 10.0.0.9; [1] r1/z1 1: 10.0.0.1",
 	} {
-		if got := assigned(t, shop(t, policy, "10.0.0.1 r1/z1", "10.0.0.4 r2/z1 a=1").View(t, near(""))); got != want {
+		if got := assigned(t, shop(t, policy, "10.0.0.9", "10.0.0.1 r1/z1", "10.0.0.4 r2/z1 a=1").View(t, near(""))); got != want {
 			t.Errorf("with {%s} the endpoints are %q, want %q", policy, got, want)
 		}
 	}

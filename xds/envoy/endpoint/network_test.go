@@ -77,6 +77,10 @@ func TestEndpointsOfOtherNetworks(t *testing.T) {
 			network: networkOf(g1 + " r2/z2"), policy: outlier, endpoints: []string{here + " r3/z1", there + " r1/z1"}, facet: inR2,
 			want: "[0] r2/z2 1: 192.0.2.1; [1] r3/z1 1: 10.0.0.1",
 		},
+		"failoverPriority, the proxy's network": {
+			network: networkOf(), policy: strings.ReplaceAll(first, "a=1", "topology.istio.io/network"), endpoints: []string{here, there}, facet: inR2,
+			want: "[0] 1: 10.0.0.1; [1] 1: 10.2.0.1",
+		},
 		"failoverPriority, all behind a gateway have the label": {
 			network: networkOf(g1), policy: first, endpoints: []string{here, there + " a=1", "10.2.0.2 @n2 a=1"}, facet: inR2, want: "[0] 2: 192.0.2.1*2; [1] 1: 10.0.0.1",
 		},
@@ -90,7 +94,7 @@ func TestEndpointsOfOtherNetworks(t *testing.T) {
 		"distribute, one gateway of two without a share": {
 			network: networkOf(g1+" r3/z1", g2+" r1/z1"), policy: shared, endpoints: []string{there}, facet: inR2, want: "[0] r1/z1 100000: 192.0.2.2",
 		},
-		"all behind it are draining":  {network: networkOf(g1), endpoints: []string{here, there + " draining"}, want: "[0] 2: 10.0.0.1 192.0.2.1 draining"},
+		"all behind it are draining":  {network: networkOf(g1), endpoints: []string{here, there + " draining *5"}, want: "[0] 6: 10.0.0.1 192.0.2.1*5 draining"},
 		"some behind it are draining": {network: networkOf(g1), endpoints: []string{here, there, "10.2.0.2 @n2 draining *5"}, want: "[0] 2: 10.0.0.1 192.0.2.1"},
 		"one gateway that fails":      {network: networkOf(g1, g2), endpoints: []string{there}, dead: g1, want: "[0] 1: 192.0.2.2"},
 		"all gateways fail":           {network: networkOf(g1, g2), endpoints: []string{here, there}, dead: g1 + " " + g2, want: "[0] 2: 10.0.0.1*2; [1] 2: 192.0.2.1 192.0.2.2"},

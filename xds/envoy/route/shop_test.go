@@ -52,6 +52,10 @@ func shop(t *testing.T, virtualServices ...string) facettest.Mesh {
 		s.MeshExternal, s.Resolution = true, federation.DynamicDNS
 	}
 	m.Services[9].Resolution = federation.Passthrough
+	m.Objects = append(m.Objects, &federation.Object{
+		Key:   federation.ServiceEntryKind.Key("shop", "any"),
+		Names: []string{federation.DynamicDNSEntries, "*.example.com"},
+	})
 	for _, text := range virtualServices {
 		m.Objects = append(m.Objects, virtualService(t, text))
 	}
